@@ -1,0 +1,240 @@
+"""The identifiers that a text mentions: what a later message may need to name again.
+
+An identifier is a run of characters that somebody made up or measured, so that a reader who has lost it
+cannot guess it: a path or file name, a qualified, snake, camel or kebab name, an id or hash, a version,
+a figure of at least three digits or with a decimal point, an e-mail address, a URL. Plain words are none,
+however important: nothing in their shape tells `Session` the class from "Session" the word.
+
+A path also mentions its file name, and a qualified name its last part, since that is how people and
+models shorten them. Line numbers in the margin of a file listing are not mentions.
+
+One text is scanned by one compiled pattern; each distinct run is then classified once per process. That
+makes about 17 MB/s, and a message need be scanned only once, since messages never change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+
+import orjson
+
+from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
+
+
+class Kind(StrEnum):
+    """What sort of identifier a run of characters is."""
+
+    URL = "url"
+    EMAIL = "email"
+    PATH = "path"
+    NUMBER = "number"
+    ID = "id"
+    NAME = "name"
+
+
+_RUN = re.compile(r"https?://[^\s\"'`<>()\[\]{}|\\,]+|[\w@~./][\w@./-]{2,}")
+_MARGIN = re.compile(r"^ *\d+(?:→|\t|:(?=\s))", re.MULTILINE)
+_ESCAPE = re.compile(r"\\[nrt]")
+_EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
+_NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
+_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
+_SHAPED = re.compile(r"[^\W_]_+[^\W_]|\d")
+_FILE_NAME = re.compile(r"\.?[\w-]+(?:\.[\w-]+)*\.[A-Za-z][A-Za-z0-9]{0,9}")
+_GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
+
+#: Endings that tell a file name from an attribute: `pool.py` is a file, `pool.size` is not.
+FILE_ENDINGS = frozenset(
+    [
+        "bash",
+        "bat",
+        "c",
+        "cc",
+        "cfg",
+        "conf",
+        "cpp",
+        "cs",
+        "css",
+        "csv",
+        "diff",
+        "env",
+        "fs",
+        "go",
+        "gz",
+        "h",
+        "hpp",
+        "html",
+        "ini",
+        "ipynb",
+        "java",
+        "jpg",
+        "js",
+        "json",
+        "jsonl",
+        "jsx",
+        "kt",
+        "lock",
+        "log",
+        "lua",
+        "md",
+        "mjs",
+        "mod",
+        "patch",
+        "php",
+        "pdf",
+        "pl",
+        "png",
+        "po",
+        "proto",
+        "py",
+        "pyi",
+        "rb",
+        "rs",
+        "rst",
+        "scss",
+        "sh",
+        "sql",
+        "sum",
+        "svelte",
+        "svg",
+        "swift",
+        "tar",
+        "tex",
+        "tf",
+        "toml",
+        "ts",
+        "tsv",
+        "tsx",
+        "txt",
+        "vue",
+        "xml",
+        "yaml",
+        "yml",
+        "zip",
+        "zsh",
+    ]
+)
+
+#: How far into a text the first numbered line may stand for its margin to be looked for.
+_MARGIN_WINDOW = 400
+
+#: Longer runs are data (base64, minified code), not names. Paths of this length do occur.
+MAX_LENGTH = 200
+
+#: Distinct runs kept classified; a long session has about 20,000.
+_CLASSIFIED_RUNS = 1 << 17
+
+
+def references(text: str) -> frozenset[str]:
+    """The identifiers that `text` mentions."""
+    return frozenset(name for run in set(_RUN.findall(_readable(text))) for name in _names(run))
+
+
+def mentions(text: str) -> Iterator[str]:
+    """The identifiers of `text` in the order they stand, each as often as it is mentioned."""
+    return (name for run in _RUN.findall(_readable(text)) for name in _names(run))
+
+
+def message_references(message: Message) -> frozenset[str]:
+    """The identifiers in a message's words, tool results and tool-call arguments (thinking left out)."""
+    found: frozenset[str] = frozenset()
+    for part in message.parts:
+        if isinstance(part, Text | ToolResult):
+            found |= references(part.text)
+        elif isinstance(part, ToolCall):
+            found |= references(argument_text(part.arguments))
+    return found
+
+
+def argument_text(arguments: str) -> str:
+    """The strings and numbers in a call's JSON arguments, a line each; the text itself if not JSON."""
+    try:
+        return "\n".join(_leaves(orjson.loads(arguments)))
+    except orjson.JSONDecodeError:
+        return arguments
+
+
+def kind_of(name: str) -> Kind:
+    """What sort of identifier `name`, one of `references`, is."""
+    if "://" in name:
+        return Kind.URL
+    if "@" in name and _EMAIL.fullmatch(name):
+        return Kind.EMAIL
+    if "/" in name or name.rpartition(".")[2] in FILE_ENDINGS:
+        return Kind.PATH
+    if _NUMBER.fullmatch(name):
+        return Kind.NUMBER
+    return Kind.ID if any(c.isdigit() for c in name) else Kind.NAME
+
+
+def _readable(text: str) -> str:
+    """`text` without line numbers in the margin, and with escaped line ends as what they stand for."""
+    if _MARGIN.search(text, 0, _MARGIN_WINDOW):
+        text = _MARGIN.sub("", text)
+    if "\\" in text:
+        text = _ESCAPE.sub(" ", text)
+    return text
+
+
+def _leaves(value: JSON) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+@lru_cache(_CLASSIFIED_RUNS)
+def _names(run: str) -> tuple[str, ...]:
+    """The identifiers that one run of characters mentions: none for a plain word, at most two."""
+    if len(run) > MAX_LENGTH:
+        return ()
+    if "://" in run:
+        return (run.rstrip(".:;!?'*"),)
+    name = run.strip("-").rstrip(".@/-_~").removeprefix("./")
+    if not name.startswith(("../", ".", "/")):
+        name = name.lstrip("@.") if "/" not in name else name
+    if len(name) < 3:
+        return ()
+    if "/" in name:
+        return _path_names(name)
+    if "@" in name:
+        return (name,) if _EMAIL.fullmatch(name) else ()
+    if _NUMBER.fullmatch(name):
+        return (name,)
+    if "." in name:
+        return _dotted_names(name)
+    return (name,) if _is_shaped(name) or name.count("-") >= 2 else ()
+
+
+def _path_names(name: str) -> tuple[str, ...]:
+    """`a/b/c.py` mentions itself and `c.py`; `and/or` is two words; `c.py-12-` is grep's context line."""
+    name = _GREP_CONTEXT.sub(r"\1", name)
+    last = name.rpartition("/")[2]
+    if (
+        name.count("/") < 2
+        and not name.startswith(("/", "~", "@"))
+        and not _is_shaped(name)
+        and "." not in last
+    ):
+        return ()
+    return (name, last) if _FILE_NAME.fullmatch(last) else (name,)
+
+
+def _dotted_names(name: str) -> tuple[str, ...]:
+    """`pool.PoolError` mentions itself and `PoolError`; `e.g` is an abbreviation."""
+    parts = [part for part in name.split(".") if part]
+    if not parts or max(map(len, parts)) < 2:
+        return ()
+    last = parts[-1]
+    return (name, last) if len(last) > 2 and not last[0].isdigit() and _is_shaped(last) else (name,)
+
+
+def _is_shaped(name: str) -> bool:
+    """Whether a word has the shape of an identifier: snake_case, camelCase, or letters with digits."""
+    return (_SHAPED.search(name) is not None and not name.isdigit()) or _CAMEL.search(name) is not None
