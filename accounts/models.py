@@ -1,0 +1,96 @@
+"""Who may see what: projects (tenants), their members, API keys, and the audit trail."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+
+class Role(models.TextChoices):
+    """What a member may do: a viewer reads, a member also changes sessions, an owner also the project."""
+
+    OWNER = "owner"
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+
+class Scope(models.TextChoices):
+    """What an API key may do: `push` writes turns, `read` reads, `admin` deletes and configures."""
+
+    PUSH = "push"
+    READ = "read"
+    ADMIN = "admin"
+
+
+class Project(models.Model):
+    """A tenant. Everything stored belongs to exactly one."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    slug = models.SlugField(unique=True, max_length=64)
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
+    members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=16, choices=Role.choices)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="membership_once"),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="membership_role"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.project}"
+
+
+class ApiKey(models.Model):
+    """A key of an agent. The key itself is shown once; stored are its prefix and its SHA-256.
+
+    A plain hash is enough here: the secret has 256 random bits, so there is nothing to guess that a
+    slow hash would protect, and a fast one keeps authentication off the hot path.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=200)
+    prefix = models.CharField(max_length=16, unique=True)
+    hash = models.BinaryField(max_length=32)
+    scopes = ArrayField(models.CharField(max_length=16, choices=Scope.choices))
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.name})"
+
+
+class AuditEvent(models.Model):
+    """Something that a person or a key did and that somebody may ask about later. Never changed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="audit_events")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    api_key = models.ForeignKey(ApiKey, null=True, on_delete=models.SET_NULL)
+    action = models.CharField(max_length=64)
+    target = models.CharField(max_length=200, blank=True)
+    detail = models.JSONField(default=dict)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        # The trail is read newest first, within a project.
+        indexes = [models.Index(fields=["project", "-at"], name="audit_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.action} {self.target}"

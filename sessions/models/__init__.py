@@ -1,0 +1,18 @@
+from sessions.models.compactions import Compaction, Edit, Recap
+from sessions.models.memory import MemoryRevision
+from sessions.models.rollups import UsageRollup
+from sessions.models.session import AgentSession, Preamble
+from sessions.models.transcript import Blob, Message, Turn
+
+__all__ = [
+    "AgentSession",
+    "Blob",
+    "Compaction",
+    "Edit",
+    "MemoryRevision",
+    "Message",
+    "Preamble",
+    "Recap",
+    "Turn",
+    "UsageRollup",
+]

@@ -1,0 +1,120 @@
+"""Compactions: the batches of edits that change what is shown, and the recaps among them."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from sessions.models.session import AgentSession
+
+
+class Compaction(models.Model):
+    """One firing of a trigger. The row is the intent; a task is only the wake-up."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        DONE = "done"
+        SKIPPED = "skipped"
+        FAILED = "failed"
+        REVERTED = "reverted"
+
+    OPEN = (State.PENDING, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="compactions")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=16, choices=State.choices, default=State.PENDING)
+    trigger = models.CharField(max_length=32)
+    reason = models.TextField(blank=True)
+    instructions = models.TextField(blank=True)
+    # The prompt of this turn is the first that shows the edits.
+    turn_index = models.PositiveIntegerField()
+    # The messages that the plan has seen; what came later is appended behind it.
+    snapshot_position = models.PositiveIntegerField()
+    policy = models.JSONField(default=dict)
+    tokens_before = models.PositiveIntegerField(null=True)
+    tokens_after = models.PositiveIntegerField(null=True)
+    record = models.JSONField(default=dict)
+    cost_microusd = models.PositiveBigIntegerField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "number"], name="compaction_number"),
+            # Two triggers at once, or a task delivered twice, must not compact the same span twice.
+            models.UniqueConstraint(
+                fields=["session"],
+                condition=models.Q(state__in=["pending", "running"]),
+                name="compaction_one_open",
+            ),
+        ]
+        indexes = [
+            # The sweep looks for what was lost.
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(state__in=["pending", "running"]),
+                name="compaction_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"compaction {self.number} of {self.session_id} ({self.state})"
+
+
+class Edit(models.Model):
+    """One recorded change of what is shown; the value is `compaction.edits.Edit`."""
+
+    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="edits")
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="edits")
+    ordinal = models.PositiveIntegerField()
+    strategy = models.CharField(max_length=32)
+    op = models.CharField(max_length=16)
+    position = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    part = models.PositiveSmallIntegerField(null=True)
+    # UTF-8 bytes and not text: a clipped content may hold what Postgres' text refuses (\\u0000).
+    text = models.BinaryField(default=b"")
+    handle = models.CharField(max_length=64, null=True, unique=True)
+    reason = models.TextField(blank=True)
+    tokens_before = models.PositiveIntegerField()
+    tokens_after = models.PositiveIntegerField()
+    references = ArrayField(models.TextField(), default=list)
+    # The first turn whose assistant named something that this edit took away, and what it named.
+    referenced_turn = models.PositiveIntegerField(null=True)
+    referenced_text = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["compaction", "ordinal"], name="edit_ordinal")]
+
+    def __str__(self) -> str:
+        return f"{self.strategy} {self.position}..{self.end}"
+
+
+class Recap(models.Model):
+    """What stands for an evicted span. Editing one by hand keeps the versions before."""
+
+    class Author(models.TextChoices):
+        MODEL = "model"
+        EXTRACTOR = "extractor"
+        PERSON = "person"
+
+    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="recaps")
+    version = models.PositiveSmallIntegerField(default=1)
+    author = models.CharField(max_length=16, choices=Author.choices)
+    model = models.CharField(max_length=200, blank=True)
+    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`.
+    body = models.BinaryField()
+    tokens = models.PositiveIntegerField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["compaction", "version"], name="recap_version")]
+
+    def __str__(self) -> str:
+        return f"recap v{self.version} of {self.compaction_id}"

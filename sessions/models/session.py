@@ -1,0 +1,105 @@
+"""A session, its counters, and the versions of its system text and tools."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from accounts.models import Project
+
+
+class Format(models.TextChoices):
+    """The provider format in which a session's messages were pushed."""
+
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+
+
+class AgentSession(models.Model):
+    """One run of an agent. The counters are kept at write time, so that no page or call sums a history.
+
+    Prompt sizes are tokens: what the provider reported where it did, else our estimate. The sums of tokens
+    are what was billed over all calls; they are never a size.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="agent_sessions")
+    external_id = models.CharField(max_length=200)
+    parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
+    title = models.CharField(max_length=300, blank=True)
+    agent = models.CharField(max_length=100, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    format = models.CharField(max_length=16, choices=Format.choices)
+    origin = models.CharField(max_length=32, default="api")
+    tags = ArrayField(models.CharField(max_length=100), default=list)
+    metadata = models.JSONField(default=dict)
+    budget_tokens = models.PositiveIntegerField(null=True)
+    context_window = models.PositiveIntegerField(null=True)
+    policy = models.JSONField(default=dict)
+
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(default=timezone.now)
+    last_active_at = models.DateTimeField(default=timezone.now)
+
+    turn_count = models.PositiveIntegerField(default=0)
+    message_count = models.PositiveIntegerField(default=0)
+    # The first message that is still in the client's context: a compaction by the client moves it on.
+    context_start = models.PositiveIntegerField(default=0)
+    # Tokens (estimate) of the messages from there on, and of system text and tools.
+    context_tokens = models.PositiveIntegerField(default=0)
+    preamble_tokens = models.PositiveIntegerField(default=0)
+    preamble_version = models.PositiveSmallIntegerField(default=0)
+    compaction_count = models.PositiveIntegerField(default=0)
+
+    last_prompt_tokens = models.PositiveIntegerField(default=0)
+    peak_prompt_tokens = models.PositiveIntegerField(default=0)
+    uncached_tokens = models.PositiveBigIntegerField(default=0)
+    cache_read_tokens = models.PositiveBigIntegerField(default=0)
+    cache_write_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cost_microusd = models.PositiveBigIntegerField(default=0)
+    unpriced_turns = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "external_id"], name="session_external_id")]
+        indexes = [
+            # The list of a project, newest first, by keyset.
+            models.Index(fields=["project", "-last_active_at", "-id"], name="session_newest"),
+            # The sub-agents of a session.
+            models.Index(fields=["parent"], name="session_parent"),
+            # The filters by tag and by metadata.
+            GinIndex(fields=["tags"], name="session_tags"),
+            GinIndex(fields=["metadata"], name="session_metadata", opclasses=["jsonb_path_ops"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.external_id
+
+    @property
+    def billed_tokens(self) -> int:
+        """Tokens of all calls together, input and output. Not a size."""
+        return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+
+class Preamble(models.Model):
+    """What stands before the messages of a prompt: system text and tool definitions, as JSON bytes.
+
+    Versioned: a prompt of the past is rebuilt with the version that held at its turn.
+    """
+
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="preambles")
+    version = models.PositiveSmallIntegerField()
+    from_turn = models.PositiveIntegerField()
+    system = models.BinaryField(null=True)
+    tools = models.BinaryField(null=True)
+    system_tokens = models.PositiveIntegerField(default=0)
+    tools_tokens = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "version"], name="preamble_version")]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} v{self.version}"
