@@ -104,12 +104,12 @@ DATABASES = {
         conn_max_age=0,
     )
 }
-DATABASES["default"].setdefault("OPTIONS", {})
-DATABASES["default"]["OPTIONS"]["pool"] = {
-    "min_size": 1,
-    "max_size": int(os.environ.get("CONTEXTAPP_DB_POOL", "8")),
-    "timeout": 10,
-}
+if pool_size := int(os.environ.get("CONTEXTAPP_DB_POOL", "8")):
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 1,
+        "max_size": pool_size,
+        "timeout": 10,
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", "redis://localhost:6379/0")

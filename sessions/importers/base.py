@@ -17,14 +17,18 @@ from compaction.messages import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """One file to read: its name as people know it (without `.gz`/`.zst`), and its bytes, decompressed.
+    """One log to read: its name as people know it (without `.gz`/`.zst`), and its bytes, decompressed.
 
-    `companions` are the folder's other facts that a format may need, such as the parent of a sub-agent's log.
+    A folder with one file a model call is one log too, a call a line (see `reading.py`).
     """
 
     name: str
     data: bytes
-    companions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stem(self) -> str:
+        """The name without folders and without its endings, for ids where the log itself has none."""
+        return self.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,8 @@ class ImportedTurn:
 
     A last turn without an answer holds what came after the last one. `usage` is what the provider reported
     for the call, with its prompt size; `response_id` names the response, so that copies of it in forked logs are
-    billed once. `cost_microusd` is set only where the log itself names the cost.
+    billed once. `cost_microusd` is set only where the log itself names the cost. `cache_write_1h_tokens` is the
+    part of `usage.cache_write_tokens` that was written for an hour, at a higher price.
     """
 
     messages: Sequence[ImportedMessage]
@@ -75,6 +80,8 @@ class ImportedTurn:
     response_id: str | None = None
     at: datetime | None = None
     client_compaction: ClientCompaction | None = None
+    cost_microusd: int | None = None
+    cache_write_1h_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

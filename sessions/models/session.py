@@ -48,9 +48,8 @@ class AgentSession(models.Model):
     message_count = models.PositiveIntegerField(default=0)
     # The first message that is still in the client's context: a compaction by the client moves it on.
     context_start = models.PositiveIntegerField(default=0)
-    # Tokens (estimate) of the messages from there on, and of system text and tools.
-    context_tokens = models.PositiveIntegerField(default=0)
-    preamble_tokens = models.PositiveIntegerField(default=0)
+    # Tokens (estimate) in the context by component, so that a push adds to them and sums no history.
+    context_components = models.JSONField(default=dict)
     preamble_version = models.PositiveSmallIntegerField(default=0)
     compaction_count = models.PositiveIntegerField(default=0)
 

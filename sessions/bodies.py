@@ -1,0 +1,62 @@
+"""How bodies lie in the database: as JSON bytes, compressed where that saves something."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from typing import Any
+
+import orjson
+import zstandard
+
+#: Larger bodies go to a `Blob`, where equal ones of a project are stored once (bytes of JSON).
+BLOB_BYTES = 16_384
+
+#: Below this a frame's header costs about what compression saves (bytes of JSON).
+SMALLEST_COMPRESSED = 128
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # no JSON begins so, which is how the two are told apart
+_LEVEL = 3
+
+# A zstd context must not be used by two threads at once, and making one costs more than using it.
+_local = threading.local()
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON of `value`. The standard library takes what orjson refuses: integers over 64 bits."""
+    try:
+        return orjson.dumps(value)
+    except (orjson.JSONEncodeError, TypeError):
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def json_value(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
+
+
+def pack(data: bytes) -> bytes:
+    if len(data) < SMALLEST_COMPRESSED:
+        return data
+    if not hasattr(_local, "compressor"):
+        _local.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    packed: bytes = _local.compressor.compress(data)
+    return packed if len(packed) < len(data) else data
+
+
+def unpack(data: bytes | memoryview) -> bytes:
+    data = bytes(data)
+    if not data.startswith(_ZSTD_MAGIC):
+        return data
+    if not hasattr(_local, "decompressor"):
+        _local.decompressor = zstandard.ZstdDecompressor()
+    unpacked: bytes = _local.decompressor.decompress(data)
+    return unpacked
+
+
+def content_hash(data: bytes) -> bytes:
+    """16 bytes that tell bodies apart; a blob, whose hash is its name, has the whole SHA-256."""
+    return hashlib.blake2b(data, digest_size=16).digest()

@@ -1,0 +1,54 @@
+"""Rows to values and back. The only place that knows both the tables and the core's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction import formats
+from compaction.messages import Message as MessageValue
+from compaction.messages import Usage
+from sessions import bodies
+from sessions.models import Message, Turn
+
+
+def message_bytes(row: Message) -> bytes:
+    """The provider's JSON of a message. Reads the blob where there is one: select it with the row."""
+    return bodies.unpack(row.blob.data if row.blob is not None else row.body)
+
+
+def message_body(row: Message) -> dict[str, Any]:
+    value: dict[str, Any] = bodies.json_value(message_bytes(row))
+    return value
+
+
+def message_value(row: Message, format: str) -> MessageValue:
+    """The core's value of a stored message, with the tokens counted when it was stored."""
+    return formats.parse_message(
+        message_body(row), format=format, position=row.position, turn=row.turn_index, tokens=row.tokens
+    )
+
+
+def usage_of(turn: Turn) -> Usage | None:
+    """The usage that the provider reported for the turn's call, if it did."""
+    if turn.prompt_reported is None:
+        return None
+    return Usage(
+        uncached_tokens=turn.uncached_tokens or 0,
+        cache_read_tokens=turn.cache_read_tokens or 0,
+        cache_write_tokens=turn.cache_write_tokens or 0,
+        output_tokens=turn.output_tokens or 0,
+    )
+
+
+def usage_fields(usage: Usage | None) -> Mapping[str, int]:
+    """The columns of a turn that hold its usage."""
+    if usage is None:
+        return {}
+    return {
+        "prompt_reported": usage.prompt_tokens,
+        "uncached_tokens": usage.uncached_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+    }

@@ -1,0 +1,101 @@
+"""Reading the JSON of a log that may be damaged: whole values, and one value a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from .base import Damage, LogFile
+
+_DECODER = json.JSONDecoder()
+_BLANK = b" \t\r\n\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One JSON value of a log and the line on which it begins, from 1."""
+
+    line: int
+    value: Any
+
+
+def records(log: LogFile) -> Iterator[Record | Damage]:
+    """The values of a JSONL log, in order; a line that is not JSON comes as `Damage`.
+
+    A line may hold several values (a writer died before the line break). Runs of NUL bytes, which a
+    crashed machine leaves behind, count as blank. Invalid UTF-8 is replaced, and said.
+    """
+    for number, line in enumerate(text_bytes(log.data).split(b"\n"), start=1):
+        stripped = line.strip(_BLANK)
+        if stripped:
+            yield from _line_records(log.name, number, stripped)
+
+
+def objects(log: LogFile) -> Iterator[tuple[int, dict[str, Any]] | Damage]:
+    """The objects of a JSONL log with their lines; any other value is `Damage`."""
+    for record in records(log):
+        if isinstance(record, Damage):
+            yield record
+        elif isinstance(record.value, dict):
+            yield record.line, record.value
+        else:
+            yield Damage(file=log.name, line=record.line, reason="a JSON value that is not an object")
+
+
+def document(log: LogFile) -> Any:
+    """The one JSON value that the log is. Raises ValueError where it is not JSON."""
+    data = text_bytes(log.data).strip(_BLANK)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return _sound(json.loads(data.decode("utf-8", "replace")))
+
+
+def first_objects(log: LogFile, count: int, *, within: int = 1 << 20) -> list[dict[str, Any]]:
+    """The first objects of a JSONL log, for recognising it: looks at the first `within` bytes only."""
+    found: list[dict[str, Any]] = []
+    for item in objects(LogFile(name=log.name, data=log.data[:within])):
+        if not isinstance(item, Damage):
+            found.append(item[1])
+        if len(found) == count:
+            break
+    return found
+
+
+def text_bytes(data: bytes) -> bytes:
+    """The log as UTF-8 without a byte order mark; UTF-16 is recognised by its mark."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace").encode()
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _line_records(name: str, number: int, line: bytes) -> Iterator[Record | Damage]:
+    try:
+        yield Record(number, orjson.loads(line))
+    except orjson.JSONDecodeError:
+        yield from _lenient_records(name, number, line)
+
+
+def _lenient_records(name: str, number: int, line: bytes) -> Iterator[Record | Damage]:
+    """What orjson refuses: several values on a line, lone surrogates, NaN, bytes that are not UTF-8."""
+    text = line.decode("utf-8", "replace")
+    if "\ufffd" in text and "\ufffd".encode() not in line:
+        yield Damage(file=name, line=number, reason="bytes that are not UTF-8 were replaced")
+    start = 0
+    while start < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            yield Damage(file=name, line=number, reason=f"not JSON: {error}")
+            return
+        yield Record(number, _sound(value))
+        start = end + len(text[end:]) - len(text[end:].lstrip(" \t\r\x00"))
+
+
+def _sound(value: Any) -> Any:
+    """The value without lone surrogates, which no UTF-8 text can hold."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

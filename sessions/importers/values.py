@@ -1,0 +1,67 @@
+"""Small readings that several log formats share: times, money, titles, text of a content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any
+
+TITLE_LENGTH = 120
+
+
+def time_of(value: Any) -> datetime | None:
+    """An aware time from ISO 8601 text (no zone: UTC) or from seconds or milliseconds since 1970, else None."""
+    try:
+        if isinstance(value, str) and value:
+            parsed = datetime.fromisoformat(value)
+            return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def microusd_of(dollars: Any) -> int | None:
+    """Dollars, as a log writes them, in micro-dollars, half up. None where there is no amount."""
+    if isinstance(dollars, bool) or not isinstance(dollars, int | float | str | Decimal):
+        return None
+    try:
+        amount = Decimal(str(dollars)) * 1_000_000
+        return int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    except (InvalidOperation, ValueError, OverflowError):
+        return None
+
+
+def title_of(text: str) -> str:
+    """The first line with words, at most `TITLE_LENGTH` characters."""
+    for line in text[:4_000].splitlines():
+        words = " ".join(line.replace("\x00", "").split())
+        if words:
+            return words if len(words) <= TITLE_LENGTH else words[: TITLE_LENGTH - 1].rstrip() + "…"
+    return ""
+
+
+def text_of(content: Any) -> str:
+    """The words of a message's content: the text itself, or its text parts joined by line breaks."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = (part.get("text") for part in content if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
+    """The first of the counts that is there and is a number, else 0."""
+    for key in keys:
+        value = usage.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    return 0
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """The value where it is an object, else an empty one: for optional objects of a log."""
+    return value if isinstance(value, Mapping) else {}

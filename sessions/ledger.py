@@ -1,0 +1,56 @@
+"""The running size of a context: what a prompt holds at each turn, by component, kept as sums.
+
+Pure arithmetic over frozen values, so that a push adds to it in constant time and an import replays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from compaction.messages import Message, Role, ToolResult
+
+COMPONENTS = ("system", "tools", "memory", "recap", "user", "assistant", "tool_outputs")
+
+
+def component_of(message: Message) -> str:
+    """The component that a message counts for. One that carries tool results counts for those."""
+    if message.role is Role.ASSISTANT:
+        return "assistant"
+    if message.role is Role.TOOL or any(isinstance(part, ToolResult) for part in message.parts):
+        return "tool_outputs"
+    return "system" if message.role is Role.SYSTEM else "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Tokens (estimate) in the context, by component; components without any are left out."""
+
+    tokens: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.tokens.values())
+
+    def add(self, messages: Iterable[Message]) -> Ledger:
+        tokens = dict(self.tokens)
+        for message in messages:
+            name = component_of(message)
+            tokens[name] = tokens.get(name, 0) + message.tokens
+        return replace(self, tokens=tokens)
+
+    def set(self, **components: int) -> Ledger:
+        return replace(self, tokens={**self.tokens, **components})
+
+    def restarted(self) -> Ledger:
+        """The context after the client compacted it: system text and tools stay, the messages are gone."""
+        return replace(self, tokens={k: v for k, v in self.tokens.items() if k in {"system", "tools"}})
+
+    def prompt_of(self, messages: Iterable[Message]) -> Ledger:
+        """The prompt of a turn: everything before the answer that the turn brings, or all where it has none."""
+        asked = []
+        for message in messages:
+            if message.role is Role.ASSISTANT:
+                break
+            asked.append(message)
+        return self.add(asked)
