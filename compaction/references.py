@@ -8,8 +8,8 @@ however important: nothing in their shape tells `Session` the class from "Sessio
 A path also mentions its file name, and a qualified name its last part, since that is how people and
 models shorten them. Line numbers in the margin of a file listing are not mentions.
 
-One text is scanned by one compiled pattern; each distinct run is then classified once per process. That
-makes about 17 MB/s, and a message need be scanned only once, since messages never change.
+A text is cut into runs at C speed, and each distinct run is classified once per process. That makes about
+40 MB/s, and a message need be scanned only once, since messages never change.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 
 import orjson
 
@@ -35,86 +36,22 @@ class Kind(StrEnum):
     NAME = "name"
 
 
-_RUN = re.compile(r"https?://[^\s\"'`<>()\[\]{}|\\,]+|[\w@~./][\w@./-]{2,}")
+_RUN_BYTES = bytes(c if c >= 128 or chr(c).isalnum() or chr(c) in "_@~./:-" else 32 for c in range(256))
+_NOT_ASCII_RUN = re.compile(r"[^\w@~./:-]+")
 _MARGIN = re.compile(r"^ *\d+(?:→|\t|:(?=\s))", re.MULTILINE)
 _ESCAPE = re.compile(r"\\[nrt]")
 _EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
-_SHAPED = re.compile(r"[^\W_]_+[^\W_]|\d")
-_FILE_NAME = re.compile(r"\.?[\w-]+(?:\.[\w-]+)*\.[A-Za-z][A-Za-z0-9]{0,9}")
+_SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d")
+_FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
 _GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
 
 #: Endings that tell a file name from an attribute: `pool.py` is a file, `pool.size` is not.
-FILE_ENDINGS = frozenset(
-    [
-        "bash",
-        "bat",
-        "c",
-        "cc",
-        "cfg",
-        "conf",
-        "cpp",
-        "cs",
-        "css",
-        "csv",
-        "diff",
-        "env",
-        "fs",
-        "go",
-        "gz",
-        "h",
-        "hpp",
-        "html",
-        "ini",
-        "ipynb",
-        "java",
-        "jpg",
-        "js",
-        "json",
-        "jsonl",
-        "jsx",
-        "kt",
-        "lock",
-        "log",
-        "lua",
-        "md",
-        "mjs",
-        "mod",
-        "patch",
-        "php",
-        "pdf",
-        "pl",
-        "png",
-        "po",
-        "proto",
-        "py",
-        "pyi",
-        "rb",
-        "rs",
-        "rst",
-        "scss",
-        "sh",
-        "sql",
-        "sum",
-        "svelte",
-        "svg",
-        "swift",
-        "tar",
-        "tex",
-        "tf",
-        "toml",
-        "ts",
-        "tsv",
-        "tsx",
-        "txt",
-        "vue",
-        "xml",
-        "yaml",
-        "yml",
-        "zip",
-        "zsh",
-    ]
+_FILE_ENDING = re.compile(
+    r"\.(?:bash|bat|cc?|cfg|conf|cpp|cs|css|csv|diff|env|fs|go|gz|h|hpp|html?|in[ic]|ipynb|java|jpe?g|[cm]?js|jsonl?"
+    r"|jsx|kt|lock|log|lua|md|mod|patch|php|pdf|pl|png|po|proto|pyi?|rb|rs|rst|s?css|sh|sql|sum|svelte|svg"
+    r"|swift|tar|tex|tf|toml|tsx?|tsv|txt|vue|xml|ya?ml|zip|zsh)$"
 )
 
 #: How far into a text the first numbered line may stand for its margin to be looked for.
@@ -129,12 +66,12 @@ _CLASSIFIED_RUNS = 1 << 17
 
 def references(text: str) -> frozenset[str]:
     """The identifiers that `text` mentions."""
-    return frozenset(name for run in set(_RUN.findall(_readable(text))) for name in _names(run))
+    return frozenset(chain.from_iterable(map(_names, set(_runs(text)))))
 
 
 def mentions(text: str) -> Iterator[str]:
     """The identifiers of `text` in the order they stand, each as often as it is mentioned."""
-    return (name for run in _RUN.findall(_readable(text)) for name in _names(run))
+    return chain.from_iterable(map(_names, _runs(text)))
 
 
 def message_references(message: Message) -> frozenset[str]:
@@ -162,20 +99,23 @@ def kind_of(name: str) -> Kind:
         return Kind.URL
     if "@" in name and _EMAIL.fullmatch(name):
         return Kind.EMAIL
-    if "/" in name or name.rpartition(".")[2] in FILE_ENDINGS:
+    if "/" in name or _FILE_ENDING.search(name):
         return Kind.PATH
     if _NUMBER.fullmatch(name):
         return Kind.NUMBER
     return Kind.ID if any(c.isdigit() for c in name) else Kind.NAME
 
 
-def _readable(text: str) -> str:
-    """`text` without line numbers in the margin, and with escaped line ends as what they stand for."""
+def _runs(text: str) -> list[bytes]:
+    """`text` cut at every ASCII character that no identifier holds; the pieces in UTF-8.
+
+    Line numbers in the margin are left out, and an escaped line end counts as a line end.
+    """
     if _MARGIN.search(text, 0, _MARGIN_WINDOW):
         text = _MARGIN.sub("", text)
     if "\\" in text:
         text = _ESCAPE.sub(" ", text)
-    return text
+    return text.encode("utf-8", "replace").translate(_RUN_BYTES).split()
 
 
 def _leaves(value: JSON) -> Iterator[str]:
@@ -190,21 +130,32 @@ def _leaves(value: JSON) -> Iterator[str]:
 
 
 @lru_cache(_CLASSIFIED_RUNS)
-def _names(run: str) -> tuple[str, ...]:
-    """The identifiers that one run of characters mentions: none for a plain word, at most two."""
-    if len(run) > MAX_LENGTH:
+def _names(run: bytes) -> tuple[str, ...]:
+    """The identifiers that one run of characters mentions: none for plain words."""
+    if not 3 <= len(run) <= MAX_LENGTH:
         return ()
-    if "://" in run:
-        return (run.rstrip(".:;!?'*"),)
-    name = run.strip("-").rstrip(".@/-_~").removeprefix("./")
-    if not name.startswith(("../", ".", "/")):
-        name = name.lstrip("@.") if "/" not in name else name
+    pieces = [run.decode()] if run.isascii() else _NOT_ASCII_RUN.split(run.decode())
+    return tuple(chain.from_iterable(map(_piece_names, pieces)))
+
+
+def _piece_names(piece: str) -> tuple[str, ...]:
+    if "://" in piece:
+        return (piece.rstrip(".:/-"),) if not piece.endswith("://") else ()
+    return tuple(chain.from_iterable(map(_word_names, piece.split(":"))))
+
+
+def _word_names(word: str) -> tuple[str, ...]:
+    """The identifiers in a word without colons: itself, and the short form of a path or qualified name."""
+    name = word.strip("-").rstrip(".@/-~").removeprefix("./")
+    if "." in name and "-" in name:
+        name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a line of context in grep's output
+    if "/" in name:
+        return _path_names(name) if len(name) > 2 else ()
+    if "@" in name.lstrip("@"):
+        return (name,) if _EMAIL.fullmatch(name) else ()
+    name = name.lstrip("@~") if not name.startswith(".") else name
     if len(name) < 3:
         return ()
-    if "/" in name:
-        return _path_names(name)
-    if "@" in name:
-        return (name,) if _EMAIL.fullmatch(name) else ()
     if _NUMBER.fullmatch(name):
         return (name,)
     if "." in name:
@@ -213,8 +164,7 @@ def _names(run: str) -> tuple[str, ...]:
 
 
 def _path_names(name: str) -> tuple[str, ...]:
-    """`a/b/c.py` mentions itself and `c.py`; `and/or` is two words; `c.py-12-` is grep's context line."""
-    name = _GREP_CONTEXT.sub(r"\1", name)
+    """`a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
     last = name.rpartition("/")[2]
     if (
         name.count("/") < 2
@@ -229,7 +179,7 @@ def _path_names(name: str) -> tuple[str, ...]:
 def _dotted_names(name: str) -> tuple[str, ...]:
     """`pool.PoolError` mentions itself and `PoolError`; `e.g` is an abbreviation."""
     parts = [part for part in name.split(".") if part]
-    if not parts or max(map(len, parts)) < 2:
+    if not parts or max(map(len, parts)) < 2 or len(name) < 4:
         return ()
     last = parts[-1]
     return (name, last) if len(last) > 2 and not last[0].isdigit() and _is_shaped(last) else (name,)

@@ -1,0 +1,107 @@
+"""Identifiers are what a reader who lost them cannot guess; plain words are none."""
+
+import pytest
+
+from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.references import Kind, kind_of, mentions, message_references, references
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("open src/pool.py now", {"src/pool.py", "pool.py"}),
+        ("open ./src/pool.py.", {"src/pool.py", "pool.py"}),
+        ("in /usr/lib/", {"/usr/lib"}),
+        ("~/notes/.env", {"~/notes/.env", ".env"}),
+        ("src/pool.py:120: boom", {"src/pool.py", "pool.py", "120"}),
+        ("src/pool.py-12-    def x", {"src/pool.py", "pool.py"}),
+        ("import { x } from '@scope/pkg/sub'", {"@scope/pkg/sub"}),
+        ("Makefile.am and .gitignore", {"Makefile.am", ".gitignore"}),
+        ("and/or, yes/no", set()),
+        ("self.max_size", {"self.max_size", "max_size"}),
+        ("os.path.join(a)", {"os.path.join"}),
+        ("std::PoolError", {"PoolError"}),
+        ("HTTPServer fooBar FooBar", {"HTTPServer", "fooBar", "FooBar"}),
+        (
+            "acquire_timeout MAX_SIZE _private __init__",
+            {"acquire_timeout", "MAX_SIZE", "_private", "__init__"},
+        ),
+        ("well-known --no-verify claude-code-log", {"claude-code-log"}),
+        ("mail ann@example.org!", {"ann@example.org"}),
+        ("see https://example.org/a/b?x=1#y.", {"https://example.org/a/b"}),
+        ("commit a1b2c3d4, flight HAT045, v1.2.3", {"a1b2c3d4", "HAT045", "v1.2.3"}),
+        ("costs 450 or 3.5, not 12", {"450", "3.5"}),
+        ("Hello, this is e.g. a plain sentence: i.e. no IDs or URLs...", set()),
+        ("“über_maß”→baz_q", {"über_maß", "baz_q"}),
+        ("first\\nsecond_one\\tthird_one", {"second_one", "third_one"}),
+        ("", set()),
+        ("\ud800 lone", set()),
+    ],
+)
+def test_it_finds_what_a_text_mentions(text: str, expected: set[str]) -> None:
+    assert references(text) == expected
+
+
+def test_line_numbers_in_the_margin_of_a_listing_are_no_mentions() -> None:
+    assert references("   119→def evict_all():\n   120→    return 4096\n") == {"evict_all", "4096"}
+    assert references("Result of cat -n:\n   119\tevict_all\n   120\tx\n") == {"evict_all"}
+
+
+def test_long_runs_are_data_and_take_no_time() -> None:
+    assert references("a1" * 500_000) == frozenset()
+
+
+def test_mentions_keep_order_and_repetition() -> None:
+    assert list(mentions("b_1 a_1 b_1")) == ["b_1", "a_1", "b_1"]
+
+
+def test_a_message_mentions_what_its_words_results_and_arguments_do_but_not_its_thinking() -> None:
+    message = Message(
+        position=0,
+        role=Role.ASSISTANT,
+        parts=(
+            Thinking(text="secret_thought"),
+            Text(text="word_one"),
+            ToolCall(
+                call_id="c1",
+                name="Read",
+                arguments='{"path": "a/b_c.py", "n": [4096, "line\\nname_x"]}',
+            ),
+            ToolCall(call_id="c2", name="Bash", arguments="not json_at_all"),
+            ToolResult(call_id="c3", text="result_one"),
+        ),
+    )
+    assert message_references(message) == {
+        *("word_one", "result_one", "a/b_c.py", "b_c.py", "4096", "name_x", "json_at_all")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("https://example.org/a", Kind.URL),
+        ("ann@example.org", Kind.EMAIL),
+        ("src/pool.py", Kind.PATH),
+        ("pool.py", Kind.PATH),
+        ("pool.PoolError", Kind.NAME),
+        ("acquire_timeout", Kind.NAME),
+        ("4096", Kind.NUMBER),
+        ("3.5", Kind.NUMBER),
+        ("a1b2c3d4", Kind.ID),
+    ],
+)
+def test_it_tells_kinds_apart(name: str, kind: Kind) -> None:
+    assert kind_of(name) is kind
+
+
+@pytest.mark.trajectories
+def test_real_messages_mention_names_that_stand_in_them(trajectories) -> None:
+    from pathlib import Path
+
+    for path in sorted(Path(trajectories).glob("swe-agent/*"))[:3]:
+        if path.suffix == ".gz":
+            continue
+        text = path.read_text()
+        found = references(text)
+        assert found
+        assert all(name in text for name in found)
