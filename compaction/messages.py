@@ -6,6 +6,10 @@ the core understands, so that a message nobody edited is rendered as exactly wha
 Nothing here is ever changed in place: an edit makes a new message with `dataclasses.replace`, and an
 unedited one is the *same object* in the prompt, which is how `head_verbatim` and `tail_verbatim` are
 checked.
+
+`patched` on a part says that its text differs from `source`, whose other fields still stand; on a
+message, that its JSON is to be made from the parts and not taken from `source`. An edit sets it, and so
+does parsing where a provider would refuse the JSON that was pushed.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ class Text:
 
     text: str
     source: JSON = None
+    patched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,7 @@ class ToolCall:
     arguments: str
     server: bool = False
     source: JSON = None
+    patched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,7 @@ class ToolResult:
     server: bool = False
     media_tokens: int = 0
     source: JSON = None
+    patched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +105,7 @@ class Message:
     pinned: bool = False
     format: str | None = None
     source: Mapping[str, JSON] | None = None
+    patched: bool = False
 
     @property
     def text(self) -> str:

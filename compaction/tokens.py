@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from compaction.jsontext import dumps
+from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+
 #: Tokens that providers add around a message (role, separators). OpenAI's cookbook names 3; the
 #: difference to Anthropic's is below the error of counting with another vocabulary.
 MESSAGE_OVERHEAD = 3
@@ -26,3 +29,21 @@ class CharacterCounter:
 
     def count(self, text: str) -> int:
         return (len(text) + 3) // 4
+
+
+def part_tokens(part: Part, counter: TokenCounter) -> int:
+    """Tokens of one part, overhead included. An unknown block without media counts as its JSON."""
+    match part:
+        case Text(text=text) | Thinking(text=text):
+            return counter.count(text)
+        case ToolCall(name=name, arguments=arguments):
+            return PART_OVERHEAD + counter.count(name) + counter.count(arguments)
+        case ToolResult(text=text, media_tokens=media):
+            return PART_OVERHEAD + counter.count(text) + media
+        case Opaque(media_tokens=media, source=source):
+            return media or counter.count(dumps(source))
+
+
+def message_tokens(message: Message, counter: TokenCounter) -> int:
+    """Tokens of a message: its parts and the overhead of a message. The raw estimate, not calibrated."""
+    return MESSAGE_OVERHEAD + sum(part_tokens(part, counter) for part in message.parts)
