@@ -68,10 +68,11 @@ class ClientCompaction:
 class ImportedTurn:
     """One model call: the messages that are new in its prompt, then the model's answer.
 
-    A last turn without an answer holds what came after the last one. `usage` is what the provider reported
-    for the call, with its prompt size; `response_id` names the response, so that copies of it in forked logs are
-    billed once. `cost_microusd` is set only where the log itself names the cost. `cache_write_1h_tokens` is the
-    part of `usage.cache_write_tokens` that was written for an hour, at a higher price.
+    A turn without an answer holds what came after the last one, or before a compaction. `usage` is what the
+    provider reported for the call, with its prompt size; `response_id` names the response, so that copies of
+    it in forked logs are billed once. `cost_microusd` is set only where the log itself names the cost.
+    `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` that was written for an hour, which
+    costs more.
     """
 
     messages: Sequence[ImportedMessage]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -46,13 +47,18 @@ def objects(log: LogFile) -> Iterator[tuple[int, dict[str, Any]] | Damage]:
             yield Damage(file=log.name, line=record.line, reason="a JSON value that is not an object")
 
 
+@lru_cache(maxsize=1)  # recognising a log and reading it parse the same bytes
 def document(log: LogFile) -> Any:
-    """The one JSON value that the log is. Raises ValueError where it is not JSON."""
+    """The one JSON value that the log is, not to be changed. None where it is not JSON."""
     data = text_bytes(log.data).strip(_BLANK)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
+        pass
+    try:
         return _sound(json.loads(data.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        return None
 
 
 def first_objects(log: LogFile, count: int, *, within: int = 1 << 20) -> list[dict[str, Any]]:
@@ -88,11 +94,12 @@ def _lenient_records(name: str, number: int, line: bytes) -> Iterator[Record | D
     start = 0
     while start < len(text):
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            raw, end = _DECODER.raw_decode(text, start)
+            value = _sound(raw)
         except (ValueError, RecursionError) as error:
             yield Damage(file=name, line=number, reason=f"not JSON: {error}")
             return
-        yield Record(number, _sound(value))
+        yield Record(number, value)
         start = end + len(text[end:]) - len(text[end:].lstrip(" \t\r\x00"))
 
 

@@ -30,11 +30,10 @@ class Answer:
     response_id: str | None = None
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
-    is_meta: bool = False
     results: list[ImportedMessage] = field(default_factory=list)
 
     def message(self) -> ImportedMessage:
-        return ImportedMessage(body=self.body, source_id=self.source_id, at=self.at, is_meta=self.is_meta)
+        return ImportedMessage(body=self.body, source_id=self.source_id, at=self.at)
 
 
 class TurnBuilder:
@@ -76,13 +75,16 @@ class TurnBuilder:
         self._entries.append(marker)
 
     def turns(self) -> tuple[ImportedTurn, ...]:
-        """All turns; input after the last answer makes a last turn without usage."""
+        """All turns. Input after the last answer makes a last turn without usage, and so does what stood
+        before a compaction unanswered: only the client's summariser read it."""
         turns: list[ImportedTurn] = []
         pending: list[ImportedMessage] = []
         marker: ClientCompaction | None = None
         for entry in self._entries:
             if isinstance(entry, ClientCompaction):
-                marker = entry
+                if pending:
+                    turns.append(_turn(pending, marker, None))
+                pending, marker = [], entry
             elif isinstance(entry, ImportedMessage):
                 pending.append(entry)
             else:

@@ -11,7 +11,7 @@ TITLE_LENGTH = 120
 
 
 def time_of(value: Any) -> datetime | None:
-    """An aware time from ISO 8601 text (no zone: UTC) or from seconds or milliseconds since 1970, else None."""
+    """An aware time from ISO 8601 (no zone: UTC) or from seconds or milliseconds since 1970, else None."""
     try:
         if isinstance(value, str) and value:
             parsed = datetime.fromisoformat(value)

@@ -1,0 +1,272 @@
+"""Claude Code's session logs: one JSON object a line, under `projects/<folder>/<session id>.jsonl`.
+
+One response of the model is written as a line per content block, all with the same `message.id`; results of
+parallel calls stand between them. Lines of sub-agents (`isSidechain`, or a file `agent-<id>.jsonl`) belong to
+sessions of their own. The order is that of the file, which is the order of time: what a user rewound was
+sent, and paid for, before it was given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from compaction.messages import Usage
+
+from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
+from .jsonlines import first_objects, objects
+from .turns import Answer, TurnBuilder
+from .values import mapping_of, text_of, time_of, title_of, tokens_of
+
+_CONVERSATION = ("user", "assistant")
+_OTHERS = ("system", "summary", "attachment", "progress", "queue-operation", "file-history-snapshot")
+_OWN_KEYS = ("sessionId", "leafUuid", "messageId")
+#: Openings of user lines that the client wrote, not a person.
+_META_OPENINGS = ("<system-reminder>", "<local-command-", "[Request interrupted")
+#: The model name of answers that the client made up: "No response requested.", API errors.
+_SYNTHETIC = "<synthetic>"
+#: Lines that name the session, the strongest last.
+_TITLE_KEYS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+_MAIN = ""
+
+
+class ClaudeCodeImporter:
+    """Reads Claude Code's session logs."""
+
+    name = "claude-code"
+    label = "Claude Code session log (JSONL)"
+
+    def recognises(self, log: LogFile) -> bool:
+        return any(
+            record.get("type") in _CONVERSATION + _OTHERS and any(key in record for key in _OWN_KEYS)
+            for record in first_objects(log, 5)
+        )
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        file = _File(log)
+        yield from file.read()
+        yield from file.sessions()
+
+
+class _File:
+    """One log file while it is read: its own conversation and those of its sub-agents."""
+
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
+        self._seen: set[str] = set()
+        self._conversations: dict[str, _Conversation] = {_MAIN: _Conversation()}
+        self._sidechain_of: dict[str, str] = {}
+        self._session_ids: dict[str, None] = {}
+        self._titles: list[Mapping[str, Any]] = []
+
+    def read(self) -> Iterator[Damage]:
+        """Takes in the whole file, and yields what in it is damaged."""
+        for item in objects(self._log):
+            if isinstance(item, Damage):
+                yield item
+                continue
+            line, record = item
+            try:
+                self._take(record, f"line-{line}")
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                reason = f"not a record of this format: {type(error).__name__} {error}"
+                yield Damage(file=self._log.name, line=line, reason=reason)
+
+    def sessions(self) -> Iterator[ImportedSession]:
+        """The file's own session, then those of its sub-agents."""
+        session_id = self._session_id()
+        for agent, conversation in self._conversations.items():
+            title = self._title() if agent == _MAIN else ""
+            session = conversation.session(session_id, agent, title)
+            if session.turns:
+                yield session
+
+    def _take(self, record: dict[str, Any], line_id: str) -> None:
+        kind = record.get("type")
+        if kind in _TITLE_KEYS:
+            self._titles.append(record)
+        elif kind in _CONVERSATION or kind == "system":
+            uuid = record["uuid"] = str(record.get("uuid") or line_id)
+            if uuid in self._seen:
+                return  # a fork copies lines of its origin, uuid and all
+            self._seen.add(uuid)
+            self._conversation(record, uuid).take(record)
+            if session_id := record.get("sessionId"):
+                self._session_ids[str(session_id)] = self._session_ids.pop(str(session_id), None)
+
+    def _conversation(self, record: Mapping[str, Any], uuid: str) -> _Conversation:
+        """Older logs name no agent: there the first line of its chain of parents stands for it."""
+        if not record.get("isSidechain"):
+            return self._conversations[_MAIN]
+        parent = str(record.get("parentUuid") or "")
+        agent = str(record.get("agentId") or self._sidechain_of.get(parent) or uuid)
+        self._sidechain_of[uuid] = agent
+        return self._conversations.setdefault(agent, _Conversation())
+
+    def _session_id(self) -> str:
+        """A fork begins with lines of its origin, so the file's name decides, else the last line."""
+        known = list(self._session_ids)
+        return self._log.stem if self._log.stem in known or not known else known[-1]
+
+    def _title(self) -> str:
+        """The last title of the strongest kind; summaries of other sessions' leaves do not count."""
+        best, rank = "", -1
+        for record in self._titles:
+            kind_rank = list(_TITLE_KEYS).index(record["type"])
+            title = title_of(str(record.get(_TITLE_KEYS[record["type"]]) or ""))
+            foreign = record["type"] == "summary" and record.get("leafUuid") not in self._seen
+            if title and kind_rank >= rank and not foreign:
+                best, rank = title, kind_rank
+        return best
+
+
+class _Conversation:
+    """One session while its lines are read."""
+
+    def __init__(self) -> None:
+        self._turns = TurnBuilder(_in_one_message)
+        self._answers: dict[str, Answer] = {}
+        self._metadata: dict[str, Any] = {}
+        self._started_at: datetime | None = None
+        self._first_words = ""
+        self._model = ""
+        self._compacting = False
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """One line: a user's, an assistant's, or the client's note of a compaction."""
+        if record["type"] == "system":
+            self._take_note(record)
+            return
+        self._note_origin(record)
+        message = record["message"]
+        if record["type"] == "user":
+            self._take_user(record, message)
+        elif message.get("model") != _SYNTHETIC:
+            self._take_response(record, message)
+        elif not record.get("isApiErrorMessage"):  # an API error is shown to the user and never sent
+            self._turns.add(_message(record, message, is_meta=True))
+
+    def session(self, session_id: str, agent: str, title: str) -> ImportedSession:
+        """The session so far; `agent` is empty for the file's own."""
+        return ImportedSession(
+            external_id=f"{session_id}:agent-{agent}" if agent else session_id,
+            parent_external_id=session_id if agent else None,
+            format="anthropic",
+            agent="claude-code",
+            turns=self._turns.turns(),
+            model=self._model,
+            title=title or title_of(self._first_words),
+            started_at=self._started_at,
+            metadata=self._metadata,
+        )
+
+    def _note_origin(self, record: Mapping[str, Any]) -> None:
+        self._started_at = self._started_at or time_of(record.get("timestamp"))
+        for key, name in (("cwd", "cwd"), ("gitBranch", "git_branch"), ("version", "client_version")):
+            if record.get(key):
+                self._metadata.setdefault(name, record[key])
+
+    def _take_note(self, record: Mapping[str, Any]) -> None:
+        if record.get("subtype") == "microcompact_boundary":
+            self._metadata["microcompactions"] = self._metadata.get("microcompactions", 0) + 1
+        elif record.get("subtype") == "compact_boundary":
+            facts = mapping_of(record.get("compactMetadata"))
+            before = tokens_of(facts, "preTokens") or None
+            self._turns.compacted(
+                ClientCompaction(trigger=str(facts.get("trigger") or ""), tokens_before=before)
+            )
+            self._compacting = True
+
+    def _take_user(self, record: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        content = message["content"]
+        calls = [block["tool_use_id"] for block in _blocks(content) if block.get("type") == "tool_result"]
+        if not content:
+            return
+        if calls:
+            self._turns.result(calls[0], _message(record, message))
+        elif record.get("isCompactSummary"):
+            self._take_summary(record, message)
+        else:
+            words = text_of(content)
+            is_meta = bool(record.get("isMeta")) or words.lstrip().startswith(_META_OPENINGS)
+            self._turns.add(_message(record, message, is_meta=is_meta))
+            if not is_meta and not words.startswith("<command-"):
+                self._first_words = self._first_words or words
+
+    def _take_summary(self, record: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        if not self._compacting:  # older clients wrote the summary without a boundary
+            self._turns.compacted(ClientCompaction())
+        self._compacting = False
+        self._turns.add(_message(record, message, is_summary=True))
+
+    def _take_response(self, record: Mapping[str, Any], message: Mapping[str, Any]) -> None:
+        blocks = _blocks(message["content"])
+        response_id = str(message.get("id") or record["uuid"])
+        answer = self._answers.get(response_id)
+        if answer is None and blocks:
+            answer = _answer(record, message, response_id)
+            self._answers[response_id] = answer
+            self._turns.answer(answer)
+        if answer is None:
+            return
+        content = answer.body["content"]
+        content.extend(block for block in blocks if block not in content)
+        self._turns.called(answer, [block["id"] for block in blocks if block.get("type") == "tool_use"])
+        _note_usage(answer, mapping_of(message.get("usage")))
+        self._model = answer.model or self._model
+
+
+def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: str) -> Answer:
+    return Answer(
+        body={"role": "assistant", "content": []},
+        source_id=response_id,
+        response_id=response_id,
+        at=time_of(record.get("timestamp")),
+        model=str(message.get("model") or ""),
+    )
+
+
+def _note_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
+    """Each line repeats the usage as it stood when it was written: the one with most output is the last."""
+    output = tokens_of(usage, "output_tokens")
+    if not usage or (answer.usage and answer.usage.output_tokens > output):
+        return
+    answer.usage = Usage(
+        uncached_tokens=tokens_of(usage, "input_tokens"),
+        cache_read_tokens=tokens_of(usage, "cache_read_input_tokens"),
+        cache_write_tokens=tokens_of(usage, "cache_creation_input_tokens"),
+        output_tokens=output,
+    )
+    written = mapping_of(usage.get("cache_creation"))
+    answer.cache_write_1h_tokens = tokens_of(written, "ephemeral_1h_input_tokens")
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        raise TypeError("content is neither a text nor a list of blocks")
+    return content
+
+
+def _message(
+    record: Mapping[str, Any], message: Mapping[str, Any], *, is_meta: bool = False, is_summary: bool = False
+) -> ImportedMessage:
+    return ImportedMessage(
+        body={"role": record["type"], "content": message["content"]},
+        source_id=record["uuid"],
+        at=time_of(record.get("timestamp")),
+        is_meta=is_meta,
+        is_summary=is_summary,
+    )
+
+
+def _in_one_message(results: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
+    """All results of one response in one user message, results first (provider rules A1, A2)."""
+    if len(results) == 1:
+        return results
+    blocks = [block for result in results for block in _blocks(result.body["content"])]
+    blocks.sort(key=lambda block: block.get("type") != "tool_result")
+    body = {"role": "user", "content": blocks}
+    return [ImportedMessage(body=body, source_id=results[0].source_id, at=results[0].at)]
