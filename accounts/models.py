@@ -66,6 +66,8 @@ class ApiKey(models.Model):
     prefix = models.CharField(max_length=16, unique=True)
     hash = models.BinaryField(max_length=32)
     scopes = ArrayField(models.CharField(max_length=16, choices=Scope.choices))
+    # Requests a minute; NULL: the server's default.
+    rate_limit = models.PositiveIntegerField(null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True)

@@ -9,6 +9,8 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from contextapp.embedded.home import broker_url, database_url
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
@@ -20,7 +22,7 @@ def env_list(name: str, default: str) -> list[str]:
     return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
 
 
-HOME = Path(os.environ.get("CONTEXTAPP_HOME", BASE_DIR / ".contextapp")).absolute()
+HOME = Path(os.environ.get("CONTEXTAPP_HOME") or BASE_DIR / ".contextapp").absolute()
 DEBUG = env_flag("CONTEXTAPP_DEBUG")
 VERSION = "0.1.0"
 
@@ -99,7 +101,7 @@ TEMPLATES = [
 
 DATABASES = {
     "default": dj_database_url.parse(
-        os.environ.get("DATABASE_URL", "postgresql:///contextapp"),
+        os.environ.get("DATABASE_URL") or database_url(HOME),
         # Django's own pool keeps the connections; it asks for CONN_MAX_AGE = 0.
         conn_max_age=0,
     )
@@ -112,7 +114,10 @@ if pool_size := int(os.environ.get("CONTEXTAPP_DB_POOL", "8")):
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", "redis://localhost:6379/0")
+CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or broker_url(HOME)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True  # what a task did stands in the database
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # LOGGING below holds for the worker too
 
 # -- People -------------------------------------------------------------------------------------
 

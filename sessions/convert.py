@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from compaction import formats
@@ -10,6 +11,7 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
 from sessions import bodies
 from sessions.models import Message, Turn
+from sessions.models.transcript import MessageFlag
 
 
 def message_bytes(row: Message) -> bytes:
@@ -24,9 +26,10 @@ def message_body(row: Message) -> dict[str, Any]:
 
 def message_value(row: Message, format: str) -> MessageValue:
     """The core's value of a stored message, with the tokens counted when it was stored."""
-    return formats.parse_message(
-        message_body(row), format=format, position=row.position, turn=row.turn_index, tokens=row.tokens
+    [value] = formats.parse(
+        [message_body(row)], format=format, start_position=row.position, turn=row.turn_index
     )
+    return replace(value, tokens=row.tokens, pinned=bool(row.flags & MessageFlag.PINNED))
 
 
 def usage_of(turn: Turn) -> Usage | None:

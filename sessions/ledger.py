@@ -47,7 +47,7 @@ class Ledger:
         return replace(self, tokens={k: v for k, v in self.tokens.items() if k in {"system", "tools"}})
 
     def prompt_of(self, messages: Iterable[Message]) -> Ledger:
-        """The prompt of a turn: everything before the answer that the turn brings, or all where it has none."""
+        """A turn's prompt: everything before the answer that the turn brings, or all where it has none."""
         asked = []
         for message in messages:
             if message.role is Role.ASSISTANT:

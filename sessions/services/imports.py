@@ -1,10 +1,10 @@
-"""Imports: what a log tells becomes a session. Importing again adds nothing; a log that grew adds the rest."""
+"""Imports: a log becomes a session. Importing again adds nothing; a log that grew adds the rest."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,7 @@ from sessions.models.transcript import MessageFlag
 _ROWS_PER_STATEMENT = 500
 
 
-class ImportConflict(Exception):
+class ImportConflictError(Exception):
     """The log tells another story than what is stored under its id; the stored one stays as it is."""
 
 
@@ -58,8 +58,8 @@ class _NewTurn:
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
     """Stores `imported`, or what is new in it.
 
-    Raises `ImportConflict` where the session was not imported, or its stored messages are not the log's. Only the
-    last stored turn may differ: the client was still writing it, so it is stored anew.
+    Raises `ImportConflictError` where the session was not imported, or its stored messages are not the
+    log's. Only the last stored turn may differ: the client was still writing it, so it is stored anew.
     """
     session, created = _session_find_or_create(project=project, imported=imported, origin=origin)
     first_new = _first_new_turn(session, imported)
@@ -97,7 +97,7 @@ def _session_find_or_create(
         },
     )
     if not created and session.origin == "api":
-        raise ImportConflict(f"session {imported.external_id} was pushed over the API, not imported")
+        raise ImportConflictError(f"session {imported.external_id} was pushed over the API, not imported")
     return session, created
 
 
@@ -118,7 +118,7 @@ def _first_new_turn(session: AgentSession, imported: ImportedSession) -> int:
     if same < len(stored):
         first_new = min(first_new, stored[same][0])
         if first_new < session.turn_count - 1:
-            raise ImportConflict(
+            raise ImportConflictError(
                 f"session {imported.external_id} differs from what is stored from message {same} on"
             )
     return first_new
@@ -176,10 +176,12 @@ def _new_message(
     known: Mapping[tuple[int, bytes], int],
 ) -> _NewMessage:
     data = bodies.json_bytes(message.body)
-    tokens = known.get((position, bodies.content_hash(data)))
-    value = formats.parse_message(
-        dict(message.body), format=format, position=position, turn=turn, tokens=tokens, counter=_counter()
+    counted = known.get((position, bodies.content_hash(data)))
+    counter = _counter() if counted is None else None
+    [value] = formats.parse(
+        [dict(message.body)], format=format, start_position=position, turn=turn, counter=counter
     )
+    value = value if counted is None else replace(value, tokens=counted)
     return _NewMessage(value=value, imported=message, data=data)
 
 
@@ -199,7 +201,7 @@ def _as_text(value: Any) -> str:
 
 
 def _billed_elsewhere(session: AgentSession, imported: ImportedSession) -> set[str]:
-    """Responses that another session of the project has: a fork copies its history, and pays nothing for it."""
+    """Responses that another session of the project has: a fork copies its history for free."""
     ids = [turn.response_id for turn in imported.turns if turn.response_id]
     rows = Turn.objects.filter(session__project_id=session.project_id, response_id__in=ids, billed=True)
     return set(rows.exclude(session_id=session.pk).values_list("response_id", flat=True))

@@ -1,0 +1,75 @@
+"""Who calls: an API key, and what it may do."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models.functions import Now
+from django.http import HttpRequest
+
+from accounts.models import ApiKey
+from accounts.selectors import api_key_find
+from sessions.api.errors import NotAuthenticated
+
+#: Seconds for which a process trusts what it read of a key. The hot calls check in their own first statement
+#: that the key still lives (`LIVE_KEY`), the others read it anew, so revocation holds at once.
+_TRUST_SECONDS = 5.0
+
+#: `last_used_at` is written once in so many seconds: it is for people, and a write a call would be too dear.
+_LAST_USED_SECONDS = 60.0
+
+_CACHE_SIZE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """The key behind a call."""
+
+    key_id: UUID
+    project_id: UUID
+    scopes: frozenset[str]
+    rate_limit: int | None
+
+
+_trusted: dict[str, tuple[float, Principal]] = {}
+
+
+def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principal:
+    """The caller of `request`. With `trust_cache` the caller checks in SQL that the key lives.
+
+    Raises `NotAuthenticated`.
+    """
+    scheme, _, text = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if scheme.lower() != "bearer" or not text:
+        raise NotAuthenticated(
+            "not_authenticated",
+            "send your API key as `Authorization: Bearer ctx_…`",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    now = time.monotonic()
+    if trust_cache and (known := _trusted.get(text)) and known[0] > now:
+        return known[1]
+    key = api_key_find(text.strip())
+    if key is None:
+        _trusted.pop(text, None)
+        raise NotAuthenticated(
+            "not_authenticated",
+            "the API key is unknown, expired or revoked",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    principal = Principal(
+        key_id=key.pk, project_id=key.project_id, scopes=frozenset(key.scopes), rate_limit=key.rate_limit
+    )
+    if len(_trusted) >= _CACHE_SIZE:
+        _trusted.clear()
+    _trusted[text] = (now + _TRUST_SECONDS, principal)
+    _note_use(key)
+    return principal
+
+
+def _note_use(key: ApiKey) -> None:
+    age = None if key.last_used_at is None else time.time() - key.last_used_at.timestamp()
+    if age is None or age > _LAST_USED_SECONDS:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=Now())

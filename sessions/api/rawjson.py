@@ -1,0 +1,90 @@
+"""A request's body: its value, and the exact bytes of each element of one of its lists.
+
+A message is stored as the bytes that were pushed, so it is cut out of the body and not written anew:
+writing anew turns 1e5 into 100000.0 and rounds integers over 64 bits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from sessions.api.errors import InvalidRequest
+
+#: Levels of nesting. No provider's message comes near it, and code that walks JSON by recursion is safe.
+MAX_DEPTH = 100
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_scan = json.JSONDecoder().raw_decode
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that `body` is. Strict: no NaN, no lone surrogates, UTF-8 only, bounded depth.
+
+    Raises `InvalidRequest`.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequest("bad_json", f"the body is not JSON that can be stored: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidRequest("bad_json", "the body must be a JSON object")
+    if depth_exceeds(value, MAX_DEPTH):
+        raise InvalidRequest("too_deep", f"the JSON is nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def depth_exceeds(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for held in level
+            for child in (held.values() if isinstance(held, dict) else held)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def raw_elements(body: bytes, name: str) -> list[bytes]:
+    """The bytes of each element of the list under `name` in the object `body`, which `read_object` took.
+
+    Of a name that stands twice the last one counts, as for every JSON parser.
+    """
+    text = body.decode()
+    found: list[bytes] = []
+    at = _skip(text, _skip(text, 0) + 1)
+    while text[at] != "}":
+        key, at = _scan(text, at)
+        at = _skip(text, _skip(text, at) + 1)
+        if key == name and text[at] == "[":
+            found, at = _elements(text, at)
+        else:
+            _, at = _scan(text, at)
+        at = _skip(text, at)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _elements(text: str, at: int) -> tuple[list[bytes], int]:
+    found = []
+    at = _skip(text, at + 1)
+    while text[at] != "]":
+        start = at
+        _, at = _scan(text, start)
+        found.append(text[start:at].encode())
+        at = _skip(text, at)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found, at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
