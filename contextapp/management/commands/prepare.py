@@ -1,0 +1,74 @@
+"""`manage.py prepare`: what has to be in place before the servers start."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection, transaction
+from kombu.exceptions import OperationalError as BrokerError
+
+from accounts import services
+from contextapp.celery import app
+from contextapp.embedded.home import write_private
+
+CONNECT_SECONDS = 5
+
+
+class Command(BaseCommand):
+    help = "Checks the database and the broker, migrates, and at the first start writes the keys."
+    requires_system_checks = ()
+
+    def handle(self, **options: Any) -> None:
+        check_database()
+        check_broker()
+        call_command("migrate", interactive=False, verbosity=0)
+        write_keys()
+
+
+def check_database() -> None:
+    """Ask without the pool, whose errors are about itself and not about the server."""
+    parameters = connection.get_connection_params()
+    parameters.pop("pool", None)
+    try:
+        psycopg.connect(**{**parameters, "connect_timeout": CONNECT_SECONDS}).close()
+    except psycopg.OperationalError as error:
+        place = settings.DATABASES["default"]
+        where = place["HOST"] or "this machine"
+        raise CommandError(
+            f"The database {place['NAME']} on {where} cannot be reached: {one_line(error)}. "
+            "Check DATABASE_URL."
+        ) from error
+
+
+def check_broker() -> None:
+    try:
+        with app.connection_for_write(
+            connect_timeout=CONNECT_SECONDS, transport_options={"socket_connect_timeout": CONNECT_SECONDS}
+        ) as broker:
+            broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=CONNECT_SECONDS)
+    except (BrokerError, OSError) as error:
+        where = urlsplit(settings.CELERY_BROKER_URL).hostname or "this machine"
+        raise CommandError(
+            f"The broker on {where} cannot be reached: {one_line(error)}. Check CELERY_BROKER_URL."
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+@transaction.atomic
+def write_keys() -> None:
+    """The default project, its key and the admin. The files are written before the commit: a crash in
+    between leaves files without rows, which the next start overwrites, never rows whose secret is lost."""
+    made = services.bootstrap()
+    settings.HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if made.api_key is not None:
+        write_private(settings.HOME / "api-key", made.api_key)
+    if made.admin_password is not None:
+        write_private(settings.HOME / "admin-password", made.admin_password)
