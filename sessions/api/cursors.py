@@ -1,4 +1,4 @@
-"""Opaque cursors: where a list goes on. A cursor is signed by nothing: it holds no secret and grants nothing."""
+"""Opaque cursors: where a list goes on. Not signed: a cursor holds no secret and grants nothing."""
 
 from __future__ import annotations
 

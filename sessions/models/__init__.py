@@ -1,7 +1,7 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.memory import MemoryRevision
 from sessions.models.rollups import UsageRollup
-from sessions.models.session import AgentSession, Preamble
+from sessions.models.session import AgentSession, Preamble, PromptBase
 from sessions.models.transcript import Blob, Message, Turn
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "MemoryRevision",
     "Message",
     "Preamble",
+    "PromptBase",
     "Recap",
     "Turn",
     "UsageRollup",

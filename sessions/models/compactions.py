@@ -84,6 +84,8 @@ class Edit(models.Model):
     reason = models.TextField(blank=True)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
+    # False where a later compaction evicted the whole span: what is served no longer needs the edit.
+    is_live = models.BooleanField(default=True)
     references = ArrayField(models.TextField(), default=list)
     # The first turn whose assistant named something that this edit took away, and what it named.
     referenced_turn = models.PositiveIntegerField(null=True)
@@ -91,6 +93,10 @@ class Edit(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["compaction", "ordinal"], name="edit_ordinal")]
+        indexes = [
+            # The next plan reads the edits that still show.
+            models.Index(fields=["session"], condition=models.Q(is_live=True), name="edit_live"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.strategy} {self.position}..{self.end}"

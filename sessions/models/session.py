@@ -50,6 +50,13 @@ class AgentSession(models.Model):
     context_start = models.PositiveIntegerField(default=0)
     # Tokens (estimate) in the context by component, so that a push adds to them and sums no history.
     context_components = models.JSONField(default=dict)
+    # The same of what is served: the context with its edits applied.
+    shown_components = models.JSONField(default=dict)
+    # Messages from here on are served as they were pushed; what stands before them is in the prompt base.
+    base_end = models.PositiveIntegerField(default=0)
+    # A message is pending an answer to its tool calls, or what was pushed is not valid as it stands: the
+    # prompt must be repaired when it is served, and cannot be put together from the stored bytes.
+    needs_repair = models.BooleanField(default=False)
     preamble_version = models.PositiveSmallIntegerField(default=0)
     compaction_count = models.PositiveIntegerField(default=0)
 
@@ -81,6 +88,23 @@ class AgentSession(models.Model):
     def billed_tokens(self) -> int:
         """Tokens of all calls together, input and output. Not a size."""
         return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+
+class PromptBase(models.Model):
+    """What the edits leave of the messages before `AgentSession.base_end`, so that a fetch reads no history.
+
+    Derived: it can be made anew from the messages and the edits, and is at every compaction and revert.
+    `data` is compressed JSON: {"messages": […], "manifest": […]}, in the session's format, unrepaired.
+    """
+
+    session = models.OneToOneField(
+        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="prompt_base"
+    )
+    compaction_number = models.PositiveIntegerField()
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"base of {self.session_id} after compaction {self.compaction_number}"
 
 
 class Preamble(models.Model):

@@ -28,6 +28,8 @@ class Turn(models.Model):
 
     idempotency_key = models.CharField(max_length=200, null=True)
     body_hash = models.BinaryField(max_length=32, null=True)
+    # What the push was answered, so that a retry is told the same.
+    answer = models.BinaryField(null=True)
 
     prompt_estimate = models.PositiveIntegerField()
     prompt_reported = models.PositiveIntegerField(null=True)

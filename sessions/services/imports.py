@@ -26,7 +26,7 @@ from sessions.models.transcript import MessageFlag
 _ROWS_PER_STATEMENT = 500
 
 
-class ImportConflictError(Exception):
+class ImportConflict(Exception):
     """The log tells another story than what is stored under its id; the stored one stays as it is."""
 
 
@@ -58,7 +58,7 @@ class _NewTurn:
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
     """Stores `imported`, or what is new in it.
 
-    Raises `ImportConflictError` where the session was not imported, or its stored messages are not the
+    Raises `ImportConflict` where the session was not imported, or its stored messages are not the
     log's. Only the last stored turn may differ: the client was still writing it, so it is stored anew.
     """
     session, created = _session_find_or_create(project=project, imported=imported, origin=origin)
@@ -97,7 +97,7 @@ def _session_find_or_create(
         },
     )
     if not created and session.origin == "api":
-        raise ImportConflictError(f"session {imported.external_id} was pushed over the API, not imported")
+        raise ImportConflict(f"session {imported.external_id} was pushed over the API, not imported")
     return session, created
 
 
@@ -118,7 +118,7 @@ def _first_new_turn(session: AgentSession, imported: ImportedSession) -> int:
     if same < len(stored):
         first_new = min(first_new, stored[same][0])
         if first_new < session.turn_count - 1:
-            raise ImportConflictError(
+            raise ImportConflict(
                 f"session {imported.external_id} differs from what is stored from message {same} on"
             )
     return first_new
