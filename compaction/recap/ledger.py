@@ -1,0 +1,173 @@
+"""What the evicted messages held, gathered message by message on top of the previous recap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from compaction.messages import Message, Role, Text, ToolCall, ToolResult
+from compaction.recap.calls import Action, action_of
+from compaction.recap.values import Item, Mention, Recap, Status
+from compaction.references import argument_text, mentions, references
+
+#: Sentences that state a choice, a cause or a rule, in the words that models and people use for it.
+_DECISION = re.compile(
+    r"\b(?:decid|instead|because|so that|root cause|the (?:issue|problem|cause|fix|reason) (?:is|was)"
+    r"|going with|I'll (?:use|keep|make|add|change|go)|let's (?:use|keep|go)|we (?:should|must|will)|must not|prefer"
+    r"|turns out|found (?:that|the)|confirmed|actually)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_FAILURE = re.compile(
+    r"^(?:error|fatal|FAIL|E  |panic|[\w.]*(?:Error|Exception)\b)"
+    r"|<returncode>[1-9]|exit (?:code|status):? [1-9]|Traceback \(most recent|command not found|No such file",
+    re.MULTILINE | re.IGNORECASE,
+)
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+#: Sentences longer than this are prose about the work, not a choice.
+_MAX_SENTENCE = 280
+_MAX_LINE = 160
+_MAX_COMMAND = 120
+_FAILURE_WINDOW = 4_000
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything that a recap may tell, by what it is about; insertion order is order of time."""
+
+    files: dict[str, Item] = field(default_factory=dict)
+    commands: dict[str, Item] = field(default_factory=dict)
+    decisions: dict[str, Item] = field(default_factory=dict)
+    requests: dict[str, Item] = field(default_factory=dict)
+    names: dict[str, Mention] = field(default_factory=dict)
+    home: dict[str, str] = field(default_factory=dict)  #: the file that a name was met in
+    _calls: dict[str, Action] = field(default_factory=dict)
+
+    def fold(self, previous: Recap) -> None:
+        """Takes over what an earlier recap told."""
+        self.decisions.update((item.text, item) for item in previous.decisions)
+        self.commands.update((item.text, item) for item in previous.facts)
+        self.requests.update((item.text, item) for item in previous.open_items)
+        for item in previous.entities:
+            if item.notes:
+                self.files[item.text] = replace(item, mentions=())
+            for mention in item.mentions:
+                self.names[mention.name] = mention
+                if item.notes:
+                    self.home[mention.name] = item.text
+
+    def observe(self, message: Message) -> None:
+        """Takes in one evicted message. Messages come in order of time."""
+        for part in message.parts:
+            if isinstance(part, Text):
+                self._observe_words(part.text, message)
+            elif isinstance(part, ToolCall):
+                self._observe_call(part, message)
+            elif isinstance(part, ToolResult):
+                self._observe_result(part, message)
+
+    def _observe_words(self, text: str, message: Message) -> None:
+        self._mention(references(text), message)
+        if message.role is Role.USER:
+            self._observe_request(text, message)
+        elif message.role is Role.ASSISTANT:
+            if not message.tool_calls:
+                self._answer(message.position)
+            for sentence in _decisions(text):
+                text = f"t{message.turn}: {sentence}"
+                self.decisions[text] = Item(text=text, sources=(message.position,))
+
+    def _observe_request(self, text: str, message: Message) -> None:
+        words = " ".join(text.split())
+        if words:
+            key = f"user t{message.turn}: {words}"
+            self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
+
+    def _answer(self, position: int) -> None:
+        """The assistant ended its turn: what was asked before counts as answered."""
+        for key, item in self.requests.items():
+            if item.status is Status.OPEN and item.sources and item.sources[-1] < position:
+                self.requests[key] = replace(item, status=Status.DONE)
+
+    def _observe_call(self, call: ToolCall, message: Message) -> None:
+        action = action_of(call)
+        self._calls[call.call_id] = action
+        self._mention(references(argument_text(call.arguments)), message, action.path)
+        if action.path and action.verb:
+            self._note(action.path, f"{action.verb} t{message.turn}", message.position)
+
+    def _note(self, path: str, note: str, position: int) -> None:
+        """Says of a file what was last done to it, once per verb."""
+        verb = note.partition(" ")[0]
+        item = self.files.pop(path, None) or Item(text=path)
+        notes = tuple(n for n in item.notes if n.partition(" ")[0] != verb)
+        self.files[path] = replace(item, notes=(*notes, note), sources=(*item.sources[-2:], position))
+
+    def _observe_result(self, result: ToolResult, message: Message) -> None:
+        action = self._calls.get(result.call_id, Action())
+        self._mention_in_order(result.text, message, action.path)
+        if action.command:
+            self._observe_outcome(action.command, result, message)
+
+    def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:
+        failed = bool(result.is_error) or _FAILURE.search(result.text, 0, _FAILURE_WINDOW) is not None
+        line = _telling_line(result.text, failed)
+        outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f" {line}" if line else "")
+        key = _clip(f"`{' '.join(command.split())}`", _MAX_COMMAND)
+        self.commands.pop(key, None)
+        self.commands[key] = Item(
+            text=key,
+            notes=(outcome,),
+            status=Status.OPEN if failed else None,
+            sources=(message.position,),
+        )
+
+    def _mention(self, names: Iterable[str], message: Message, home: str | None = None) -> None:
+        own = message.position if message.role is Role.ASSISTANT else -1
+        for name in names:
+            old = self.names.get(name)
+            self.names[name] = Mention(
+                name=name,
+                last=message.position,
+                own=max(own, old.own if old else -1),
+                count=old.count + 1 if old else 1,
+            )
+            if home and home != name:
+                self.home[name] = home
+
+    def _mention_in_order(self, text: str, message: Message, home: str | None) -> None:
+        """In a file's text names belong to that file, in a list of matches to the file named before them."""
+        self._mention(references(text), message, home)
+        if home is None:
+            self._attribute(text)
+
+    def _attribute(self, text: str) -> None:
+        current = None
+        for name in mentions(text):
+            if name in self.files:
+                current = name
+            elif current and not current.endswith(name):
+                self.home.setdefault(name, current)
+
+
+def _decisions(text: str) -> Iterable[str]:
+    for sentence in _SENTENCE_END.split(text):
+        stripped = sentence.strip(" -*#")
+        if 20 <= len(stripped) <= _MAX_SENTENCE and _DECISION.search(stripped):
+            yield stripped
+
+
+def _telling_line(text: str, failed: bool) -> str:
+    """The line of an output that tells most: of a failure the last that says error, else the last one."""
+    lines = [line.strip() for line in text[-_FAILURE_WINDOW:].splitlines() if _LETTERS.search(line)]
+    lines = [line for line in lines if not line.startswith("<")]
+    if not lines:
+        return ""
+    telling = [line for line in lines if _FAILURE.search(line)] if failed else []
+    return _clip((telling or lines)[-1], _MAX_LINE)
+
+
+def _clip(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
