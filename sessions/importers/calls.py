@@ -51,9 +51,13 @@ class CallSeries:
         return len(messages) >= len(self._known) > 0 and self._shared(_marks(messages)) == len(self._known)
 
     def opens_like(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the messages begin with this conversation's task: everything up to the first user message."""
+        """Whether the messages begin with this conversation's task: all up to the first user message."""
         opening = _marks(_opening(messages))
         return bool(opening) and self._known[: len(opening)] == opening
+
+    def restarts(self, messages: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the messages are the bare task again, though it has been answered already."""
+        return len(messages) == len(_opening(messages)) < len(self._known)
 
     def add(self, call: Call) -> None:
         """The next request. One that drops or changes what was sent before tells of a compaction.

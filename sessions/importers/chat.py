@@ -67,7 +67,7 @@ def call_ids(body: Mapping[str, Any]) -> list[str]:
 
 
 def chat_usage(usage: Any) -> Usage | None:
-    """Usage as OpenAI, LiteLLM, DeepSeek and Anthropic report it, in disjoint parts; None where there is none.
+    """Usage as OpenAI, LiteLLM, DeepSeek and Anthropic report it, in disjoint parts; None where none is.
 
     OpenAI's `prompt_tokens` (and LiteLLM's) include what was read from and written to the cache;
     Anthropic's `input_tokens` do not, and where they are OpenAI's Responses' they do.

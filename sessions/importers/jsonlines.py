@@ -14,6 +14,7 @@ from .base import Damage, LogFile
 
 _DECODER = json.JSONDecoder()
 _BLANK = b" \t\r\n\x00"
+_FIRST_BYTES = 1 << 22  # the first lines may carry a pasted picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,25 @@ def document(log: LogFile) -> Any:
         return None
 
 
-def first_objects(log: LogFile, count: int, *, within: int = 1 << 20) -> list[dict[str, Any]]:
-    """The first objects of a JSONL log, for recognising it: looks at the first `within` bytes only."""
-    found: list[dict[str, Any]] = []
-    for item in objects(LogFile(name=log.name, data=log.data[:within])):
-        if not isinstance(item, Damage):
-            found.append(item[1])
-        if len(found) == count:
-            break
-    return found
+def values(log: LogFile) -> Iterator[Record | Damage]:
+    """The values of a log that is either JSONL or one document, on however many lines."""
+    first = first_line(log)
+    if first and _parsed(first) is None and (value := document(log)) is not None:
+        yield Record(1, value)
+    else:
+        yield from records(log)
+
+
+def first_objects(log: LogFile, count: int) -> list[dict[str, Any]]:
+    """The objects on the first `count` lines of a JSONL log, for recognising it."""
+    lines = text_bytes(log.data[:_FIRST_BYTES]).split(b"\n", count)[:count]
+    found = (_parsed(line.strip(_BLANK)) for line in lines)
+    return [value for value in found if isinstance(value, dict)]
+
+
+def first_line(log: LogFile) -> bytes:
+    """The first line that is not blank."""
+    return text_bytes(log.data).lstrip(_BLANK).split(b"\n", 1)[0].strip(_BLANK)
 
 
 def text_bytes(data: bytes) -> bytes:
@@ -77,6 +88,13 @@ def text_bytes(data: bytes) -> bytes:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").encode()
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _line_records(name: str, number: int, line: bytes) -> Iterator[Record | Damage]:

@@ -1,0 +1,98 @@
+"""OpenHands' completion logs: one file a model call, `{messages, response, kwargs, timestamp, cost}`.
+
+All calls of one agent lie in one folder, which is read as one log with a call a line; a single file is a log
+of one call, whose earlier answers have no usage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .base import Damage, ImportedSession, LogFile
+from .calls import Call, CallSeries, conversation_id
+from .chat import chat_usage
+from .jsonlines import Record, values
+from .values import mapping_of, microusd_of, time_of, title_of
+
+
+class OpenHandsImporter:
+    """Reads OpenHands' completion logs."""
+
+    name = "openhands"
+    label = "OpenHands completion log (JSON, one file a call, or a folder of them)"
+
+    def recognises(self, log: LogFile) -> bool:
+        first = next(values(log), None)
+        return isinstance(first, Record) and _is_call(first.value)
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        conversations: list[_Conversation] = []
+        for item in values(log):
+            if isinstance(item, Damage):
+                yield item
+                continue
+            try:
+                _take(conversations, item.value)
+            except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+                reason = f"not a logged call: {type(error).__name__} {error}"
+                yield Damage(file=log.name, line=item.line, reason=reason)
+        for conversation in conversations:
+            yield conversation.session(log)
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """The calls of one agent. A delegate begins with a task of its own; a second run with the same again."""
+
+    key: str
+    tools: Any
+    series: CallSeries = field(default_factory=CallSeries)
+
+    def session(self, log: LogFile) -> ImportedSession:
+        name = log.name.rstrip("/").rsplit("/", 1)[-1]  # with its ending: a call apart is not its series
+        return ImportedSession(
+            external_id=f"openhands-{name}-{self.key}",
+            format="openai",
+            agent="openhands",
+            turns=self.series.turns(),
+            model=self.series.model,
+            title=title_of(self.series.first_words),
+            started_at=self.series.started_at,
+            tools=self.tools,
+        )
+
+
+def _take(conversations: list[_Conversation], record: Mapping[str, Any]) -> None:
+    call = _call(record)
+    alike = [c for c in conversations if c.series.opens_like(call.messages)]
+    if not alike or alike[-1].series.restarts(call.messages):
+        key = conversation_id(call.messages) + (f"-run{len(alike) + 1}" if alike else "")
+        alike.append(_Conversation(key, mapping_of(record.get("kwargs")).get("tools")))
+        conversations.append(alike[-1])
+    alike[-1].series.add(call)
+
+
+def _call(record: Mapping[str, Any]) -> Call:
+    response = mapping_of(record["response"])
+    choices = response.get("choices") or [{}]
+    return Call(
+        messages=record["messages"],
+        answer=choices[0].get("message"),
+        model=str(response.get("model") or ""),
+        usage=chat_usage(response.get("usage")),
+        response_id=str(response["id"]) if response.get("id") else None,
+        cost_microusd=microusd_of(record.get("cost")),
+        at=time_of(record.get("timestamp")),
+    )
+
+
+def _is_call(record: Any) -> bool:
+    response = record.get("response") if isinstance(record, Mapping) else None
+    return (
+        isinstance(response, Mapping)
+        and isinstance(record.get("messages"), list)
+        and "choices" in response
+        and ("kwargs" in record or "args" in record)
+    )

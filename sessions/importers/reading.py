@@ -1,0 +1,115 @@
+"""Logs on disk: files, folders, `.gz` and `.zst`, and where coding agents keep theirs."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+from .base import LogFile
+
+#: Endings of files that may be logs; in a folder everything else is left alone. A file named outright is
+#: read whatever its ending.
+_LOG_ENDINGS = (".json", ".jsonl", ".ndjson")
+_PACKED_ENDINGS = (".gz", ".zst")
+
+#: One file a model call, as LiteLLM clients write them: "…<model>-<seconds>.<fraction>.json".
+_CALL_NAME = re.compile(r"-\d{10}\.\d+\.json(?:\.gz|\.zst)?$")
+
+#: The largest log that is read, decompressed: a bomb in a folder must not take the machine's memory.
+LARGEST_LOG_BYTES = 1 << 30
+
+
+class UnreadableLogError(Exception):
+    """A file that cannot be read or decompressed; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSource:
+    """Where a log lies: one file, or the files of a folder with one model call each, in order."""
+
+    name: str
+    files: Sequence[Path]
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.stat().st_size for file in self.files)
+
+    def read(self) -> LogFile:
+        """The log, decompressed. Raises UnreadableLogError."""
+        data = b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
+        return LogFile(name=self.name, data=data)
+
+
+def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
+    """The logs at the paths, folders with all that is below them, in the order of their names."""
+    for path in paths:
+        if path.is_dir():
+            yield from _folder_sources(path)
+        else:
+            yield LogSource(name=_plain_name(path), files=(path,))
+
+
+def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
+    """The folders of Claude Code's and Codex' logs that this user has."""
+    home = home or Path.home()
+    if configured := environment.get("CLAUDE_CONFIG_DIR"):
+        claude = [Path(configured)]
+    else:
+        claude = [home / ".config" / "claude", home / ".claude"]
+    codex = Path(environment.get("CODEX_HOME") or home / ".codex")
+    folders = [*(folder / "projects" for folder in claude), codex / "sessions", codex / "archived_sessions"]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _folder_sources(folder: Path) -> Iterator[LogSource]:
+    entries = sorted(folder.iterdir())
+    logs = [entry for entry in entries if entry.is_file() and _plain_name(entry).endswith(_LOG_ENDINGS)]
+    calls = [entry for entry in logs if _CALL_NAME.search(entry.name)]
+    if calls:
+        yield LogSource(name=str(folder), files=tuple(sorted(calls, key=_call_time)))
+    for entry in logs:
+        if entry not in calls:
+            yield LogSource(name=_plain_name(entry), files=(entry,))
+    for entry in entries:
+        if entry.is_dir() and not entry.is_symlink():  # a link back up would never end
+            yield from _folder_sources(entry)
+
+
+def _plain_name(path: Path) -> str:
+    return str(path.with_suffix("") if path.suffix in _PACKED_ENDINGS else path)
+
+
+def _call_time(path: Path) -> float:
+    found = re.search(r"-(\d{10}\.\d+)\.json", path.name)
+    return float(found.group(1)) if found else 0.0
+
+
+def _one_line(data: bytes, files: int) -> bytes:
+    """JSON text has no line breaks but those between its tokens, so a call fits on one line."""
+    return data.replace(b"\r", b" ").replace(b"\n", b" ") if files > 1 else data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as raw:
+            if path.suffix == ".gz":
+                with gzip.open(raw) as unpacked:
+                    data = unpacked.read(LARGEST_LOG_BYTES + 1)
+            elif path.suffix == ".zst":
+                with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
+                    data = stream.read(LARGEST_LOG_BYTES + 1)
+            else:
+                data = raw.read(LARGEST_LOG_BYTES + 1)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        raise UnreadableLogError(f"{path}: {error}") from error
+    if len(data) > LARGEST_LOG_BYTES:
+        raise UnreadableLogError(f"{path}: larger than {LARGEST_LOG_BYTES >> 20} MiB")
+    return data

@@ -1,0 +1,95 @@
+"""What a model call cost, by the price table of `genai-prices`: offline, dated, in micro-dollars.
+
+A model that the table does not know is *unpriced*: None, never zero and never an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
+from importlib.metadata import version
+
+import genai_prices
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import ModelInfo, Provider
+
+from compaction.messages import Usage
+
+UNPRICED = "unpriced"
+
+#: Amazon Bedrock's way to write a model: "eu.anthropic.claude-…-v2:0".
+_BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z])|-v\d+(?::\d+)*$")
+_DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of one call in micro-dollars, None where there is none, and where the figure is from."""
+
+    microusd: int | None
+    source: str
+
+
+def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1h_tokens: int = 0) -> Price:
+    """What the call cost at the time `at` (None: at today's prices), rounded half up.
+
+    `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` that was written for an hour.
+    """
+    found = _find(model)
+    if found is None:
+        return Price(None, UNPRICED)
+    provider, info = found
+    calculation = genai_prices.calc_price(
+        genai_prices.Usage(
+            input_tokens=usage.prompt_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            cache_write_1h_tokens=min(cache_write_1h_tokens, usage.cache_write_tokens),
+            output_tokens=usage.output_tokens,
+        ),
+        info.id,
+        provider_id=provider.id,
+        genai_request_timestamp=at,
+    )
+    return Price(_microusd(calculation.total_price), f"{_table()} {provider.id}/{info.id}")
+
+
+def context_window(model: str) -> int | None:
+    """The model's context window in tokens, None where the table does not have it."""
+    found = _find(model)
+    return found[1].context_window if found else None
+
+
+@lru_cache(maxsize=4096)
+def _find(model: str) -> tuple[Provider, ModelInfo] | None:
+    for name in _spellings(model.strip().lower()):
+        try:
+            return get_snapshot().find_provider_model(name, None, None, None)
+        except LookupError:
+            continue
+    return None
+
+
+def _spellings(model: str) -> Iterator[str]:
+    """The name as it is, without a gateway's prefix, without Bedrock's additions, without its date."""
+    if not model:
+        return
+    yield model
+    bare = model.rsplit("/", 1)[-1]
+    yield bare
+    plain = _BEDROCK.sub("", bare)
+    yield plain
+    yield _DATE.sub("", plain)
+
+
+@lru_cache(maxsize=1)
+def _table() -> str:
+    return f"genai-prices {version('genai-prices')}"
+
+
+def _microusd(dollars: Decimal) -> int:
+    return int((dollars * 1_000_000).quantize(Decimal(1), rounding=ROUND_HALF_UP))
