@@ -54,9 +54,13 @@ class AgentSession(models.Model):
     shown_components = models.JSONField(default=dict)
     # Messages from here on are served as they were pushed; what stands before them is in the prompt base.
     base_end = models.PositiveIntegerField(default=0)
-    # A message is pending an answer to its tool calls, or what was pushed is not valid as it stands: the
-    # prompt must be repaired when it is served, and cannot be put together from the stored bytes.
+    # What was pushed is not valid as it stands: a prompt cannot be put together from the stored bytes.
     needs_repair = models.BooleanField(default=False)
+    # Ids of the tool calls that wait for their results: no quiet point, and no prompt to send, until then.
+    open_calls = ArrayField(models.TextField(), default=list)
+    # The provider's count of a prompt divided by ours, smoothed (see `compaction.meter`).
+    calibration = models.FloatField(default=1.0)
+    preamble_hash = models.BinaryField(max_length=16, null=True)
     preamble_version = models.PositiveSmallIntegerField(default=0)
     compaction_count = models.PositiveIntegerField(default=0)
 
