@@ -16,7 +16,7 @@ from .base import LogFile
 
 #: Endings of files that may be logs; in a folder everything else is left alone. A file named outright is
 #: read whatever its ending.
-_LOG_ENDINGS = (".json", ".jsonl", ".ndjson")
+_LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 _PACKED_ENDINGS = (".gz", ".zst")
 
 #: One file a model call, as LiteLLM clients write them: "…<model>-<seconds>.<fraction>.json".

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from .base import Importer, LogFile
 from .claude_code import ClaudeCodeImporter
+from .codex import CodexImporter
 from .mini_swe_agent import MiniSweAgentImporter
+from .openai_chat import OpenAIChatImporter
 from .openhands import OpenHandsImporter
+from .pi import PiImporter
+from .tau_bench import Tau2BenchImporter, TauBenchImporter
 
 #: Formats that any chat JSON resembles come last.
 IMPORTERS: tuple[Importer, ...] = (
     ClaudeCodeImporter(),
+    CodexImporter(),
+    PiImporter(),
     OpenHandsImporter(),
     MiniSweAgentImporter(),
+    TauBenchImporter(),
+    Tau2BenchImporter(),
+    OpenAIChatImporter(),
 )
 
 

@@ -1,0 +1,241 @@
+"""Codex' rollouts: one JSON object a line, under `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
+
+Three generations: lines `{timestamp, type, payload}`; before September 2025 bare items after a first line
+with the session's id; and a `.json` document `{session, items}` of the first client. Items are those of
+OpenAI's Responses API, and become messages of its chat form: a response's text and calls make one assistant
+message. Reasoning is encrypted or a summary for people, and has no place in that form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
+from .chat import chat_usage, tool_call
+from .jsonlines import Record, first_objects, values
+from .turns import Answer, TurnBuilder
+from .values import mapping_of, text_of, time_of, title_of, tokens_of
+
+_LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+_ITEMS = (
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "local_shell_call",
+)
+#: Openings of user messages that the client wrote, not a person.
+_META_OPENINGS = (
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions",
+    "<turn_aborted>",
+)
+
+
+class CodexImporter:
+    """Reads Codex' rollouts."""
+
+    name = "codex"
+    label = "Codex rollout (JSONL)"
+
+    def recognises(self, log: LogFile) -> bool:
+        lines = first_objects(log, 5)
+        if any(line.get("type") in _LINES and isinstance(line.get("payload"), dict) for line in lines):
+            return True
+        if lines and {"id", "timestamp", "instructions"} <= lines[0].keys():
+            return True
+        first = next(values(log), None) if log.data[:1] == b"{" else None
+        value = first.value if isinstance(first, Record) else None
+        return isinstance(value, dict) and {"session", "items"} <= value.keys()
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        rollout = _Rollout()
+        for item in values(log):
+            if isinstance(item, Damage):
+                yield item
+                continue
+            try:
+                rollout.take(item.line, item.value)
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                reason = f"not a record of this format: {type(error).__name__} {error}"
+                yield Damage(file=log.name, line=item.line, reason=reason)
+        session = rollout.session(log)
+        if session.turns:
+            yield session
+
+
+class _Rollout:
+    """One session while its lines are read."""
+
+    def __init__(self) -> None:
+        self._turns = TurnBuilder()
+        self._meta: Mapping[str, Any] = {}
+        self._answer: Answer | None = None  #: the response that still may get parts
+        self._unreported: Answer | None = None  #: the response whose usage has not come yet
+        self._total: Any = None
+        self._compacted_at: int | None = None
+        self._model = ""
+        self._window: int | None = None
+        self._first_words = ""
+        self._started_at: datetime | None = None
+
+    def take(self, line: int, record: Mapping[str, Any]) -> None:
+        """One line of any generation."""
+        if "items" in record and "session" in record:
+            self._take_document(record)
+            return
+        at = time_of(record.get("timestamp"))
+        self._started_at = self._started_at or at
+        kind = record.get("type")
+        if kind in _LINES:
+            self._take_line(line, kind, record["payload"], at)
+        elif kind in _ITEMS:
+            self._take_item(line, record, at)
+        elif "id" in record and "instructions" in record:
+            self._meta = self._meta or record
+
+    def session(self, log: LogFile) -> ImportedSession:
+        meta = self._meta
+        spawn = mapping_of(mapping_of(mapping_of(meta.get("source")).get("subagent")).get("thread_spawn"))
+        parent = spawn.get("parent_thread_id")
+        instructions = mapping_of(meta.get("base_instructions")).get("text") or meta.get("instructions")
+        names = {"cwd": "cwd", "cli_version": "client_version", "forked_from_id": "forked_from"}
+        return ImportedSession(
+            external_id=str(meta.get("id") or log.stem),
+            parent_external_id=str(parent) if parent else None,
+            format="openai",
+            agent="codex",
+            turns=self._turns.turns(),
+            model=self._model,
+            title=title_of(self._first_words),
+            started_at=self._started_at,
+            context_window=self._window,
+            system=instructions if isinstance(instructions, str) else None,
+            metadata={names[key]: meta[key] for key in names if meta.get(key)},
+        )
+
+    def _take_document(self, document: Mapping[str, Any]) -> None:
+        self._meta = mapping_of(document["session"])
+        self._started_at = time_of(self._meta.get("timestamp"))
+        for number, item in enumerate(document["items"], start=1):
+            if item.get("type", "message") in _ITEMS:
+                self._take_item(number, {"type": "message", **item}, None)
+
+    def _take_line(self, line: int, kind: str, payload: Mapping[str, Any], at: datetime | None) -> None:
+        if kind == "session_meta":
+            self._meta = self._meta or payload  # a fork repeats its origin's behind its own
+        elif kind == "turn_context":
+            self._model = str(payload.get("model") or self._model)
+        elif kind == "compacted":
+            self._take_compaction(line, payload, at)
+        elif kind == "response_item" and payload.get("type") in _ITEMS:
+            self._take_item(line, payload, at)
+        elif kind == "event_msg" and payload.get("type") == "token_count":
+            self._take_usage(mapping_of(payload.get("info")))
+
+    def _take_item(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
+        kind = item["type"]
+        if kind.endswith("_output"):
+            self._answer = None
+            body = {"role": "tool", "tool_call_id": str(item["call_id"]), "content": _output(item["output"])}
+            message = ImportedMessage(body=body, source_id=f"line-{line}", at=at)
+            self._turns.result(body["tool_call_id"], message)
+        elif kind != "message":
+            self._take_call(line, item, at)
+        elif item["role"] == "assistant":
+            body = self._response(line, at).body
+            body["content"] = "\n\n".join(filter(None, (body["content"], _words(item["content"]))))
+        else:
+            self._take_input(line, item, at)
+
+    def _take_input(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
+        self._answer = None
+        words = text_of(item["content"])
+        is_meta = item["role"] != "user" or words.lstrip().startswith(_META_OPENINGS)
+        body = {"role": str(item["role"]), "content": _content(item["content"])}
+        self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_meta=is_meta))
+        if not is_meta:
+            self._first_words = self._first_words or words
+
+    def _take_call(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
+        call_id = str(item.get("call_id") or item.get("id") or "")
+        arguments = item.get("arguments") or {"input": item.get("input")}
+        if item["type"] == "local_shell_call":
+            arguments = item.get("action")
+        name = item.get("name") or "local_shell"
+        call = tool_call({"id": call_id, "name": name, "arguments": arguments})
+        answer = self._response(line, at)
+        answer.body.setdefault("tool_calls", []).append(call)
+        self._turns.called(answer, [call_id])
+
+    def _response(self, line: int, at: datetime | None) -> Answer:
+        """The response that an item belongs to: the open one, or a new one."""
+        if self._answer is None:
+            self._answer = Answer(
+                body={"role": "assistant", "content": None},
+                source_id=f"line-{line}",
+                at=at,
+                model=self._model,
+            )
+            self._turns.answer(self._answer)
+            self._unreported = self._answer
+        return self._answer
+
+    def _take_usage(self, info: Mapping[str, Any]) -> None:
+        """The usage of the last response; the client repeats it when only the rate limits are new."""
+        total = info.get("total_token_usage")
+        self._window = tokens_of(info, "model_context_window") or self._window
+        if self._unreported and total != self._total:
+            answer = self._unreported
+            answer.usage = chat_usage(info.get("last_token_usage"))
+            # A fork copies lines without any id of the response: content and running total stand for it.
+            told = orjson.dumps([answer.body, total])
+            answer.response_id = f"codex-{hashlib.sha256(told).hexdigest()[:24]}"
+            self._unreported = self._answer = None
+        self._total = total
+
+    def _take_compaction(self, line: int, payload: Mapping[str, Any], at: datetime | None) -> None:
+        """The client went on with the summary, and with some of the user's words, which stand above."""
+        self._answer = None
+        self._turns.compacted(ClientCompaction(tokens_before=None))
+        if summary := payload.get("message"):
+            body = {"role": "user", "content": str(summary)}
+            self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_summary=True))
+
+
+def _words(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(_text_parts(content))
+
+
+def _text_parts(content: Any) -> list[str]:
+    return [part["text"] for part in content if isinstance(part.get("text"), str)]
+
+
+def _content(content: Any) -> Any:
+    """A user's content in the chat form: text alone as text, pictures as parts."""
+    if isinstance(content, str):
+        return content
+    if not any(part.get("type") == "input_image" for part in content):
+        return "\n".join(_text_parts(content))
+    return [
+        {"type": "image_url", "image_url": {"url": str(part.get("image_url") or "")}}
+        if part.get("type") == "input_image"
+        else {"type": "text", "text": str(part.get("text") or "")}
+        for part in content
+    ]
+
+
+def _output(output: Any) -> str:
+    """A tool's output: text, parts with text, or `{content, success}`."""
+    if isinstance(output, str):
+        return output
+    if isinstance(output, Mapping) and isinstance(output.get("content"), str):
+        return str(output["content"])
+    return text_of(output) or orjson.dumps(output).decode()

@@ -1,0 +1,126 @@
+"""Plain chat JSON and JSONL in OpenAI's form, as any program may write it.
+
+One document or one value a line, each of: a list of messages, an object with `messages` (a conversation, or a
+logged request with its `response`), or a single message. Single messages in a row are one conversation; a
+request that repeats the conversation before it and goes on is its next turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .base import Damage, ImportedSession, LogFile
+from .calls import Call, CallSeries
+from .chat import chat_usage, is_chat_message
+from .jsonlines import Record, values
+from .values import mapping_of, microusd_of, time_of, title_of
+
+_ID_KEYS = ("session_id", "conversation_id", "thread_id", "id")
+
+
+class OpenAIChatImporter:
+    """Reads plain chat JSON and JSONL."""
+
+    name = "openai-chat"
+    label = "OpenAI chat messages (JSON or JSONL)"
+
+    def recognises(self, log: LogFile) -> bool:
+        first = next(values(log), None)
+        if not isinstance(first, Record):
+            return False
+        items = first.value if isinstance(first.value, list) else [first.value]
+        return bool(items) and (is_chat_message(items[0]) or _is_conversation(items[0]))
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        reading = _Reading(log)
+        for record in values(log):
+            if isinstance(record, Damage):
+                yield record
+                continue
+            try:
+                reading.take(record.value)
+            except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+                reason = f"not a chat of this form: {type(error).__name__} {error}"
+                yield Damage(file=log.name, line=record.line, reason=reason)
+        yield from reading.sessions()
+
+
+class _Conversation:
+    """One conversation and what its objects say about it."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.series = CallSeries()
+        self.id = next((str(facts[key]) for key in _ID_KEYS if facts.get(key)), "")
+        self.tools = facts.get("tools")
+
+
+class _Reading:
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
+        self._conversations: list[_Conversation] = []
+        self._loose: list[Mapping[str, Any]] = []
+
+    def take(self, value: Any) -> None:
+        """One value of the log, of any of the shapes."""
+        if is_chat_message(value):
+            self._loose.append(value)
+        elif isinstance(value, list) and value and is_chat_message(value[0]):
+            self._add({}, Call(messages=value))
+        elif isinstance(value, list):
+            for item in value:
+                self._add(item, _call(item))
+        else:
+            self._add(value, _call(value))
+
+    def sessions(self) -> Iterator[ImportedSession]:
+        """The conversations, numbered where the log names none and holds several."""
+        if self._loose:
+            self._add({}, Call(messages=self._loose))
+        several = len(self._conversations) > 1
+        for number, conversation in enumerate(self._conversations, start=1):
+            name = f"{self._log.stem}-{number}" if several else self._log.stem
+            yield self._session(conversation, conversation.id or name)
+
+    def _session(self, conversation: _Conversation, external_id: str) -> ImportedSession:
+        series = conversation.series
+        return ImportedSession(
+            external_id=external_id,
+            format="openai",
+            agent="",
+            turns=series.turns(),
+            model=series.model,
+            title=title_of(series.first_words),
+            started_at=series.started_at,
+            tools=conversation.tools,
+        )
+
+    def _add(self, facts: Mapping[str, Any], call: Call) -> None:
+        latest = self._conversations[-1] if self._conversations else None
+        if latest is None or not latest.series.extends(call.messages):
+            latest = _Conversation(facts)
+            self._conversations.append(latest)
+        latest.series.add(call)
+
+
+def _call(value: Mapping[str, Any]) -> Call:
+    request = mapping_of(value.get("request") or value.get("body")) or value
+    response = mapping_of(value.get("response"))
+    choices: Sequence[Any] = response.get("choices") or value.get("choices") or [{}]
+    return Call(
+        messages=request["messages"],
+        answer=choices[0].get("message"),
+        model=str(response.get("model") or request.get("model") or value.get("model") or ""),
+        usage=chat_usage(response.get("usage") or value.get("usage")),
+        response_id=str(response["id"]) if response.get("id") else None,
+        cost_microusd=microusd_of(value.get("cost")),
+        at=time_of(value.get("timestamp") or response.get("created") or value.get("created")),
+    )
+
+
+def _is_conversation(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    request = mapping_of(value.get("request") or value.get("body")) or value
+    messages = request.get("messages")
+    return isinstance(messages, list) and bool(messages) and all(is_chat_message(m) for m in messages)

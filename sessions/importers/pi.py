@@ -1,0 +1,185 @@
+"""pi's session logs: one JSON object a line; the first is `{"type": "session", ...}`.
+
+pi speaks to many providers and logs in a form of its own. It becomes Anthropic's, which has a place for all
+of it: `toolCall` is `tool_use`, a `toolResult` message a `tool_result` block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compaction.messages import Usage
+
+from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
+from .jsonlines import first_objects, objects
+from .turns import Answer, TurnBuilder
+from .values import mapping_of, microusd_of, text_of, time_of, title_of, tokens_of
+
+
+class PiImporter:
+    """Reads pi's session logs."""
+
+    name = "pi"
+    label = "pi session log (JSONL)"
+
+    def recognises(self, log: LogFile) -> bool:
+        first = first_objects(log, 1)
+        return bool(first) and first[0].get("type") == "session" and "cwd" in first[0]
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        reading = _Reading()
+        for item in objects(log):
+            if isinstance(item, Damage):
+                yield item
+                continue
+            line, record = item
+            try:
+                reading.take(record)
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                reason = f"not a record of this format: {type(error).__name__} {error}"
+                yield Damage(file=log.name, line=line, reason=reason)
+        session = reading.session(log)
+        if session.turns:
+            yield session
+
+
+class _Reading:
+    """One session while its lines are read."""
+
+    def __init__(self) -> None:
+        self._turns = TurnBuilder(_in_one_message)
+        self._header: Mapping[str, Any] = {}
+        self._model = ""
+        self._first_words = ""
+        self._name = ""
+        self._entries = 0
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        kind = record.get("type")
+        self._entries += 1
+        source_id = str(record.get("id") or f"entry-{self._entries}")
+        if kind == "session":
+            self._header = self._header or record
+        elif kind == "session_info":
+            self._name = str(record.get("name") or self._name)
+        elif kind in ("compaction", "branch_summary"):
+            self._take_summary(kind, source_id, record)
+        elif kind in ("message", "custom_message"):
+            message = record.get("message") or {"role": "custom", "content": record["content"]}
+            self._take_message(source_id, message, record)
+
+    def session(self, log: LogFile) -> ImportedSession:
+        header = self._header
+        return ImportedSession(
+            external_id=str(header.get("id") or log.stem),
+            format="anthropic",
+            agent="pi",
+            turns=self._turns.turns(),
+            model=self._model or str(header.get("modelId") or ""),
+            title=title_of(self._name) or title_of(self._first_words),
+            started_at=time_of(header.get("timestamp")),
+            metadata={"cwd": header["cwd"]} if header.get("cwd") else {},
+        )
+
+    def _take_summary(self, kind: str, source_id: str, record: Mapping[str, Any]) -> None:
+        """A compaction keeps the newest messages besides the summary; they stand above it in the log."""
+        before = tokens_of(record, "tokensBefore") or None
+        if kind == "compaction":
+            self._turns.compacted(ClientCompaction(tokens_before=before))
+        body = {"role": "user", "content": [{"type": "text", "text": str(record["summary"])}]}
+        at = time_of(record.get("timestamp"))
+        self._turns.add(ImportedMessage(body=body, source_id=source_id, at=at, is_summary=True))
+
+    def _take_message(self, source_id: str, message: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        role, at = message["role"], time_of(record.get("timestamp"))
+        if role == "assistant":
+            self._take_answer(source_id, message, at)
+            return
+        content = _shell(message) if role == "bashExecution" else _blocks(message["content"])
+        if not content and role != "toolResult":
+            return
+        if role == "toolResult":
+            content = [_tool_result(message, content)]
+        body = {"role": "user", "content": content}
+        imported = ImportedMessage(
+            body=body, source_id=source_id, at=at, is_meta=role not in ("user", "toolResult")
+        )
+        if role == "toolResult":
+            self._turns.result(str(message["toolCallId"]), imported)
+            return
+        self._turns.add(imported)
+        if role == "user":
+            self._first_words = self._first_words or text_of(content)
+
+    def _take_answer(self, source_id: str, message: Mapping[str, Any], at: Any) -> None:
+        """A response. One that was aborted before its first word is left out: nothing of it was sent on."""
+        content = _blocks(message["content"])
+        usage = mapping_of(message.get("usage"))
+        if not content:
+            return
+        self._model = str(message.get("model") or self._model)
+        answer = Answer(
+            body={"role": "assistant", "content": content},
+            source_id=source_id,
+            at=at,
+            model=str(message.get("model") or ""),
+            usage=_usage(usage),
+            response_id=str(message["responseId"]) if message.get("responseId") else None,
+            cost_microusd=microusd_of(mapping_of(usage.get("cost")).get("total")),
+        )
+        self._turns.answer(answer, [block["id"] for block in content if block["type"] == "tool_use"])
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    """pi's counts are disjoint; an aborted call has none."""
+    read = Usage(
+        uncached_tokens=tokens_of(usage, "input"),
+        cache_read_tokens=tokens_of(usage, "cacheRead"),
+        cache_write_tokens=tokens_of(usage, "cacheWrite"),
+        output_tokens=tokens_of(usage, "output"),
+    )
+    return read if read.prompt_tokens else None
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return [block for part in content if (block := _block(part))]
+
+
+def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
+    kind = part["type"]
+    if kind == "toolCall":
+        return {"type": "tool_use", "id": part["id"], "name": part["name"], "input": part["arguments"]}
+    if kind == "thinking":
+        block = {"type": "thinking", "thinking": part["thinking"]}
+        if part.get("thinkingSignature"):
+            block["signature"] = part["thinkingSignature"]
+        return block
+    if kind == "image":
+        source = {"type": "base64", "media_type": part.get("mimeType"), "data": part.get("data")}
+        return {"type": "image", "source": source}
+    if kind == "text":
+        return {"type": "text", "text": part["text"]} if part["text"] else None
+    return dict(part)
+
+
+def _tool_result(message: Mapping[str, Any], content: list[dict[str, Any]]) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": str(message["toolCallId"]), "content": content}
+    return {**block, "is_error": True} if message.get("isError") else block
+
+
+def _shell(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A command that the user ran by hand, told to the model as pi tells it: command and output."""
+    if message.get("excludeFromContext"):
+        return []
+    text = f"Ran `{message['command']}`\n```\n{message.get('output') or '(no output)'}\n```"
+    return [{"type": "text", "text": text}]
+
+
+def _in_one_message(results: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
+    """All results of one response in one user message (provider rule A2)."""
+    blocks = [block for result in results for block in result.body["content"]]
+    body = {"role": "user", "content": blocks}
+    return [ImportedMessage(body=body, source_id=results[0].source_id, at=results[0].at)]
