@@ -1,9 +1,25 @@
-"""Fixtures that every test may ask for."""
+"""Fixtures that every test may ask for.
+
+Postgres and Valkey start at the first test that asks for the database, in a temporary folder, one pair
+for each process of pytest-xdist. DATABASE_URL and CELERY_BROKER_URL put others in their place.
+"""
 
 import os
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+
+from accounts.models import Membership, Project, Role
+from accounts.services import api_key_create, project_create
+from contextapp.embedded import home as homes
+from contextapp.embedded import postgres, valkey
+from contextapp.embedded.supervisor import Supervisor
+from tests import serving
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -16,3 +32,159 @@ def trajectories() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no transcripts at {folder}; set CONTEXTAPP_TRAJECTORIES")
     return folder
+
+
+# -- Servers ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[None]:
+    """A Postgres that need not survive a crash, and a Valkey."""
+    home = settings.HOME
+    homes.prepare(home)
+    programs = []
+    if not os.environ.get("DATABASE_URL"):
+        postgres.ensure_cluster(home, fast=True)
+        programs.append(postgres.program(home, fast=True))
+    if not os.environ.get("CELERY_BROKER_URL"):
+        programs.append(valkey.program(home))
+    with Supervisor() as supervisor:
+        supervisor.start(*programs)
+        yield
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """pytest-django asks for this before it makes the test database."""
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_keepdb: bool) -> bool:
+    """The database of a server that goes away with the tests needs no dropping."""
+    return django_db_keepdb or not os.environ.get("DATABASE_URL")
+
+
+@pytest.fixture(scope="session")
+def _web_server(django_db_setup: None) -> Iterator[str]:
+    with serving.web_server() as url:
+        yield url
+
+
+@pytest.fixture
+def served_url(_web_server: str, transactional_db: None) -> str:
+    """The address of the product under its real web server, on the test database: `http://127.0.0.1:…`."""
+    return _web_server
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+# -- Browser ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """The system's Chromium, driven by Playwright."""
+    executable = serving.find_chromium()
+    if executable is None:
+        how = "no Chromium or Chrome is installed; `make test` installs one where it may"
+        if os.environ.get("CI") == "true":
+            pytest.fail(how)
+        pytest.skip(how)
+    with serving.chromium(executable) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser, served_url: str) -> Iterator[object]:
+    """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`."""
+    context = browser.new_context(base_url=served_url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
+
+
+# -- People -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return project_create(name="Alpha", slug="alpha")
+
+
+@pytest.fixture
+def other_project(db: None) -> Project:
+    return project_create(name="Beta", slug="beta")
+
+
+def _member(project: Project, role: Role, name: str) -> User:
+    user = User.objects.create_user(name, password="correct horse battery")
+    Membership.objects.create(project=project, user=user, role=role)
+    return user
+
+
+@pytest.fixture
+def owner(project: Project) -> User:
+    return _member(project, Role.OWNER, "olga")
+
+
+@pytest.fixture
+def member(project: Project) -> User:
+    return _member(project, Role.MEMBER, "marc")
+
+
+@pytest.fixture
+def viewer(project: Project) -> User:
+    return _member(project, Role.VIEWER, "vera")
+
+
+@pytest.fixture
+def stranger(other_project: Project) -> User:
+    """The owner of another project, who must see nothing of this one."""
+    return _member(other_project, Role.OWNER, "sten")
+
+
+@pytest.fixture
+def logged_in() -> Callable[[User], Client]:
+    """A client of Django's for a user: `logged_in(owner).get("/")`."""
+
+    def client_of(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return client_of
+
+
+@pytest.fixture
+def owner_client(owner: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(owner)
+
+
+@pytest.fixture
+def member_client(member: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(member)
+
+
+@pytest.fixture
+def viewer_client(viewer: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(viewer)
+
+
+@pytest.fixture
+def stranger_client(stranger: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(stranger)
+
+
+@pytest.fixture
+def api_key(project: Project) -> str:
+    """The text of a key of `project` that may push and read."""
+    return api_key_create(project=project, name="tests")[1]
+
+
+@pytest.fixture
+def stranger_api_key(other_project: Project) -> str:
+    return api_key_create(project=other_project, name="tests")[1]

@@ -84,8 +84,9 @@ def pid_file_lines(data: Path) -> list[str]:
         return []
 
 
-def ensure_cluster(home: Path) -> None:
-    """Make the cluster and its database where there is none. A cluster that was not finished is made anew."""
+def ensure_cluster(home: Path, *, fast: bool = False) -> None:
+    """Make the cluster and its database where there is none; one that was not finished is made anew.
+    `fast` does not wait until it is on the disk."""
     data, unfinished = home / "postgres", home / "postgres.new"
     if data.exists():
         return
@@ -93,7 +94,8 @@ def ensure_cluster(home: Path) -> None:
     unfinished.mkdir(mode=0o700)
     locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
     owner = f"--username={homes.DATABASE}"
-    run(unfinished, "initdb", "-D", str(unfinished), owner, "--auth=trust", *locale)
+    options = (owner, "--auth=trust", *locale, *(["--no-sync"] if fast else []))
+    run(unfinished, "initdb", "-D", str(unfinished), *options)
     create = f"CREATE DATABASE {homes.DATABASE}\n"
     run(unfinished, "postgres", "--single", "-D", str(unfinished), "postgres", stdin=create)
     unfinished.replace(data)

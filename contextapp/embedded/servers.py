@@ -27,6 +27,8 @@ def web(host: str, port: int) -> Program:
     return Program(
         name="The web server",
         command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.wsgi:application"),
+        # A checkout serves its static files from where they lie and has collected none.
+        environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
         is_ready=lambda: accepts(host, port),
     )
 
@@ -40,10 +42,11 @@ def worker(home: Path) -> Program:
     }
     arguments = (f"--{name}={value}" for name, value in options.items())
     # Gossip, mingle and heartbeat are for workers that watch each other; here is one.
-    flags = ("--beat", "--quiet", "--without-gossip", "--without-mingle", "--without-heartbeat")
+    flags = ("--beat", "--without-gossip", "--without-mingle", "--without-heartbeat")
+    celery = (sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.celery", "worker")
     return Program(
         name="The worker",
-        command=(sys.executable, "-m", "celery", "-A", "contextapp.celery", "worker", *flags, *arguments),
+        command=(*celery, *flags, *arguments),
         # A warning about root is of no use here: tasks are JSON, which runs nothing.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker:RuntimeWarning"},
         is_ready=lambda: True,

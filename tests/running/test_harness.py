@@ -1,0 +1,31 @@
+"""The harness of the tests itself: people, servers and browser are what the fixtures say."""
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from kombu import Connection
+
+
+def test_it_has_a_postgres_of_the_embedded_major_version(db):
+    assert connection.pg_version // 10_000 >= 17
+
+
+def test_it_has_a_broker(servers):
+    with Connection(settings.CELERY_BROKER_URL) as broker:
+        queue = broker.SimpleBuffer("harness")
+        queue.put({"hello": 1})
+        assert queue.get(timeout=5).payload == {"hello": 1}
+
+
+def test_it_serves_the_product_on_the_test_database(page, owner):
+    page.goto("/login/")
+    page.fill("[name=username]", owner.username)
+    page.fill("[name=password]", "correct horse battery")
+    page.locator("[name=password]").press("Enter")
+    page.wait_for_url(lambda url: "/login/" not in url)
+    assert page.locator("body").inner_text()
+
+
+@pytest.mark.parametrize("name", ["owner_client", "member_client", "viewer_client", "stranger_client"])
+def test_its_people_are_logged_in(name, request):
+    assert request.getfixturevalue(name).session["_auth_user_id"]

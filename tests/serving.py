@@ -1,0 +1,71 @@
+"""A real web server and a real browser for the tests that need them."""
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import connection
+from playwright.sync_api import Browser, sync_playwright
+
+from contextapp.embedded import home as homes
+from contextapp.embedded import servers
+from contextapp.embedded.supervisor import Supervisor
+
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MACOS_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+# Headless, and quiet towards the network: tests have no use for updates, QUIC and the like.
+CHROMIUM_FLAGS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def web_server() -> Iterator[str]:
+    """The product under granian on the test database; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = servers.web("127.0.0.1", port)
+    environment = {
+        **program.environment,
+        "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+        "DATABASE_URL": database_url(),
+        "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
+        "CONTEXTAPP_HOME": str(settings.HOME),
+        "CONTEXTAPP_WEB_WORKERS": "1",
+    }
+    with Supervisor() as supervisor:
+        supervisor.start(replace(program, environment=environment))
+        yield f"http://127.0.0.1:{port}"
+
+
+def database_url() -> str:
+    """The test database, for another process."""
+    url = os.environ.get("DATABASE_URL") or homes.database_url(settings.HOME)
+    return urlsplit(url)._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
+
+
+def find_chromium() -> str | None:
+    candidates = (os.environ.get("CONTEXTAPP_CHROMIUM"), *map(shutil.which, CHROMIUMS), str(MACOS_CHROME))
+    return next((path for path in candidates if path and Path(path).is_file()), None)
+
+
+@contextmanager
+def chromium(executable: str) -> Iterator[Browser]:
+    sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # its sandbox refuses root
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=executable, headless=True, args=[*CHROMIUM_FLAGS, *sandbox]
+        )
+        yield browser
+        browser.close()
