@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.recap.calls import Action, action_of
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import argument_text, mentions, references
+from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule, in the words that models and people use for it.
 _DECISION = re.compile(
     r"\b(?:decid|instead|because|so that|root cause|the (?:issue|problem|cause|fix|reason) (?:is|was)"
-    r"|going with|I'll (?:use|keep|make|add|change|go)|let's (?:use|keep|go)|we (?:should|must|will)|must not|prefer"
+    r"|going with|I'll (?:use|keep|make|add|change)|let's (?:use|keep)|we (?:should|must)|must not|prefer"
     r"|turns out|found (?:that|the)|confirmed|actually)",
     re.IGNORECASE,
 )
@@ -25,6 +25,9 @@ _FAILURE = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+
+_VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
+_UNKNOWN = Action(kind=Kind.OTHER)
 
 #: Sentences longer than this are prose about the work, not a choice.
 _MAX_SENTENCE = 280
@@ -95,8 +98,8 @@ class Ledger:
         action = action_of(call)
         self._calls[call.call_id] = action
         self._mention(references(argument_text(call.arguments)), message, action.path)
-        if action.path and action.verb:
-            self._note(action.path, f"{action.verb} t{message.turn}", message.position)
+        if action.path and action.kind in _VERBS:
+            self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)
 
     def _note(self, path: str, note: str, position: int) -> None:
         """Says of a file what was last done to it, once per verb."""
@@ -106,9 +109,9 @@ class Ledger:
         self.files[path] = replace(item, notes=(*notes, note), sources=(*item.sources[-2:], position))
 
     def _observe_result(self, result: ToolResult, message: Message) -> None:
-        action = self._calls.get(result.call_id, Action())
+        action = self._calls.get(result.call_id, _UNKNOWN)
         self._mention_in_order(result.text, message, action.path)
-        if action.command:
+        if action.kind is Kind.COMMAND:
             self._observe_outcome(action.command, result, message)
 
     def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:
@@ -124,7 +127,7 @@ class Ledger:
             sources=(message.position,),
         )
 
-    def _mention(self, names: Iterable[str], message: Message, home: str | None = None) -> None:
+    def _mention(self, names: Iterable[str], message: Message, home: str = "") -> None:
         own = message.position if message.role is Role.ASSISTANT else -1
         for name in names:
             old = self.names.get(name)
@@ -137,10 +140,10 @@ class Ledger:
             if home and home != name:
                 self.home[name] = home
 
-    def _mention_in_order(self, text: str, message: Message, home: str | None) -> None:
+    def _mention_in_order(self, text: str, message: Message, home: str) -> None:
         """In a file's text names belong to that file, in a list of matches to the file named before them."""
         self._mention(references(text), message, home)
-        if home is None:
+        if not home:
             self._attribute(text)
 
     def _attribute(self, text: str) -> None:

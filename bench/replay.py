@@ -1,0 +1,189 @@
+"""Replays a transcript step by step under a policy, and scores each prompt.
+
+A step is each message of the assistant: before it, the policy is asked for the prompt of all messages up
+to there, and that prompt is scored by the message that the model *really* wrote next. Each policy keeps
+one state for a session, so that its edits add up as they do in production.
+
+**Reference**: an identifier (`compaction.references`) that this message uses in its words or call
+arguments, and that some earlier message of the session mentions. It is *kept* if the prompt mentions it.
+*Distant*: last mentioned more than 10 messages back, and not in the head. *Far*: distant or not, last
+mentioned before the newest budget-full of tokens, and not in the head: no window of that size holds it.
+References of prompts that are invalid or do not fit count as lost.
+
+**Cost**: a prompt's tokens at 1.25 where uncached, and at the read price where cached. Cached is the
+common whole messages with the previous prompt, if they are at least 1,024 tokens.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Protocol
+
+from compaction.invariants import validate
+from compaction.layout import head_end
+from compaction.messages import Message, Role
+from compaction.references import message_references
+from compaction.render import render
+
+DISTANT_MESSAGES = 10
+WRITE_PRICE = 1.25
+READ_PRICES = (0.1, 0.05)
+MIN_CACHED_TOKENS = 1_024
+
+
+@dataclass(frozen=True)
+class Case:
+    """One session to replay under one budget."""
+
+    name: str
+    format: str
+    messages: tuple[Message, ...]
+    budget: int
+
+    @cached_property
+    def references(self) -> tuple[frozenset[str], ...]:
+        """What each message mentions, by position."""
+        return tuple(map(message_references, self.messages))
+
+    @cached_property
+    def head_end(self) -> int:
+        return head_end(self.messages)
+
+    @cached_property
+    def head_references(self) -> frozenset[str]:
+        return frozenset().union(*self.references[: self.head_end])
+
+    @cached_property
+    def tokens_before(self) -> tuple[int, ...]:
+        """Tokens of all messages before each position, and of all as the last one."""
+        return tuple(accumulate((m.tokens for m in self.messages), initial=0))
+
+
+class Contender(Protocol):
+    """A policy under test, with its state for one session."""
+
+    def prompt(self, n: int) -> Sequence[Message]:
+        """The prompt for the first `n` messages. `n` only grows. Unedited messages are the same objects."""
+        ...
+
+
+@dataclass
+class Score:
+    """Sums over the steps of a session, or of many."""
+
+    steps: int = 0
+    valid: int = 0
+    fits: int = 0
+    tokens: int = 0
+    raw_tokens: int = 0
+    compactions: int = 0
+    plan_ms: list[float] = field(default_factory=list)
+    references: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    cost: list[float] = field(default_factory=lambda: [0.0] * len(READ_PRICES))
+
+    def add(self, other: Score) -> None:
+        self.steps += other.steps
+        self.valid += other.valid
+        self.fits += other.fits
+        self.tokens += other.tokens
+        self.raw_tokens += other.raw_tokens
+        self.compactions += other.compactions
+        self.plan_ms += other.plan_ms
+        self.references += other.references
+        self.kept += other.kept
+        self.cost = [a + b for a, b in zip(self.cost, other.cost, strict=True)]
+
+
+class Shown:
+    """The prompt of the last step: which identifiers it mentions, and how much of it is cached."""
+
+    def __init__(self, case: Case) -> None:
+        self.messages: Sequence[Message] = ()
+        self._mentioned: Counter[str] = Counter()
+        self._known = dict(zip(map(id, case.messages), case.references, strict=True))
+        self._made: dict[int, tuple[Message, frozenset[str]]] = {}
+
+    def show(self, messages: Sequence[Message]) -> int:
+        """Takes the next prompt; answers how many whole messages it shares with the last one."""
+        shared = 0
+        for old, new in zip(self.messages, messages, strict=False):
+            if old is not new:
+                break
+            shared += 1
+        for message in self.messages[shared:]:
+            self._mentioned.subtract(self._references(message))
+        for message in messages[shared:]:
+            self._mentioned.update(self._references(message))
+        self.messages = messages
+        return shared
+
+    def mentions(self, name: str) -> bool:
+        return self._mentioned[name] > 0
+
+    def _references(self, message: Message) -> frozenset[str]:
+        known = self._known.get(id(message))
+        if known is not None:
+            return known
+        if id(message) not in self._made:  # kept with its message, so that the id stays taken
+            self._made[id(message)] = (message, message_references(message))
+        return self._made[id(message)][1]
+
+
+def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
+    """The score of one session. `check` renders and validates each prompt; without, all count as valid."""
+    score, shown = Score(), Shown(case)
+    last_seen: dict[str, int] = {}
+    for n, message in enumerate(case.messages):
+        if message.role is Role.ASSISTANT and n:
+            usable = _step(score, shown, case, contender, n, check)
+            _count_references(score, shown, case, n, last_seen, usable)
+        last_seen.update(dict.fromkeys(case.references[n], n))
+    return score
+
+
+def _step(score: Score, shown: Shown, case: Case, contender: Contender, n: int, check: bool) -> bool:
+    """Asks for the prompt before message `n` and counts its size and cost. Whether a model could use it."""
+    started = time.perf_counter()
+    prompt = contender.prompt(n)
+    took = 1_000 * (time.perf_counter() - started)
+    before = len(shown.messages)
+    shared = shown.show(prompt)
+    if shared < before:
+        score.compactions += 1
+        score.plan_ms.append(took)
+    tokens = sum(message.tokens for message in prompt)
+    cached = sum(message.tokens for message in prompt[:shared])
+    cached = cached if cached >= MIN_CACHED_TOKENS else 0
+    for index, read_price in enumerate(READ_PRICES):
+        score.cost[index] += WRITE_PRICE * (tokens - cached) + read_price * cached
+    valid = not check or not validate(render(prompt, case.format).messages, case.format)
+    fits = tokens <= case.budget
+    score.steps += 1
+    score.valid += valid
+    score.fits += fits
+    score.tokens += tokens
+    score.raw_tokens += case.tokens_before[n]
+    return valid and fits
+
+
+def _count_references(
+    score: Score, shown: Shown, case: Case, n: int, last_seen: dict[str, int], usable: bool
+) -> None:
+    window_start = bisect_right(case.tokens_before, case.tokens_before[n] - case.budget) - 1
+    for name in case.references[n]:
+        if name not in last_seen:
+            continue
+        seen = last_seen[name]
+        classes = ["all"]
+        if name not in case.head_references:
+            classes += ["distant"] * (n - seen > DISTANT_MESSAGES) + ["far"] * (seen < window_start)
+        score.references.update(classes)
+        if usable and shown.mentions(name):
+            score.kept.update(classes)
