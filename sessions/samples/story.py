@@ -1,0 +1,348 @@
+"""The story that the sample session tells: somebody mends a tide table service that does not exist.
+
+Each `Step` is one response of the model with what its tools answer. Every name in it is made up.
+"""
+
+# ruff: noqa: E501 - prose and code of a story: broken lines would be harder to read
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .artefacts import listing, python_module, report_of_tests, search_hits
+
+ROOT = "/home/mara/tidewater"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call and what it answers."""
+
+    tool: str
+    arguments: dict[str, Any]
+    output: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One response: what the user said before it, if anything, then thinking, words and calls."""
+
+    user: str = ""
+    thinking: str = ""
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    compacted_to: str = ""
+
+
+def read(path: str, sections: int) -> Call:
+    """A file read as a whole."""
+    return Call(tool="Read", arguments={"file_path": f"{ROOT}/{path}"}, output=python_module(path, sections))
+
+
+def grep(pattern: str, hits: int) -> Call:
+    """A search over the source."""
+    arguments = {"pattern": pattern, "path": ROOT, "output_mode": "content"}
+    return Call(tool="Grep", arguments=arguments, output=search_hits(pattern, hits))
+
+
+def bash(command: str, output: str, *, is_error: bool = False) -> Call:
+    """A shell command."""
+    return Call(tool="Bash", arguments={"command": command}, output=output, is_error=is_error)
+
+
+def edit(path: str, old: str, new: str, *, output: str = "", is_error: bool = False) -> Call:
+    """A replacement in a file."""
+    arguments = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
+    done = f"The file {ROOT}/{path} has been updated."
+    return Call(tool="Edit", arguments=arguments, output=output or done, is_error=is_error)
+
+
+def pytest(target: str, passed: int, failed: tuple[str, ...] = ()) -> Call:
+    """A run of the tests."""
+    return bash(f"pytest {target} -q", report_of_tests(target, passed, failed), is_error=bool(failed))
+
+
+def steps() -> Iterator[Step]:
+    """The whole session, in order."""
+    yield from _finding_the_cause()
+    yield from _first_attempt()
+    yield Step(compacted_to=RECAP)
+    yield from _second_attempt()
+    yield from _loose_ends()
+
+
+def _finding_the_cause() -> Iterator[Step]:
+    yield Step(
+        user=(
+            "High water at Port Ellery is shown one hour late since Sunday, but only for stations with a "
+            "secondary offset. The customers in the fishing co-op noticed. Find out why and fix it, with a test. "
+            "Do not change the public JSON of /tides."
+        ),
+        thinking=(
+            "Sunday was the end of daylight saving time. Only secondary stations: their times are the reference "
+            "station's plus an offset. So the offset is probably added to a local time. Look at the layout first."
+        ),
+        text="I'll look at the layout and at where secondary offsets are applied.",
+        calls=(
+            bash("git log --oneline | head -20 && ls -R src | head -120", listing(90)),
+            grep("secondary_offset", 28),
+        ),
+    )
+    yield Step(
+        thinking="Three places use it: predictor, stations, and the cache key. Read the predictor whole.",
+        calls=(read("src/tidewater/predictor.py", 15), read("src/tidewater/stations.py", 12)),
+    )
+    yield Step(
+        text="`apply_offset` works on a naive local time. I want to see how the clock is made.",
+        calls=(read("src/tidewater/clock.py", 9),),
+    )
+    yield Step(calls=(grep("to_local", 34),))
+    yield Step(
+        thinking="The API converts once more. If predictor returns local and the API converts, we shift twice.",
+        calls=(read("src/tidewater/api/tides.py", 14), read("tests/test_predictor.py", 13)),
+    )
+    yield Step(
+        text="The existing tests only use stations without an offset. Running them for a baseline.",
+        calls=(pytest("tests", 212),),
+    )
+    yield Step(
+        user="Note that station data comes from the harbour office as CSV, and they write the offsets by hand.",
+        thinking="Offsets may be minutes or h:mm. Check the loader.",
+        calls=(read("src/tidewater/loaders/harbour_csv.py", 13),),
+    )
+    yield Step(calls=(bash("head -40 data/harbour_office/secondary.csv", search_hits("Port Ellery", 40)),))
+    yield Step(
+        text=(
+            "The loader is fine: offsets are whole minutes. The cause is in `predictor.apply_offset`: it adds the "
+            "offset to a *local, naive* time and attaches the zone afterwards, so in the repeated hour and after "
+            "it the fold is lost. I'll write the failing test first."
+        ),
+        calls=(read("tests/conftest.py", 8),),
+    )
+
+
+def _first_attempt() -> Iterator[Step]:
+    yield Step(
+        calls=(
+            edit(
+                "tests/test_predictor.py",
+                "def test_primary_station_is_unchanged():",
+                "def test_secondary_station_after_the_clocks_went_back():\n    station = secondary(offset_minutes=25)\n"
+                "    tide = predict(station, at('2031-10-26T03:10Z'))\n    assert tide.local == '2031-10-26 03:35 +00:00'\n"
+                "\n\ndef test_primary_station_is_unchanged():",
+            ),
+        ),
+    )
+    yield Step(
+        calls=(pytest("tests/test_predictor.py", 30, ("test_secondary_station_after_the_clocks_went_back",)),)
+    )
+    yield Step(
+        text="It fails as reported, one hour late. Now the fix.",
+        calls=(
+            edit(
+                "src/tidewater/predictor.py",
+                "    return attach_zone(reference.local + offset, zone)",
+                "    return to_local(reference.instant + offset, zone)",
+                output="<tool_use_error>String to replace not found in file.</tool_use_error>",
+                is_error=True,
+            ),
+        ),
+    )
+    yield Step(
+        thinking="The line differs. Read the function again rather than guess.",
+        calls=(read("src/tidewater/predictor.py", 15),),
+    )
+    yield Step(
+        calls=(
+            edit(
+                "src/tidewater/predictor.py",
+                "    moved = reference.local_time + timedelta(minutes=offset)",
+                "    moved = (reference.instant + timedelta(minutes=offset)).astimezone(zone)",
+            ),
+        ),
+    )
+    yield Step(
+        calls=(
+            pytest(
+                "tests",
+                203,
+                ("test_cache_key_is_stable", "test_week_view", "test_ics_export", "test_slack_water"),
+            ),
+        ),
+    )
+    yield Step(
+        thinking="The cache key is built from the local time's text, so it changed. The other three may be the same.",
+        text="The new test passes, but four others fail: the cache key is built from the local time.",
+        calls=(read("src/tidewater/cache.py", 11), grep("cache_key", 22)),
+    )
+    yield Step(calls=(read("src/tidewater/views/week.py", 13), read("src/tidewater/export/ics.py", 12)))
+    yield Step(calls=(bash("git diff", search_hits("instant", 30)),))
+    yield Step(
+        text="The week view groups by the naive date, so an aware time lands on another day. Trying a helper.",
+        calls=(
+            edit(
+                "src/tidewater/views/week.py",
+                "day = tide.local.date()",
+                "day = local_day(tide.instant, zone)",
+            ),
+            edit(
+                "src/tidewater/export/ics.py",
+                "DTSTART:{tide.local:%Y%m%dT%H%M%S}",
+                "DTSTART:{tide.instant:%Y%m%dT%H%M%SZ}",
+            ),
+        ),
+    )
+    yield Step(calls=(pytest("tests", 209, ("test_cache_key_is_stable",)),))
+    yield Step(
+        user="Careful with the cache key: the edge nodes share it. If it changes, all of them go cold at once.",
+        thinking="So the key must stay byte for byte. Build it from the old local text explicitly.",
+        calls=(grep("legacy_local_text", 6), read("src/tidewater/edge/warmup.py", 12)),
+    )
+
+
+RECAP = (
+    "This session is being continued from a previous conversation that ran out of context.\n\n"
+    "Task: high water at secondary stations is one hour late since the clocks went back. Fix with a test; the "
+    "JSON of /tides must not change.\n\n"
+    "Decisions: the offset is added to the instant, not to the local time (src/tidewater/predictor.py, "
+    "apply_offset). The week view groups by local_day(instant, zone). The ICS export writes UTC.\n\n"
+    "Facts: 212 tests at the start. Edge nodes share the cache key, so it must stay byte for byte the same. "
+    "Offsets in data/harbour_office/secondary.csv are whole minutes.\n\n"
+    "Tried: replacing attach_zone(...) failed, there is no such line.\n\n"
+    "Open: test_cache_key_is_stable fails. src/tidewater/edge/warmup.py computes the same key on its own.\n\n"
+    "Next: build the key from the old local text in one place, used by cache.py and warmup.py."
+)
+
+
+def _second_attempt() -> Iterator[Step]:
+    yield Step(
+        thinking="Read the cache module again, the summary does not have its code.",
+        calls=(read("src/tidewater/cache.py", 11), read("src/tidewater/edge/warmup.py", 12)),
+    )
+    yield Step(
+        text="Both build the key by hand. I'll put it in one function and keep its text as it was.",
+        calls=(
+            edit(
+                "src/tidewater/cache.py",
+                'key = f"{station.code}:{tide.local_time}"',
+                "key = cache_key(station, tide)",
+            ),
+            edit("src/tidewater/edge/warmup.py", 'f"{code}:{local}"', "cache_key(station, tide)"),
+        ),
+    )
+    yield Step(calls=(pytest("tests/test_cache.py", 17, ("test_cache_key_is_stable",)),))
+    yield Step(
+        thinking="The old text had no offset at its end. Format explicitly.",
+        calls=(
+            bash(
+                'python -c "from tidewater.cache import cache_key; print(cache_key.__doc__)"',
+                'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n'
+                "ModuleNotFoundError: No module named 'tidewater'",
+                is_error=True,
+            ),
+        ),
+    )
+    yield Step(
+        calls=(
+            edit("src/tidewater/cache.py", "{tide.local}", "{tide.local:%Y-%m-%d %H:%M}"),
+            pytest("tests/test_cache.py", 18),
+        ),
+    )
+    yield Step(calls=(pytest("tests", 213),))
+    yield Step(
+        text="All 213 pass. Looking for other users of the naive time before I call it done.",
+        calls=(grep("local_time", 31),),
+    )
+    for path, sections in (
+        ("src/tidewater/api/moon.py", 10),
+        ("src/tidewater/alerts/spring_tide.py", 12),
+        ("src/tidewater/widgets/harbour_board.py", 14),
+        ("src/tidewater/export/csv.py", 9),
+    ):
+        yield Step(calls=(read(path, sections),))
+    yield Step(
+        text="The harbour board has the same mistake: it adds the drying time to a local time.",
+        calls=(
+            edit(
+                "src/tidewater/widgets/harbour_board.py",
+                "board.local_time + drying",
+                "board.instant + drying",
+            ),
+            pytest("tests/test_widgets.py", 24),
+        ),
+    )
+
+
+def _loose_ends() -> Iterator[Step]:
+    yield Step(
+        user="Good find. Please add a test for the board too, and one for the hour that happens twice.",
+        calls=(read("tests/test_widgets.py", 11),),
+    )
+    yield Step(
+        calls=(
+            edit(
+                "tests/test_widgets.py", "def test_board_title():", "def test_board_in_the_repeated_hour():"
+            ),
+        )
+    )
+    yield Step(calls=(pytest("tests/test_widgets.py", 24, ("test_board_in_the_repeated_hour",)),))
+    yield Step(
+        thinking="The expectation is wrong, not the code: fold=1 is the later one.",
+        calls=(edit("tests/test_widgets.py", "fold=0", "fold=1"), pytest("tests/test_widgets.py", 25)),
+    )
+    yield Step(calls=(read("tests/test_predictor.py", 14),))
+    yield Step(
+        calls=(
+            edit(
+                "tests/test_predictor.py", "# repeated hour", "def test_both_passes_of_the_repeated_hour():"
+            ),
+        )
+    )
+    yield Step(calls=(pytest("tests", 215),))
+    yield Step(
+        calls=(
+            bash(
+                "ruff check . && mypy src", "All checks passed!\nSuccess: no issues found in 61 source files"
+            ),
+        )
+    )
+    yield Step(calls=(bash("git diff --stat", listing(9)),))
+    yield Step(
+        user="Does /tides still answer the same bytes for primary stations? Compare with the release.",
+        calls=(
+            bash(
+                "python tools/compare_release.py --stations primary --days 30",
+                report_of_tests("compare", 30, ()),
+            ),
+        ),
+    )
+    yield Step(
+        calls=(
+            bash(
+                "python tools/compare_release.py --stations secondary --days 30", search_hits("differs", 36)
+            ),
+        )
+    )
+    yield Step(
+        thinking="Only times after the change of clocks differ, by exactly one hour. That is the bug itself.",
+        text=(
+            "Primary stations answer the same bytes. Secondary stations differ only after the clocks went back, by "
+            "exactly 60 minutes: the fault that was reported. The shape of the JSON is unchanged."
+        ),
+        calls=(
+            bash(
+                "git add -A && git commit -m 'Add station offsets to instants, not to local times'",
+                listing(6),
+            ),
+        ),
+    )
+    yield Step(
+        text=(
+            "Done. The offset of a secondary station was added to a local time without a zone, which goes wrong "
+            "once the clocks change. It is now added to the instant. The harbour board had the same fault. Three "
+            "new tests cover it, 215 pass, and the cache key is byte for byte what it was, so the edge nodes stay warm."
+        ),
+    )
