@@ -1,5 +1,7 @@
 """Addresses of the sessions app: pages here, the API under /api/v1/."""
 
-from django.urls import URLPattern
+from __future__ import annotations
 
-urlpatterns: list[URLPattern] = []
+from django.urls import include, path
+
+urlpatterns = [path("", include("sessions.pages.urls"))]

@@ -1,0 +1,57 @@
+"""Figures as people read them. Each has its unit, and the exact value is kept for the tooltip."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+MICRO = Decimal(1_000_000)
+_STEPS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+
+
+def short_number(value: int | float) -> str:
+    """Three digits that count and a unit: 812, 1.24k, 12.4k, 236k, 1.05M."""
+    sign, size = ("−" if value < 0 else ""), abs(value)
+    for step, unit in _STEPS:
+        if size >= step * 0.9995:
+            return f"{sign}{_three_digits(size / step)}{unit}"
+    return f"{sign}{size:.0f}"
+
+
+def _three_digits(value: float) -> str:
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{decimals}f}"
+
+
+def money(microusd: int) -> str:
+    """Dollars of micro-dollars: cents from one dollar on, four digits below, never a rounded-away cost."""
+    dollars = Decimal(microusd) / MICRO
+    if microusd == 0:
+        return "$0"
+    if microusd < 100:
+        return "<$0.0001"
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def money_exact(microusd: int) -> str:
+    return f"${Decimal(microusd) / MICRO:,.6f}"
+
+
+def short_text_size(characters: int) -> str:
+    return f"{characters:,} characters" if characters < 1_000 else f"{short_number(characters)} characters"
+
+
+def short_duration(span: timedelta) -> str:
+    """The two largest units: 41 s, 12 min 3 s, 5 h 12 min, 3 d 4 h."""
+    seconds = max(int(span.total_seconds()), 0)
+    parts = []
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def percent(part: int, whole: int) -> str:
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"

@@ -1,0 +1,23 @@
+"""Addresses of the pages."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from sessions.pages import session_detail, session_list
+
+_SESSION = "p/<slug:slug>/sessions/<uuid:id>/"
+
+urlpatterns = [
+    path("", session_list.home, name="home"),
+    path("p/<slug:slug>/sessions/", session_list.session_list, name="sessions"),
+    path("p/<slug:slug>/sessions/sample/", session_list.sample_create, name="sample"),
+    path(_SESSION, session_detail.session_detail, name="session"),
+    path(f"{_SESSION}chart/", session_detail.session_chart, name="session_chart"),
+    path(f"{_SESSION}chart/table/", session_detail.session_chart_table, name="session_chart_table"),
+    path(
+        f"{_SESSION}messages/<int:position>/parts/<int:part>/",
+        session_detail.session_text,
+        name="session_text",
+    ),
+]

@@ -1,0 +1,107 @@
+"""What the list of sessions can be narrowed by, and where a page of it begins."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from uuid import UUID
+
+from django.db.models import F, Func, Q, QuerySet, TextField, Value
+
+from sessions.models import AgentSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    """Every field narrows; a field at its default does not. Days are UTC days, both inclusive.
+
+    `text` is words that must all occur in title, id, agent, model or a tag. `active_from` and `active_to`
+    select sessions that were active at any time between them. `minimum_peak` is tokens.
+    """
+
+    text: str = ""
+    agent: str = ""
+    model: str = ""
+    tag: str = ""
+    compacted: bool | None = None
+    active_from: date | None = None
+    active_to: date | None = None
+    minimum_peak: int | None = None
+    sub_agents: bool = False
+
+    @property
+    def is_set(self) -> bool:
+        return self != SessionFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """The last row of a page; the next begins behind it. Two rows of one instant are told apart by id."""
+
+    at: datetime
+    id: UUID
+
+    def encode(self) -> str:
+        return base64.urlsafe_b64encode(f"{self.at.isoformat()} {self.id}".encode()).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, text: str) -> Cursor | None:
+        """The cursor that `text` is, or None where it is none."""
+        try:
+            at, _, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
+            moment = datetime.fromisoformat(at)
+            return cls(at=moment if moment.tzinfo else moment.replace(tzinfo=UTC), id=UUID(id))
+        except (ValueError, binascii.Error):
+            return None
+
+
+def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[AgentSession]:
+    if not wanted.sub_agents and not wanted.text:
+        rows = rows.filter(parent=None)
+    rows = _with_text(rows, wanted.text)
+    for field, value in (("agent", wanted.agent), ("model", wanted.model)):
+        if value:
+            rows = rows.filter(**{field: value})
+    if wanted.tag:
+        rows = rows.filter(tags__contains=[wanted.tag])
+    if wanted.compacted is not None:
+        # The client's compaction moves the start of the context on; ours are counted.
+        was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
+        rows = rows.filter(was_compacted if wanted.compacted else ~was_compacted)
+    if wanted.minimum_peak:
+        rows = rows.filter(peak_prompt_tokens__gte=wanted.minimum_peak)
+    return _active_between(rows, wanted.active_from, wanted.active_to)
+
+
+def behind(rows: QuerySet[AgentSession], cursor: Cursor | None) -> QuerySet[AgentSession]:
+    """The rows that follow the cursor, newest first."""
+    rows = rows.order_by("-last_active_at", "-id")
+    if cursor is None:
+        return rows
+    # The first condition is implied by the second and lets the index find the place.
+    return rows.filter(last_active_at__lte=cursor.at).filter(
+        Q(last_active_at__lt=cursor.at) | Q(id__lt=cursor.id)
+    )
+
+
+def _with_text(rows: QuerySet[AgentSession], text: str) -> QuerySet[AgentSession]:
+    if not text:
+        return rows
+    tags = Func(F("tags"), Value(" "), function="array_to_string", output_field=TextField())
+    rows = rows.annotate(tags_text=tags)
+    for word in text.split():
+        fields = ("title", "external_id", "agent", "model", "tags_text")
+        rows = rows.filter(Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR))
+    return rows
+
+
+def _active_between(
+    rows: QuerySet[AgentSession], first: date | None, last: date | None
+) -> QuerySet[AgentSession]:
+    if first is not None:
+        rows = rows.filter(last_active_at__gte=datetime.combine(first, time.min, UTC))
+    if last is not None and last < date.max:
+        rows = rows.filter(started_at__lt=datetime.combine(last + timedelta(days=1), time.min, UTC))
+    return rows

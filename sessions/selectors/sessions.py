@@ -1,0 +1,105 @@
+"""Reads of sessions: the list of a project, one session, its relatives. Always within one project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Count, F, Sum
+
+from accounts.models import Project
+from sessions.models import AgentSession
+from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
+
+#: The list says "1,000+" from there on: counting further would cost more than it tells.
+COUNT_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgents:
+    """The sums of a session's direct sub-agents, which its own figures leave out."""
+
+    count: int
+    billed_tokens: int
+    cost_microusd: int
+    unpriced_turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    session: AgentSession
+    sub_agents: SubAgents | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsPage:
+    rows: Sequence[SessionRow]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facets:
+    """What there is to choose from in a project's filters."""
+
+    agents: Sequence[str]
+    models: Sequence[str]
+
+
+def sessions_list(
+    *, project: Project, wanted: SessionFilter, after: Cursor | None = None, limit: int = 50
+) -> SessionsPage:
+    """One page of the project's sessions, last active first; two queries whatever the size."""
+    rows = filtered(AgentSession.objects.filter(project=project).select_related("parent"), wanted)
+    found = list(behind(rows, after)[: limit + 1])
+    page = found[:limit]
+    last = page[-1] if len(found) > limit else None
+    sub_agents = _sub_agents([session.pk for session in page])
+    return SessionsPage(
+        rows=[SessionRow(session=session, sub_agents=sub_agents.get(session.pk)) for session in page],
+        next_cursor=Cursor(at=last.last_active_at, id=last.pk).encode() if last else None,
+    )
+
+
+def sessions_count(*, project: Project, wanted: SessionFilter) -> int:
+    """How many there are, at most `COUNT_LIMIT` + 1."""
+    rows = filtered(AgentSession.objects.filter(project=project), wanted)
+    return rows.order_by()[: COUNT_LIMIT + 1].count()
+
+
+def sessions_facets(*, project: Project) -> Facets:
+    return Facets(agents=_distinct(project, "agent"), models=_distinct(project, "model"))
+
+
+def session_get(*, project: Project, id: UUID) -> AgentSession | None:
+    return AgentSession.objects.filter(project=project, pk=id).select_related("parent").first()
+
+
+def session_children(*, session: AgentSession) -> Sequence[AgentSession]:
+    """The sub-agents that the session started, oldest first."""
+    return list(session.children.filter(project_id=session.project_id).order_by("started_at", "id"))
+
+
+def _sub_agents(parents: Sequence[UUID]) -> Mapping[UUID, SubAgents]:
+    tokens = F("uncached_tokens") + F("cache_read_tokens") + F("cache_write_tokens") + F("output_tokens")
+    sums = (
+        AgentSession.objects.filter(parent_id__in=parents)
+        .values("parent_id")
+        .annotate(
+            count=Count("id"), billed=Sum(tokens), cost=Sum("cost_microusd"), unpriced=Sum("unpriced_turns")
+        )
+    )
+    return {
+        row["parent_id"]: SubAgents(
+            count=row["count"],
+            billed_tokens=row["billed"],
+            cost_microusd=row["cost"],
+            unpriced_turns=row["unpriced"],
+        )
+        for row in sums
+    }
+
+
+def _distinct(project: Project, field: str) -> list[str]:
+    rows = AgentSession.objects.filter(project=project).exclude(**{field: ""})
+    return list(rows.order_by(field).values_list(field, flat=True).distinct())

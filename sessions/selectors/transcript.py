@@ -1,0 +1,95 @@
+"""Reads of a transcript: a page of turns with their messages, or one message. Never the whole history."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sessions.models import AgentSession, Message, Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMessages:
+    """A turn, the one before it where there is one, and its messages in order."""
+
+    turn: Turn
+    previous: Turn | None
+    messages: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsPage:
+    """Turns in order. `older` and `newer` say whether there are turns before the first and behind the last.
+
+    `preceding` are the messages of the turn before the first: they hold the calls that it answers.
+    """
+
+    turns: Sequence[TurnMessages]
+    preceding: Sequence[Message] = ()
+    older: bool
+    newer: bool
+
+    @property
+    def first(self) -> int:
+        return self.turns[0].turn.index
+
+    @property
+    def last(self) -> int:
+        return self.turns[-1].turn.index
+
+
+def turns_page(
+    *,
+    session: AgentSession,
+    before: int | None = None,
+    after: int | None = None,
+    around: int | None = None,
+    limit: int = 20,
+) -> TurnsPage:
+    """The newest `limit` turns, or those before one, behind one, or around one (indexes, from 0).
+
+    Two queries, whatever the length of the session: turns by their index, messages by their positions.
+    """
+    if around is not None:
+        before = min(around + limit // 2, session.turn_count)
+    first = after + 1 if after is not None else max((before or session.turn_count) - limit, 0)
+    if before == 0:
+        return TurnsPage(turns=(), older=False, newer=session.turn_count > 0)
+    end = first + limit if before is None else before
+    # One more in front: its time and size are what the first one is compared with.
+    found = list(session.turns.filter(index__gte=max(first - 1, 0), index__lt=end).order_by("index"))
+    previous = found.pop(0) if found and found[0].index < first else None
+    turns, preceding = _with_messages(session, found, previous)
+    return TurnsPage(
+        turns=turns,
+        preceding=preceding,
+        older=previous is not None,
+        newer=bool(found) and found[-1].index < session.turn_count - 1,
+    )
+
+
+def message_get(*, session: AgentSession, position: int) -> Message | None:
+    return session.messages.filter(position=position).select_related("blob").first()
+
+
+def _with_messages(
+    session: AgentSession, turns: Sequence[Turn], previous: Turn | None
+) -> tuple[Sequence[TurnMessages], Sequence[Message]]:
+    by_turn: defaultdict[int, list[Message]] = defaultdict(list)
+    for message in _messages(session, [*([previous] if previous else []), *turns]):
+        by_turn[message.turn_index].append(message)
+    befores = [previous, *turns[:-1]]
+    with_messages = [
+        TurnMessages(turn=turn, previous=before, messages=by_turn[turn.index])
+        for turn, before in zip(turns, befores, strict=False)
+    ]
+    return with_messages, by_turn[previous.index] if previous else ()
+
+
+def _messages(session: AgentSession, turns: Sequence[Turn]) -> Sequence[Message]:
+    spans = [(t.first_position, t.first_position + t.message_count) for t in turns if t.message_count]
+    if not spans:
+        return ()
+    rows = session.messages.filter(position__gte=spans[0][0], position__lt=spans[-1][1])
+    return list(rows.select_related("blob").order_by("position"))

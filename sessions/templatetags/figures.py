@@ -1,0 +1,113 @@
+"""Template filters that show a figure short, with its exact value on hover."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from sessions.models import AgentSession
+from sessions.pages import figures
+from sessions.selectors.sessions import SubAgents
+
+register = template.Library()
+
+NO_VALUE = SafeString('<span class="none">–</span>')
+
+
+@register.filter
+def tokens(value: int | float | None) -> str:
+    """`12.4k`, on hover `12,412 tokens`. The unit stands in the label or the column's head."""
+    if value is None:
+        return NO_VALUE
+    return format_html(
+        '<data value="{}" title="{} tokens">{}</data>', value, f"{value:,.0f}", figures.short_number(value)
+    )
+
+
+@register.filter
+def tokens_signed(value: int) -> str:
+    return format_html(
+        '<data value="{}" title="{} tokens">{}{}</data>',
+        value,
+        f"{value:+,}",
+        "+" if value >= 0 else "",
+        figures.short_number(value),
+    )
+
+
+@register.filter
+def money(microusd: int | None) -> str:
+    if microusd is None:
+        return NO_VALUE
+    return format_html(
+        '<data value="{}" title="{}">{}</data>',
+        microusd,
+        figures.money_exact(microusd),
+        figures.money(microusd),
+    )
+
+
+@register.filter
+def cost(spent: AgentSession | SubAgents) -> str:
+    """What a session's or some sub-agents' calls cost, saying aloud what of it has no price."""
+    unpriced = spent.unpriced_turns
+    if not spent.billed_tokens:
+        return SafeString('<span class="none" title="No call reported its usage.">no usage</span>')
+    if not unpriced:
+        return money(spent.cost_microusd)
+    if not spent.cost_microusd:
+        return format_html(
+            '<span class="unpriced" title="No price is known for the model of {} turns.">unpriced</span>',
+            unpriced,
+        )
+    return format_html(
+        '{} <span class="unpriced">+ {} unpriced turn{}</span>',
+        money(spent.cost_microusd),
+        unpriced,
+        "" if unpriced == 1 else "s",
+    )
+
+
+@register.filter
+def when(at: datetime | None) -> str:
+    """An instant, in UTC; the page's script shows it in the viewer's own zone, in the same form."""
+    if at is None:
+        return NO_VALUE
+    utc = at.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>',
+        utc.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        f"{utc:%Y-%m-%d %H:%M:%S}",
+        f"{utc:%Y-%m-%d %H:%M}",
+    )
+
+
+@register.filter
+def duration(span: timedelta) -> str:
+    return figures.short_duration(span)
+
+
+@register.filter
+def text_size(characters: int) -> str:
+    return figures.short_text_size(characters)
+
+
+@register.filter
+def percent_of(part: int, whole: int | None) -> str:
+    return figures.percent(part, whole or 0)
+
+
+@register.filter
+def share_bar(part: int, whole: int) -> str:
+    """A bar that is filled by `part` of `whole`; decoration beside the figure that says it."""
+    share = min(100.0, 100 * part / whole) if whole else 0.0
+    level = "high" if share >= 90 else "raised" if share >= 70 else "low"
+    return format_html(
+        '<svg class="bar bar-{}" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect width="{}" height="4"/></svg>',
+        level,
+        f"{share:.1f}",
+    )

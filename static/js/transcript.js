@@ -1,0 +1,78 @@
+// Moving through the turns of a session: [ and ], jumps, and loading older ones when scrolling up to them.
+
+const transcript = document.getElementById("transcript");
+const turns = () => [...document.querySelectorAll("[data-turn]")];
+
+function turnShow(turn) {
+  for (const other of document.querySelectorAll(".turn.current")) other.classList.remove("current");
+  turn.classList.add("current");
+  turn.querySelector("h3 a").focus({ preventScroll: true });
+  turn.scrollIntoView({ block: "start" });
+}
+
+// The turn is on the page: go there. It is not: its address is a page that shows it.
+export function turnGo(index) {
+  const turn = document.getElementById(`turn-${index}`);
+  if (turn) {
+    history.replaceState(history.state, "", `#turn-${index}`);
+    turnShow(turn);
+  } else location.assign(`?turn=${index}#turn-${index}`);
+}
+
+// The first turn that ends below the top of the window is the one that is read.
+function turnRead() {
+  const current = document.querySelector(".turn.current");
+  const box = current?.getBoundingClientRect();
+  if (box && box.bottom > 0 && box.top < innerHeight) return current;
+  return turns().find((turn) => turn.getBoundingClientRect().bottom > 40);
+}
+
+function turnStep(step) {
+  const turn = turnRead();
+  if (!turn) return;
+  const next = Number(turn.dataset.turn) + step;
+  const known = document.getElementById(`turn-${next}`);
+  const link = document.querySelector(step < 0 ? ".more-older" : ".more-newer");
+  if (known || (next >= 0 && link)) turnGo(next);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea, dialog")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "[") turnStep(-1);
+  else if (event.key === "]") turnStep(1);
+});
+
+document.querySelector("[data-jump]")?.addEventListener("submit", (event) => {
+  const index = Number.parseInt(new FormData(event.target).get("turn"), 10);
+  event.preventDefault();
+  if (index >= 0) turnGo(index);
+});
+
+// Older turns load when the reader comes up to them; not on opening the page, where nobody asked yet.
+let lastTop = scrollY;
+addEventListener(
+  "scroll",
+  () => {
+    const goesUp = scrollY < lastTop;
+    lastTop = scrollY;
+    const older = goesUp && transcript?.querySelector(".more-older:not(.htmx-request)");
+    const box = older ? older.getBoundingClientRect() : null;
+    if (box && box.bottom > 0 && box.top < innerHeight) window.htmx.trigger(older, "click");
+  },
+  { passive: true },
+);
+
+// What is put in above must not move what is read, also where the browser has no scroll anchoring.
+let anchor = null;
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const isOlder = event.target.classList?.contains("more-older");
+  const turn = isOlder ? turns().find((other) => other.getBoundingClientRect().bottom > 0) : null;
+  anchor = turn ? { turn, top: turn.getBoundingClientRect().top } : null;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (!anchor) return;
+  const moved = anchor.turn.getBoundingClientRect().top - anchor.top;
+  if (moved) scrollBy({ top: moved, behavior: "instant" });
+  anchor = null;
+});
