@@ -15,10 +15,8 @@ class Op(StrEnum):
 
     REPLACE = "replace"  #: one part of one message shows `text` instead of its content
     STRIP = "strip"  #: one part of one message is left out (thinking)
-    EVICT = "evict"  #: messages `position`..`end` go; where `text` is not empty, one message of ours stands for them
-    SHED = (
-        "shed"  #: a component of the prompt that is no message (`text` names it: memory, tools) is left out
-    )
+    EVICT = "evict"  #: messages `position`..`end` go; a message of ours with `text`, if any, stands for them
+    SHED = "shed"  #: a component that is no message (`text` names it: memory, tools) is left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from compaction.edits import Edit, Op
-from compaction.messages import Message, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
 #: Components of a prompt that are no message, in the order in which they may be shed.
 MEMORY, TOOLS = "memory", "tools"
@@ -188,16 +188,17 @@ def _entry(message: Message, edits: list[Edit] | None) -> Entry:
 def _edited(part: Part, edit: Edit | None) -> Part | None:
     if edit is None:
         return part
-    if edit.op is Op.STRIP:
-        return None
+    return None if edit.op is Op.STRIP else with_text(part, edit.text)
+
+
+def with_text(part: Part, text: str) -> Part:
+    """The part with our text in place of its own; a tool call keeps its name and gets other arguments."""
     match part:
         case Text():
-            return replace(part, text=edit.text, patched=True)
+            return replace(part, text=text, patched=True)
         case ToolResult():
-            return replace(part, text=edit.text, media_tokens=0, patched=True)
+            return replace(part, text=text, media_tokens=0, patched=True)
         case ToolCall():
-            return replace(part, arguments=edit.text, patched=True)
-        case Thinking():
-            return part
+            return replace(part, arguments=text, patched=True)
         case _:
-            return Text(text=edit.text, patched=True)
+            return Text(text=text, patched=True)

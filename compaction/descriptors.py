@@ -1,0 +1,201 @@
+"""The texts that stand for what is not shown: descriptors, clips, pointers.
+
+A descriptor tells the shape of an output in one line. It is derived from the content and never repeats
+what the content says about itself at any length, since that would let a tool's output speak in our name.
+Nothing here is ever recognised again by its text: the edit records know what was edited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import orjson
+
+from compaction.jsontext import dumps, loads_object
+from compaction.messages import JSON
+from compaction.outcomes import exit_code
+from compaction.tokens import TokenCounter
+from compaction.tools import Action, Kind
+
+_MAX_NAMES = 8
+_MAX_NAME = 40
+_MAX_PATH = 160
+_MAX_ARGUMENT = 300  #: characters of an argument that stays
+_NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
+_TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
+
+
+def describe(text: str, action: Action, handle: str) -> str:
+    """One line for an output that is not shown: what made it, its shape, and the handle to the whole."""
+    told = "; ".join(filter(None, (_origin(action), _size(text), _shape(text), _exit(text))))
+    return f"[Output not shown: {told}; handle {handle}]"
+
+
+def pointer(handle: str, *, turn: int, position: int) -> str:
+    """For an output that stands again further on."""
+    return f"[Same output as in message {position}, turn {turn}; handle {handle}]"
+
+
+def superseded(action: Action, handle: str, *, turn: int, verb: str) -> str:
+    """For a file that was read again or changed later."""
+    return (
+        f"[{_plain(action.path, _MAX_PATH)} as it was: superseded at turn {turn} ({verb}); handle {handle}]"
+    )
+
+
+def dropped_marker(count: int, first: int, last: int) -> str:
+    """Stands where the oldest messages went, so that nobody takes the gap for the whole."""
+    return f"[{count} earlier messages ({first} to {last}) are not shown.]"
+
+
+def short_arguments(arguments: str, handle: str) -> str:
+    """A call's arguments as a JSON object whose long strings are told by their size."""
+    told = {
+        key: value
+        if len(dumps(value)) <= _MAX_ARGUMENT
+        else f"[{len(_words(value))} characters; handle {handle}]"
+        for key, value in loads_object(arguments).items()
+    }
+    return dumps(told)
+
+
+def _words(value: JSON) -> str:
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _origin(action: Action) -> str:
+    if action.path:
+        verb = {Kind.READ: "file", Kind.EDIT: "edit of", Kind.WRITE: "write of"}.get(action.kind, "path")
+        return f"{verb} {_plain(action.path, _MAX_PATH)}"
+    if action.command:
+        return f"command {_plain(action.command.splitlines()[0], _MAX_PATH)}"
+    return ""
+
+
+def _size(text: str) -> str:
+    lines = text.count("\n") + (not text.endswith("\n")) if text else 0
+    return f"{lines} lines, {len(text)} characters"
+
+
+def _exit(text: str) -> str:
+    code = exit_code(text)
+    return "" if code is None else f"exit code {code}"
+
+
+def _shape(text: str) -> str:
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
+        try:
+            return _json_shape(orjson.loads(text))
+        except orjson.JSONDecodeError:
+            pass
+    return _table_shape(text)
+
+
+def _json_shape(value: JSON) -> str:
+    if isinstance(value, dict):
+        counts = [
+            f"{_plain(str(key), _MAX_NAME)} ({len(item)})"
+            if isinstance(item, list | dict)
+            else _plain(str(key), _MAX_NAME)
+            for key, item in list(value.items())[:_MAX_NAMES]
+        ]
+        return f"JSON object, {len(value)} keys: {_listed(counts, len(value))}"
+    if not isinstance(value, list):
+        return ""
+    first = value[0] if value else None
+    if isinstance(first, dict):
+        keys = [_plain(str(key), _MAX_NAME) for key in list(first)[:_MAX_NAMES]]
+        return f"JSON array, {len(value)} items with keys: {_listed(keys, len(first))}"
+    return f"JSON array, {len(value)} items"
+
+
+def _table_shape(text: str) -> str:
+    """Columns of a Markdown table, or of comma or tab separated lines of one width."""
+    lines = text[:4_000].splitlines()[:4]
+    rows = [found[1] for line in lines if (found := _TABLE_ROW.fullmatch(line))]
+    if len(rows) >= 2:
+        return _columns(rows[0].split("|"))
+    for mark in ("\t", ","):
+        widths = {line.count(mark) for line in lines}
+        if len(lines) >= 3 and len(widths) == 1 and (width := widths.pop()) >= 2 and width < 100:
+            return _columns(lines[0].split(mark))
+    return ""
+
+
+def _columns(cells: Sequence[str]) -> str:
+    names = [_plain(cell.strip(), _MAX_NAME) for cell in cells[:_MAX_NAMES]]
+    return f"table, {len(cells)} columns: {_listed(names, len(cells))}"
+
+
+def _listed(names: Sequence[str], count: int) -> str:
+    return ", ".join(names) + (", …" if count > len(names) else "")
+
+
+def _plain(text: str, limit: int) -> str:
+    """Foreign words within our line: no brackets, no line ends, no length."""
+    clean = _NOT_PLAIN.sub(" ", text).strip()
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def clip(text: str, *, cap: int, head_share: float, handle: str, counter: TokenCounter) -> str:
+    """`text` with its inside elided, at most about `cap` tokens; JSON stays JSON.
+
+    The marker names the elided tokens and the handle. Cuts fall on line ends where there are any near.
+    """
+    total = counter.count(text)
+    if total <= cap:
+        return text
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return _clip_json(orjson.loads(text), total, cap, handle, counter)
+        except orjson.JSONDecodeError:
+            pass
+    per_token = len(text) / total
+    room = max(1, cap - 30) * per_token
+    head = _to_line_end(text[: int(room * head_share)])
+    tail = _from_line_start(text[len(text) - int(room * (1 - head_share)) :])
+    elided = total - counter.count(head) - counter.count(tail)
+    return f"{head}\n[… {elided} tokens elided; handle {handle} …]\n{tail}"
+
+
+def _to_line_end(text: str) -> str:
+    cut = text.rfind("\n", len(text) // 2)
+    return text[:cut] if cut > 0 else text
+
+
+def _from_line_start(text: str) -> str:
+    cut = text.find("\n", 0, len(text) // 2)
+    return text[cut + 1 :] if cut >= 0 else text
+
+
+def _clip_json(value: JSON, total: int, cap: int, handle: str, counter: TokenCounter) -> str:
+    """The value with its largest members replaced by a line that says so, until it is small enough."""
+    room = max(1, cap - 40) * 3  # characters: JSON takes some three a token at the least
+    note = f"[… elided of {total} tokens; handle {handle} …]"
+    return orjson.dumps(_shrunk(value, room, note)).decode()
+
+
+def _shrunk(value: JSON, room: int, note: str) -> JSON:
+    size = len(orjson.dumps(value))
+    if size <= room:
+        return value
+    if isinstance(value, list):
+        kept: list[JSON] = []
+        for item in value:
+            room -= len(orjson.dumps(item)) + 1
+            if room < 0:
+                break
+            kept.append(item)
+        return [*kept, f"{len(value) - len(kept)} more items {note}"]
+    if isinstance(value, dict):
+        share = max(len(note) + 20, room // max(1, len(value)))
+        members = list(value.items())
+        fitting = members[: max(1, room // share)]
+        shown = {key: _shrunk(item, share - len(key), note) for key, item in fitting}
+        left = len(members) - len(fitting)
+        return {**shown, "…": f"{left} more keys {note}"} if left else shown
+    if isinstance(value, str) and room > len(note):
+        return value[: room - len(note)] + note
+    return note

@@ -1,0 +1,45 @@
+"""Clip: an output over its cap keeps its head and tail, with a marker between them.
+
+Never a file read: a file that looks whole and is not gets edited wrongly. Never an error.
+"""
+
+from __future__ import annotations
+
+from compaction.context import Context, Output
+from compaction.descriptors import clip
+from compaction.edits import Edit
+from compaction.view import View
+
+NAME = "clip"
+
+
+def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+    tokens = view.tokens
+    edits: list[Edit] = []
+    for output in context.outputs(view):
+        if tokens <= context.goal:
+            break
+        edit = _clipped(output, context)
+        if edit:
+            edits.append(edit)
+            tokens -= edit.tokens_before - edit.tokens_after
+    return view.with_edits(edits), tuple(edits)
+
+
+def _clipped(output: Output, context: Context) -> Edit | None:
+    cap = output.rule.clip_tokens or context.policy.clip_tokens
+    if output.rule.exempt or output.is_read or not context.in_middle(output.position):
+        return None
+    if context.size(output.position, output.part) <= cap or output.is_error:
+        return None
+    handle = context.make_handle(output.position, output.part)
+    text = clip(
+        output.result.text,
+        cap=cap,
+        head_share=context.policy.clip_head,
+        handle=handle,
+        counter=context.counter,
+    )
+    return context.replace(
+        NAME, output.position, output.part, text, handle=handle, reason=f"over {cap} tokens"
+    )

@@ -1,0 +1,44 @@
+"""De-duplicate: of identical tool outputs the older becomes a pointer to the newest.
+
+Compared is the content, never the request alone: the same file read again after a change is other content,
+and eliding the second read would leave the stale one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from compaction.context import Context, Output
+from compaction.descriptors import pointer
+from compaction.edits import Edit
+from compaction.view import View
+
+NAME = "dedupe"
+
+#: Shorter outputs cost less than a pointer.
+_MIN_CHARACTERS = 200
+
+
+def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+    newest: dict[bytes, Output] = {}
+    edits: list[Edit] = []
+    for output in reversed(context.outputs(view)):
+        if len(output.result.text) < _MIN_CHARACTERS or output.result.media_tokens:
+            continue
+        key = hashlib.sha256(output.result.text.encode(errors="surrogatepass")).digest()
+        again = newest.setdefault(key, output)
+        if again is output or output.rule.exempt or not context.in_middle(output.position):
+            continue
+        handle = context.make_handle(output.position, output.part)
+        edit = context.replace(
+            NAME,
+            output.position,
+            output.part,
+            pointer(handle, turn=again.turn, position=again.position),
+            handle=handle,
+            reason=f"identical to the output in message {again.position}",
+        )
+        if edit:
+            edits.append(edit)
+    edits.reverse()
+    return view.with_edits(edits), tuple(edits)

@@ -1,0 +1,56 @@
+"""Supersede: a read of a file that was later read again, or changed, shows the past.
+
+A later read of a part of the file does not stand for the whole; a later change makes every earlier read
+stale. What the model saw comes back by the handle.
+"""
+
+from __future__ import annotations
+
+from compaction.context import Context, Output
+from compaction.descriptors import superseded
+from compaction.edits import Edit
+from compaction.tools import Kind
+from compaction.view import View
+
+NAME = "supersede"
+
+_VERBS = {Kind.READ: "read again", Kind.EDIT: "edited", Kind.WRITE: "written"}
+
+
+def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+    changed: dict[str, Output] = {}
+    read: dict[tuple[str, str], Output] = {}
+    edits: list[Edit] = []
+    for output in reversed(context.outputs(view)):
+        action = output.action
+        if not action.path or output.is_error:
+            continue
+        if action.kind in (Kind.EDIT, Kind.WRITE):
+            changed.setdefault(action.path, output)
+            continue
+        if not output.is_read:
+            continue
+        again = read.get((action.path, "")), read.get((action.path, action.span))
+        later = _latest(changed.get(action.path), *again)
+        read.setdefault((action.path, action.span), output)
+        if later is None or output.rule.exempt or not context.in_middle(output.position):
+            continue
+        handle = context.make_handle(output.position, output.part)
+        verb = _VERBS.get(later.action.kind, "read again")
+        edit = context.replace(
+            NAME,
+            output.position,
+            output.part,
+            superseded(action, handle, turn=later.turn, verb=verb),
+            handle=handle,
+            reason=f"{action.path} was {verb} at turn {later.turn}",
+        )
+        if edit:
+            edits.append(edit)
+    edits.reverse()
+    return view.with_edits(edits), tuple(edits)
+
+
+def _latest(*candidates: Output | None) -> Output | None:
+    found = [output for output in candidates if output is not None]
+    return max(found, key=lambda output: output.position, default=None)

@@ -1,0 +1,122 @@
+"""What a tool call does, as far as names and arguments tell: which file it reads or changes, which
+command it runs.
+
+Known are the tools of Claude Code, OpenHands, mini-swe-agent, Codex, Gemini CLI and pi, and the names
+that others commonly use. A shell command that only prints a file counts as reading it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from compaction.jsontext import loads_object
+from compaction.messages import ToolCall
+
+
+class Kind(StrEnum):
+    READ = "read"  #: shows a file
+    EDIT = "edit"  #: changes a part of a file
+    WRITE = "write"  #: makes a file anew
+    SEARCH = "search"
+    COMMAND = "command"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What a call does. `span` is the part of the file that it asks for, "" for the whole."""
+
+    kind: Kind
+    path: str = ""
+    command: str = ""
+    span: str = ""
+
+
+_READS = {"read", "read_file", "view", "view_file", "open_file", "cat", "readfile", "get_file_contents"}
+_EDITS = {"edit", "multiedit", "edit_file", "replace", "str_replace", "apply_patch", "patch", "notebookedit"}
+_WRITES = {"write", "write_file", "create", "create_file", "writefile"}
+_SEARCHES = {"grep", "glob", "search", "search_files", "find", "ls", "list_directory", "search_file_content"}
+_SEARCHES |= {"list_files", "grep_search", "file_search", "codebase_search", "websearch", "web_search"}
+_COMMANDS = {"bash", "shell", "exec_command", "execute_bash", "run_shell_command", "local_shell", "terminal"}
+_COMMANDS |= {"run_command", "execute_command", "run_terminal_cmd", "exec", "execute_ipython_cell"}
+_EDITORS = {"str_replace_editor", "str_replace_based_edit_tool", "file_editor", "editor"}
+_EDITOR_KINDS = {"view": Kind.READ, "create": Kind.WRITE}
+
+_BY_NAME = {
+    **dict.fromkeys(_READS, Kind.READ),
+    **dict.fromkeys(_EDITS, Kind.EDIT),
+    **dict.fromkeys(_WRITES, Kind.WRITE),
+    **dict.fromkeys(_SEARCHES, Kind.SEARCH),
+    **dict.fromkeys(_COMMANDS, Kind.COMMAND),
+}
+
+_PATH_FIELDS = ("file_path", "path", "absolute_path", "filename", "file", "notebook_path", "target_file")
+_SPAN_FIELDS = ("offset", "limit", "view_range", "start_line", "end_line", "lines", "pages")
+_COMMAND_FIELDS = ("command", "cmd", "code", "input")
+
+_CD = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
+_PRINTS = re.compile(
+    r"^(?P<tool>cat|nl|less|more|head|tail|sed -n)\s+(?:-\S+(?:\s+\d+)?\s+|'[^']*'\s+|\"[^\"]*\"\s+)*"
+    r"(?P<path>[^\s|<>&;'\"-][^\s|<>&;]*)\s*(?:\|\s*(?:cat|head|tail|nl|sed -n)\b[^|<>&;]*)?$"
+)
+_SED_EDIT = re.compile(r"^sed\s+(?:-\S+\s+)*-i\S*\s+.*?(?P<path>[^\s'\"|<>&;]+)\s*$", re.DOTALL)
+_HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>[^\s|<>&;]+)")
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.MULTILINE)
+
+#: Commands longer than this are scripts, and not looked into.
+_MAX_COMMAND = 4_000
+
+
+def action_of(call: ToolCall) -> Action:
+    """What the call does; never fails."""
+    name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
+    arguments = loads_object(call.arguments)
+    path = _first(arguments, _PATH_FIELDS)
+    if name in _EDITORS:
+        kind = _EDITOR_KINDS.get(str(arguments.get("command")), Kind.EDIT)
+        return Action(kind=kind, path=path, span=_span(arguments))
+    kind = _BY_NAME.get(name, Kind.OTHER)
+    if kind is Kind.COMMAND:
+        return _command_action(_command(arguments))
+    if kind is Kind.EDIT and not path:
+        found = _PATCHED.search(str(arguments.get("input") or arguments.get("patch") or call.arguments))
+        path = found["path"].strip() if found else ""
+    return Action(kind=kind, path=path, span=_span(arguments) if kind is Kind.READ else "")
+
+
+def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    return next((value for name in names if isinstance(value := arguments.get(name), str) and value), "")
+
+
+def _span(arguments: Mapping[str, Any]) -> str:
+    return ",".join(f"{name}={arguments[name]}" for name in _SPAN_FIELDS if arguments.get(name) is not None)
+
+
+def _command(arguments: Mapping[str, Any]) -> str:
+    for name in _COMMAND_FIELDS:
+        value = arguments.get(name)
+        if isinstance(value, list):  # Codex: ["bash", "-lc", "the command"]
+            words = [str(word) for word in value]
+            return words[-1] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def _command_action(command: str) -> Action:
+    told = command.strip()
+    bare = _CD.sub("", told[:_MAX_COMMAND])
+    if found := _HEREDOC.match(bare):
+        return Action(kind=Kind.WRITE, path=found["path"], command=told)
+    if found := _PRINTS.match(bare):
+        whole = found["tool"] in ("cat", "nl") and "|" not in bare
+        return Action(kind=Kind.READ, path=found["path"], command=told, span="" if whole else bare)
+    if found := _SED_EDIT.match(bare):
+        return Action(kind=Kind.EDIT, path=found["path"], command=told)
+    if found := _PATCHED.search(bare):
+        return Action(kind=Kind.EDIT, path=found["path"].strip(), command=told)
+    return Action(kind=Kind.COMMAND, command=told)
