@@ -117,6 +117,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or broker_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True  # what a task did stands in the database
+# What was running when the broker went away is delivered again; Celery's default from 6.0 on.
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # LOGGING below holds for the worker too
 
 # -- People -------------------------------------------------------------------------------------
@@ -176,6 +178,20 @@ STORAGES = {
 }
 
 # -- API ----------------------------------------------------------------------------------------
+
+#: Limits of one request: bytes of its body, messages of one push, characters of one text.
+CONTEXTAPP_MAX_BODY_BYTES = int(os.environ.get("CONTEXTAPP_MAX_BODY_BYTES", str(16 * 1024 * 1024)))
+CONTEXTAPP_MAX_MESSAGES = int(os.environ.get("CONTEXTAPP_MAX_MESSAGES", "1000"))
+CONTEXTAPP_MAX_TEXT_CHARS = int(os.environ.get("CONTEXTAPP_MAX_TEXT_CHARS", str(8 * 1024 * 1024)))
+#: Requests a minute of one API key; 0: no limit. A key may have its own.
+CONTEXTAPP_RATE_LIMIT = int(os.environ.get("CONTEXTAPP_RATE_LIMIT", "0"))
+#: Where rates are counted: the broker, if it is a Valkey or Redis.
+CONTEXTAPP_VALKEY_URL = CELERY_BROKER_URL if CELERY_BROKER_URL.startswith(("redis", "unix")) else ""
+#: The budget of a session that names neither its own nor a model whose window is known (input tokens).
+CONTEXTAPP_DEFAULT_BUDGET = int(os.environ.get("CONTEXTAPP_DEFAULT_BUDGET", "100000"))
+#: Kept free of a model's window for its answer (tokens).
+CONTEXTAPP_MAX_OUTPUT = int(os.environ.get("CONTEXTAPP_MAX_OUTPUT", "16000"))
+DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
 
 REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,  # `format` is the provider's format here

@@ -20,7 +20,7 @@ def web(host: str, port: int) -> Program:
         "workers": os.environ.get("CONTEXTAPP_WEB_WORKERS", "2"),
         "blocking-threads": os.environ.get("CONTEXTAPP_WEB_THREADS", "4"),
         "log-level": "warning",
-        "workers-kill-timeout": "8",
+        "workers-kill-timeout": "5",
     }
     arguments = (part for name, value in options.items() for part in (f"--{name}", value))
     flags = ("--no-ws", "--respawn-failed-workers")
@@ -29,7 +29,7 @@ def web(host: str, port: int) -> Program:
         command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.wsgi:application"),
         # A checkout serves its static files from where they lie and has collected none.
         environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
-        is_ready=lambda: accepts(host, port),
+        is_ready=lambda: answers(host, port),
     )
 
 
@@ -48,16 +48,19 @@ def worker(home: Path) -> Program:
         name="The worker",
         command=(*celery, *flags, *arguments),
         # A warning about root is of no use here: tasks are JSON, which runs nothing.
-        environment={"PYTHONWARNINGS": "ignore:You're running the worker:RuntimeWarning"},
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
         is_ready=lambda: True,
         stop_seconds=20,
     )
 
 
-def accepts(host: str, port: int) -> bool:
+def answers(host: str, port: int) -> bool:
+    """Whether HTTP comes back, whatever it says. A connection alone proves little: the port is bound
+    before there is a process that serves it."""
     try:
-        with socket.create_connection((reachable(host), port), timeout=1):
-            return True
+        with socket.create_connection((reachable(host), port), timeout=1) as client:
+            client.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            return client.recv(5) == b"HTTP/"
     except OSError:
         return False
 

@@ -1,0 +1,122 @@
+"""An instance of the product as `make run` starts it, for tests to start, stop and kill."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a developer's shell, or the tests themselves, may have set.
+UNSET = ("DATABASE_URL", "CELERY_BROKER_URL", "CONTEXTAPP_HOME", "CONTEXTAPP_SECRET_KEY", "CONTEXTAPP_HOST")
+START_SECONDS = 60
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Instance:
+    """One `python -m contextapp`, with its output in a file."""
+
+    def __init__(self, home: Path, output: Path, *, port: int | None = None, **environment: str) -> None:
+        self.home = home
+        self.output = output
+        self.port = port or free_port()
+        inherited = {name: value for name, value in os.environ.items() if name not in UNSET}
+        inherited |= {"DJANGO_SETTINGS_MODULE": "contextapp.settings", "CONTEXTAPP_HOME": str(home)}
+        with output.open("wb") as stream:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "contextapp"],
+                cwd=ROOT,
+                env=inherited | {"CONTEXTAPP_PORT": str(self.port)} | environment,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def wait_until_up(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while "contextapp runs at" not in self.said:
+            assert self.process.poll() is None, f"it ended:\n{self.said}"
+            assert time.monotonic() < deadline, f"it did not start:\n{self.said}"
+            time.sleep(0.05)
+
+    def wait(self) -> int:
+        return self.process.wait(START_SECONDS)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.wait()
+
+    def kill_group(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def manage(self, *arguments: str) -> str:
+        """What `manage.py` says, run beside this instance."""
+        environment = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+            "CONTEXTAPP_HOME": str(self.home),
+        }
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+
+    def status(self) -> int:
+        """Of the log-in page, which needs no log-in."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/login/", timeout=10) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+
+@contextmanager
+def running(instance: Instance) -> Iterator[Instance]:
+    """The instance when it is up; it does not outlive the block, whatever happens."""
+    try:
+        instance.wait_until_up()
+        yield instance
+    finally:
+        if instance.process.poll() is None:
+            instance.stop()
+
+
+def children(pid: int) -> dict[int, str]:
+    """All processes below `pid`, with their command lines. Linux only."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            commands[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+    below, found = {pid}, {}
+    while more := {child for child, parent in parents.items() if parent in below} - set(found):
+        found |= {child: commands.get(child, "") for child in more}
+        below = more
+    return found
+
+
+def alive(pids: Iterator[int] | set[int]) -> set[int]:
+    return {pid for pid in pids if Path(f"/proc/{pid}").exists() and not is_zombie(pid)}
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

@@ -1,0 +1,157 @@
+"""`make run`: it starts, stops, survives a kill, and says in one line why it cannot start."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from contextapp.embedded import home as homes
+from tests.running.instance import Instance, alive, children, free_port, running
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def count_projects(instance: Instance) -> int:
+    return int(
+        instance.manage("shell", "-v0", "-c", "from accounts.models import *; print(Project.objects.count())")
+    )
+
+
+@linux
+def test_it_starts_and_two_live_side_by_side_and_a_signal_ends_them(tmp_path):
+    first = Instance(tmp_path / "a", tmp_path / "a.out")
+    second = Instance(tmp_path / "b", tmp_path / "b.out")
+    with running(first), running(second):
+        assert [first.status(), second.status()] == [200, 200]
+        for name in ("api-key", "admin-password", "secret-key"):
+            assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
+            assert str(first.home / "api-key") in first.said
+        commands = "\n".join(children(first.process.pid).values())
+        assert all(part in commands for part in ("postgres", "valkey-server", "granian", "celery"))
+
+        assert_refused(Instance(first.home, tmp_path / "c.out"), "Another instance runs in")
+        assert_refused(
+            Instance(tmp_path / "d", tmp_path / "d.out", port=first.port), "Address already in use"
+        )
+
+        below = set(children(first.process.pid)) | set(children(second.process.pid))
+        assert first.stop(signal.SIGINT) == 0
+        assert second.stop(signal.SIGTERM) == 0
+    assert alive(below) == set()
+    assert "Traceback" not in first.said + second.said
+    assert "database system is shut down" in (first.home / "logs" / "postgres.log").read_text()
+
+
+@linux
+def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_long_for_a_socket(tmp_path):
+    home = tmp_path / ("long-" * 20) / "Home"
+    with running(Instance(home, tmp_path / "one.out")) as instance:
+        key = (home / "api-key").read_text()
+        make = "from accounts.services import *; project_create(name='Kept', slug='kept')"
+        instance.manage("shell", "-v0", "-c", make)
+        below = set(children(instance.process.pid))
+        instance.kill_group()
+    with running(Instance(home, tmp_path / "two.out")) as again:
+        assert "Traceback" not in again.said
+        assert again.status() == 200
+        assert count_projects(again) == 2
+        assert (home / "api-key").read_text() == key
+    assert eventually_gone(below)
+
+
+@linux
+def test_it_starts_a_child_that_died_again(tmp_path):
+    with running(Instance(tmp_path / "home", tmp_path / "out")) as instance:
+        [valkey] = [pid for pid, line in children(instance.process.pid).items() if "valkey-server" in line]
+        os.kill(valkey, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while not (
+            new := [
+                p
+                for p, line in children(instance.process.pid).items()
+                if "valkey-server" in line and p != valkey
+            ]
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert new
+        assert "Valkey ended (-9); starting it again" in instance.said
+
+
+def test_it_says_that_the_data_folder_cannot_be_used(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    assert_refused(Instance(tmp_path / "file" / "home", tmp_path / "out"), "cannot be used: Not a directory")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_it_says_that_the_data_folder_is_not_writable(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert_refused(Instance(tmp_path / "closed", tmp_path / "out"), "cannot be used: Permission denied")
+
+
+def test_it_says_that_the_port_is_none(tmp_path):
+    instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_PORT="http")
+    assert_refused(instance, "'http', which is not a port number")
+
+
+def test_it_says_that_the_database_cannot_be_reached(tmp_path):
+    url = f"postgresql://somebody:hidden@127.0.0.1:{free_port()}/nowhere"
+    instance = Instance(tmp_path / "home", tmp_path / "out", DATABASE_URL=url)
+    assert_refused(instance, "The database nowhere on 127.0.0.1 cannot be reached")
+    assert "hidden" not in instance.said
+    assert not (tmp_path / "home" / "postgres").exists()
+
+
+def test_it_says_that_the_broker_cannot_be_reached(tmp_path, servers, settings):
+    url = f"redis://:hidden@127.0.0.1:{free_port()}/0"
+    database = os.environ.get("DATABASE_URL") or homes.database_url(settings.HOME)
+    instance = Instance(tmp_path / "home", tmp_path / "out", DATABASE_URL=database, CELERY_BROKER_URL=url)
+    assert_refused(instance, "The broker on 127.0.0.1 cannot be reached")
+    assert "hidden" not in instance.said
+
+
+def test_commands_find_the_database_of_a_home_without_being_told():
+    home = Path("/data/With Capitals")
+    assert homes.database_url(home) == (
+        "postgresql://contextapp@/contextapp?host=/data/With%20Capitals/run&port=5432"
+    )
+
+
+def test_a_swept_short_folder_is_made_anew(tmp_path):
+    home = tmp_path / ("long-" * 20)
+    home.mkdir()
+    homes.make_sockets(home)
+    first = homes.sockets(home)
+    first.rmdir()
+    homes.make_sockets(home)
+    second = homes.sockets(home)
+    assert second.is_dir()
+    assert len(os.fsencode(second)) < 60
+    second.rmdir()
+
+
+def assert_refused(instance: Instance, reason: str) -> None:
+    """It ends by itself, with an error and exactly one line."""
+    assert instance.wait() == 1
+    assert reason in instance.said
+    assert instance.said.startswith("contextapp: ")
+    assert instance.said.count("\n") == 1, instance.said
+
+
+def eventually_gone(pids: set[int]) -> bool:
+    deadline = time.monotonic() + 20
+    while alive(pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not alive(pids)
+
+
+def test_the_launcher_ends_when_its_parent_is_gone_already():
+    launcher = Path(homes.__file__).with_name("launch.py")
+    command = [sys.executable, str(launcher), "--parent", "1", "--signal", "SIGTERM", "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (1, "The parent has ended.")
