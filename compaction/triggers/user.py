@@ -1,0 +1,13 @@
+"""User: somebody asked."""
+
+from __future__ import annotations
+
+from compaction.policy import Policy
+from compaction.triggers.state import TriggerState
+
+NAME = "user"
+BACKGROUND = False
+
+
+def fires(state: TriggerState, policy: Policy) -> bool:
+    return state.asked

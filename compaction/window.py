@@ -1,0 +1,71 @@
+"""Windows by message count, for agents that trim by number and not by size.
+
+The oldest whole tool groups go until the count holds, so that no call is parted from its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.errors import PolicyError
+from compaction.invariants import safe_cuts
+from compaction.invariants.pairs import matches
+from compaction.invariants.roles import leading_system
+from compaction.messages import Message, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimStats:
+    """What a trim did. A turn is an assistant message; a pair is a call with its answer."""
+
+    dropped_messages: int = 0
+    dropped_turns: int = 0
+    pairs_kept: int = 0
+    over_by: int = 0  #: messages over the limit that had to stay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trimmed:
+    messages: tuple[Message, ...]
+    stats: TrimStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageWindow:
+    """At most `max_messages`. Leading system messages stay where `preserve_system` says so, and the newest
+    `min_keep_recent` messages stay even where the limit would not hold."""
+
+    max_messages: int
+    preserve_system: bool = True
+    min_keep_recent: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_messages < 1:
+            raise PolicyError("max_messages", f"must be at least 1, is {self.max_messages}")
+        if self.min_keep_recent < 0:
+            raise PolicyError("min_keep_recent", f"must be at least 0, is {self.min_keep_recent}")
+
+    def trim(self, messages: Sequence[Message]) -> Trimmed:
+        """The messages within the window; the same objects."""
+        lead = leading_system(messages) if self.preserve_system else 0
+        start = self._start(messages, lead)
+        kept = (*messages[:lead], *messages[start:])
+        gone = messages[lead:start]
+        stats = TrimStats(
+            dropped_messages=len(gone),
+            dropped_turns=sum(message.role is Role.ASSISTANT for message in gone),
+            pairs_kept=len(matches(kept)),
+            over_by=max(0, len(kept) - self.max_messages),
+        )
+        return Trimmed(messages=kept, stats=stats)
+
+    def _start(self, messages: Sequence[Message], lead: int) -> int:
+        """The first safe cut at which the window holds, not inside what has to stay."""
+        if len(messages) <= self.max_messages:
+            return lead
+        wanted = len(messages) - (self.max_messages - lead)
+        latest = max(lead, len(messages) - max(1, self.min_keep_recent))
+        cuts = sorted(cut for cut in safe_cuts(messages) if lead <= cut <= latest)
+        fitting = [cut for cut in cuts if cut >= wanted]
+        return fitting[0] if fitting else (cuts[-1] if cuts else lead)
