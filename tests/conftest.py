@@ -5,7 +5,6 @@ for each process of pytest-xdist. DATABASE_URL and CELERY_BROKER_URL put others 
 """
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
+from playwright.sync_api import Browser, Page
 
 from accounts.models import Membership, Project, Role
 from accounts.services import api_key_create, project_create
@@ -76,17 +76,11 @@ def served_url(_web_server: str, transactional_db: None) -> str:
     return _web_server
 
 
-@pytest.fixture
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 # -- Browser ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
+def browser() -> Iterator[Browser]:
     """The system's Chromium, driven by Playwright."""
     executable = serving.find_chromium()
     if executable is None:
@@ -99,12 +93,24 @@ def browser() -> Iterator[object]:
 
 
 @pytest.fixture
-def page(browser, served_url: str) -> Iterator[object]:
+def page(browser: Browser, served_url: str) -> Iterator[Page]:
     """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`."""
     context = browser.new_context(base_url=served_url, viewport={"width": 1440, "height": 900})
     context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def page_as(page: Page, served_url: str, logged_in: Callable[[User], Client]) -> Callable[[User], Page]:
+    """The window of a user who is logged in: `page_as(owner).goto("/")`."""
+
+    def page_of(user: User) -> Page:
+        cookie = logged_in(user).cookies[settings.SESSION_COOKIE_NAME]
+        page.context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": served_url}])
+        return page
+
+    return page_of
 
 
 # -- People -------------------------------------------------------------------------------------

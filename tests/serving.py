@@ -38,10 +38,10 @@ def web_server() -> Iterator[str]:
     program = servers.web("127.0.0.1", port)
     environment = {
         **program.environment,
-        "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
         "DATABASE_URL": database_url(),
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
-        "CONTEXTAPP_HOME": str(settings.HOME),
+        "CONTEXTAPP_TEST_HOME": str(settings.HOME),
         "CONTEXTAPP_WEB_WORKERS": "1",
     }
     with Supervisor() as supervisor:

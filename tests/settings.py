@@ -1,16 +1,20 @@
-"""Settings of the tests: those of the product, on a data folder of their own for each process."""
+"""Settings of the tests: those of the product, on a data folder of their own for each pytest process.
+
+A server that a test starts runs on these too, and shares the folder by CONTEXTAPP_TEST_HOME.
+"""
 
 import atexit
 import os
 import shutil
 import tempfile
 
-_HOME = tempfile.mkdtemp(prefix="contextapp-test-")
-atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
-os.environ["CONTEXTAPP_HOME"] = _HOME
+os.environ["CONTEXTAPP_HOME"] = os.environ.get("CONTEXTAPP_TEST_HOME", "")
+if not os.environ["CONTEXTAPP_HOME"]:
+    os.environ["CONTEXTAPP_HOME"] = tempfile.mkdtemp(prefix="contextapp-test-")
+    atexit.register(shutil.rmtree, os.environ["CONTEXTAPP_HOME"], ignore_errors=True)
 # Playwright keeps an event loop in the thread of the tests, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
-from contextapp.settings import *  # noqa: E402, F403
+from contextapp.settings import *  # noqa: F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def children(pid: int) -> dict[int, str]:
     return found
 
 
-def alive(pids: Iterator[int] | set[int]) -> set[int]:
+def alive(pids: Iterable[int]) -> set[int]:
     return {pid for pid in pids if Path(f"/proc/{pid}").exists() and not is_zombie(pid)}
 
 

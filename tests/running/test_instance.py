@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 def count_projects(instance: Instance) -> int:
-    return int(
-        instance.manage("shell", "-v0", "-c", "from accounts.models import *; print(Project.objects.count())")
-    )
+    count = "from accounts.models import *; print(Project.objects.count())"
+    return int(instance.manage("shell", "-v0", "-c", count))
 
 
 @linux
@@ -35,9 +35,8 @@ def test_it_starts_and_two_live_side_by_side_and_a_signal_ends_them(tmp_path):
         assert all(part in commands for part in ("postgres", "valkey-server", "granian", "celery"))
 
         assert_refused(Instance(first.home, tmp_path / "c.out"), "Another instance runs in")
-        assert_refused(
-            Instance(tmp_path / "d", tmp_path / "d.out", port=first.port), "Address already in use"
-        )
+        third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)
+        assert_refused(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
 
         below = set(children(first.process.pid)) | set(children(second.process.pid))
         assert first.stop(signal.SIGINT) == 0
@@ -61,26 +60,20 @@ def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_lo
         assert again.status() == 200
         assert count_projects(again) == 2
         assert (home / "api-key").read_text() == key
-    assert eventually_gone(below)
+    assert eventually(lambda: not alive(below))
 
 
 @linux
 def test_it_starts_a_child_that_died_again(tmp_path):
     with running(Instance(tmp_path / "home", tmp_path / "out")) as instance:
-        [valkey] = [pid for pid, line in children(instance.process.pid).items() if "valkey-server" in line]
-        os.kill(valkey, signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while not (
-            new := [
-                p
-                for p, line in children(instance.process.pid).items()
-                if "valkey-server" in line and p != valkey
-            ]
-        ):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert new
+        [first] = valkeys(instance)
+        os.kill(first, signal.SIGKILL)
+        assert eventually(lambda: valkeys(instance) not in ([], [first]))
         assert "Valkey ended (-9); starting it again" in instance.said
+
+
+def valkeys(instance: Instance) -> list[int]:
+    return [pid for pid, line in children(instance.process.pid).items() if "valkey-server" in line]
 
 
 def test_it_says_that_the_data_folder_cannot_be_used(tmp_path):
@@ -143,11 +136,11 @@ def assert_refused(instance: Instance, reason: str) -> None:
     assert instance.said.count("\n") == 1, instance.said
 
 
-def eventually_gone(pids: set[int]) -> bool:
-    deadline = time.monotonic() + 20
-    while alive(pids) and time.monotonic() < deadline:
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.1)
-    return not alive(pids)
+    return holds()
 
 
 def test_the_launcher_ends_when_its_parent_is_gone_already():
