@@ -1,0 +1,74 @@
+from sessions.charts.prompt_sizes import PromptSize, columns, downsample
+from sessions.charts.slope import Verdict, slope_of
+
+
+def sizes(*tokens):
+    return [PromptSize(turn=turn, estimate=size, reported=size) for turn, size in enumerate(tokens)]
+
+
+def test_few_points_all_stay():
+    points = sizes(1, 2, 3)
+    assert downsample(points, 10) == points
+
+
+def test_thinning_keeps_ends_peaks_and_compactions():
+    points = [PromptSize(turn=turn, estimate=100 + turn % 7) for turn in range(10_000)]
+    points[5_001] = PromptSize(turn=5_001, estimate=9_999)
+    points[7_003] = PromptSize(turn=7_003, estimate=103, client_compaction={"trigger": "auto"})
+    kept = downsample(points, 200)
+    turns = [point.turn for point in kept]
+    assert len(kept) <= 203
+    assert turns == sorted(set(turns))
+    assert {0, 5_001, 7_003, 9_999} <= set(turns)
+
+
+def test_columns_name_the_compactions():
+    points = [
+        PromptSize(turn=0, estimate=10),
+        PromptSize(turn=1, estimate=4, reported=5, client_compaction={"trigger": "auto", "tokens_before": 10}),
+    ]
+    assert columns(points) == {
+        "turns": [0, 1],
+        "estimate": [10, 4],
+        "reported": [None, 5],
+        "compactions": [{"turn": 1, "after": 5, "trigger": "auto", "tokens_before": 10}],
+    }
+
+
+def test_no_verdict_on_two_points():
+    assert slope_of(sizes(1, 2), 100) is None
+
+
+def test_a_prompt_that_stays_is_flat():
+    slope = slope_of(sizes(1_000, 1_001, 999, 1_000), 200_000)
+    assert slope.verdict is Verdict.FLAT
+    assert slope.turns_left is None
+
+
+def test_a_growing_prompt_says_by_how_much_and_how_long():
+    slope = slope_of(sizes(*range(10_000, 20_000, 1_000)), 100_000)
+    assert slope.verdict is Verdict.GROWING
+    assert slope.tokens_per_turn == 1_000
+    assert slope.turns_left == 81
+
+
+def test_near_the_window_it_hits_the_wall():
+    assert slope_of(sizes(80_000, 85_000, 90_000), 100_000).verdict is Verdict.WALL
+    assert slope_of(sizes(95_000, 95_000, 95_000), 100_000).verdict is Verdict.WALL
+
+
+def test_growth_is_measured_since_the_last_fall():
+    slope = slope_of(sizes(10, 50_000, 99_000, 20_000, 20_100, 20_200, 20_300), 100_000)
+    assert slope.tokens_per_turn == 100
+    assert slope.turns == 4
+
+
+def test_without_a_window_there_is_no_wall():
+    slope = slope_of(sizes(*range(0, 100_000, 10_000)), None)
+    assert slope.verdict is Verdict.GROWING
+    assert slope.turns_left is None
+
+
+def test_estimates_and_reports_are_not_mixed():
+    points = [*sizes(50_000, 50_010, 50_020), PromptSize(turn=3, estimate=20_000)]
+    assert slope_of(points, 200_000).verdict is Verdict.FLAT
