@@ -1,0 +1,134 @@
+"""Redaction of JSON as text: only the string literals that hold a secret change, every other byte stays."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sessions.bodies import json_bytes
+from sessions.redaction.credentials import named_secret
+from sessions.redaction.engine import redact_text, replaced, suspects
+from sessions.redaction.placeholders import Finding
+from sessions.redaction.spans import Rule
+
+JSON = Any
+
+#: A string literal, and the colon that makes it a key.
+_LITERAL = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
+
+#: A thinking block holds three strings, so its signature is at most this far from its text (literals).
+_BLOCK_REACH = 2
+
+
+def redact_bytes(raw: bytes, *, key: bytes, extra: Sequence[Rule] = ()) -> tuple[bytes, tuple[Finding, ...]]:
+    """JSON bytes without secrets, and what was found. The same object where nothing was. Never raises.
+
+    `key` is the project's `redaction_key`, `extra` its own `extra_rules`. With extra rules every string is
+    decoded, since a pattern of a project has no anchor that would also hold for escaped text.
+    """
+    rules, hidden = suspects(raw)
+    if not rules and not hidden and not extra:
+        return raw, ()
+    text = raw.decode("utf-8", "surrogateescape")
+    if hidden:
+        rules, _ = suspects(_LITERAL.sub(_plain, text).encode("utf-8", "surrogatepass"))
+    if not rules and not extra:
+        return raw, ()
+    found: Counter[str] = Counter()
+    redacted = _redacted(text, (*rules, *extra), key, found)
+    if not found:
+        return raw, ()
+    return redacted.encode("utf-8", "surrogateescape"), _findings(found)
+
+
+def redact(value: JSON, *, key: bytes, extra: Sequence[Rule] = ()) -> tuple[JSON, tuple[Finding, ...]]:
+    """The same for parsed JSON: every string, keys of objects included. The same object where it is clean."""
+    raw, findings = redact_bytes(json_bytes(value), key=key, extra=extra)
+    if not findings:
+        return value, ()
+    return json.loads(raw), findings
+
+
+def _findings(found: Counter[str]) -> tuple[Finding, ...]:
+    return tuple(Finding(kind=kind, count=count) for kind, count in sorted(found.items()))
+
+
+@dataclass(slots=True)
+class _Literal:
+    """A string literal of the JSON text: its span without quotes, its meaning, and what it is replaced by."""
+
+    start: int
+    end: int
+    text: str
+    name: str | None
+    new: str
+
+
+def _redacted(text: str, rules: Sequence[Rule], key: bytes, found: Counter[str]) -> str:
+    literals = _literals(text)
+    for literal in literals:
+        literal.new = _redacted_literal(literal, rules, key, found)
+    _unsign(literals)
+    pieces, end = [], 0
+    for literal in literals:
+        if literal.new is not literal.text:
+            pieces += [text[end : literal.start], _encoded(literal.new)]
+            end = literal.end
+    return "".join([*pieces, text[end:]])
+
+
+def _literals(text: str) -> list[_Literal]:
+    literals, name = [], None
+    for match in _LITERAL.finditer(text):
+        decoded = _decoded(match[1])
+        literals.append(_Literal(match.start(1), match.end(1), decoded, name, decoded))
+        name = decoded if match[2] else None
+    return literals
+
+
+def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, found: Counter[str]) -> str:
+    new = redact_text(literal.text, rules, key=key, found=found)
+    if new is not literal.text or literal.name is None:
+        return new
+    span = named_secret(literal.name, literal.text)
+    return replaced(literal.text, [(span, "credential")], key=key, found=found) if span else new
+
+
+def _unsign(literals: Sequence[_Literal]) -> None:
+    """Empties the signature of a thinking block whose text was changed.
+
+    The provider signed the text and would refuse the changed one. Without a signature the block counts as
+    broken, and broken thinking is left out of prompts.
+    """
+    for index, literal in enumerate(literals):
+        if literal.name == "thinking" and literal.new is not literal.text:
+            for near in literals[max(0, index - 2 * _BLOCK_REACH) : index + 2 * _BLOCK_REACH + 1]:
+                if near.name == "signature":
+                    near.new = ""
+
+
+def _plain(match: re.Match[str]) -> str:
+    """The literal with only those escapes that JSON needs."""
+    return f'"{_encoded(_decoded(match[1]))}"{match[2] or ""}'
+
+
+def _decoded(body: str) -> str:
+    if "\\" not in body:
+        return body
+    try:
+        return json.loads(f'"{body}"', strict=False)  # type: ignore[no-any-return]
+    except ValueError:
+        return body
+
+
+def _encoded(text: str) -> str:
+    """JSON of a text without its quotes; only what has to be escaped is, and lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(text)[1:-1]
+    return json.dumps(text, ensure_ascii=False)[1:-1]
