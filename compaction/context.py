@@ -7,7 +7,7 @@ answers, what that call does, how large a part is, which messages are pinned.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,18 +150,23 @@ class Context:
         return [entry for entry in view.entries if self.in_middle(entry.first)]
 
     def outputs(self, view: View) -> list[Output]:
-        """The client tools' outputs that no edit touches yet, in order."""
+        """The client tools' outputs that the view shows as they were pushed, oldest first."""
+        shown = {entry.first for entry in view.entries if not entry.is_made}
         edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
-        return [output for output in self._outputs(view) if (output.position, output.part) not in edited]
+        return [
+            output
+            for output in self._outputs
+            if output.position in shown and (output.position, output.part) not in edited
+        ]
 
-    def _outputs(self, view: View) -> Iterator[Output]:
-        for entry in view.entries:
-            message = self._originals.get(entry.first)
-            if message is None or entry.is_made:
-                continue
-            for index, part in enumerate(message.parts):
-                if isinstance(part, ToolResult) and not part.server:
-                    yield self._output(message, index, part)
+    @cached_property
+    def _outputs(self) -> tuple[Output, ...]:
+        return tuple(
+            self._output(message, index, part)
+            for message in self._shown
+            for index, part in enumerate(message.parts)
+            if isinstance(part, ToolResult) and not part.server
+        )
 
     def _output(self, message: Message, index: int, result: ToolResult) -> Output:
         call, action = self._actions.get((message.position, index), (None, _OTHER))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
+from itertools import pairwise
+from typing import Any
 
 from compaction.errors import WorkingMemoryError
 from compaction.messages import JSON
@@ -59,7 +61,8 @@ class WorkingMemory:
 
     def patched(self, changes: Mapping[str, JSON]) -> WorkingMemory:
         """The memory with some fields replaced; null clears a field. Raises WorkingMemoryError."""
-        return replace(self, **{name: _value(name, value) for name, value in changes.items()})
+        values: dict[str, Any] = {name: _value(name, value) for name, value in changes.items()}
+        return replace(self, **values)
 
     def render(self) -> str:
         """The text that stands in the prompt; "" for an empty memory."""
@@ -149,7 +152,7 @@ def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:
     """The verdict over revisions, oldest first, and the share of changes that threw something away."""
     changes = [
         change
-        for old, new in zip(revisions, revisions[1:], strict=False)
+        for old, new in pairwise(revisions)
         for change in diff(old, new)
         if change.field not in _EXPECTED_TO_CHANGE
     ]

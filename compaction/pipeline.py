@@ -90,8 +90,8 @@ def plan(
         summary=summary,
         memory_text=memory_text,
     )
-    if trigger is not None:
-        context.goal = min(context.goal, int(view.tokens * policy.target))
+    if trigger is not None and view.tokens <= context.goal:
+        context.goal = int(view.tokens * policy.target)  # somebody asked, so there is to be a difference
     due = trigger is not None or (policy.hard > 0 and view.tokens >= context.ceiling)
     after, edits, steps = _run(view, context) if due else (view, (), ())
     gained = after.tokens < view.tokens

@@ -72,13 +72,23 @@ class View:
         return self.message_tokens + self.components.total
 
     def with_edits(self, edits: Sequence[Edit]) -> View:
-        """This view after more edits."""
+        """This view after more edits. Where none evicts, only the messages that they touch are made anew."""
         if not edits:
             return self
-        components = shed(self.components, edits)
-        return replace(
-            apply((*self.edits, *edits), self.transcript, components=components), components=components
+        held = {(edit.position, edit.part) for edit in self.edits}
+        if any(edit.op is Op.EVICT or (edit.position, edit.part) in held for edit in edits):
+            return apply((*self.edits, *edits), self.transcript, components=self.components)
+        current = (*self.edits, *edits)
+        touched = {edit.position for edit in edits}
+        originals = {message.position: message for message in self.transcript if message.position in touched}
+        changed = _by_position(edit for edit in current if edit.position in touched)
+        entries = tuple(
+            _entry(originals[entry.first], changed[entry.first])
+            if entry.first in originals and entry.first in changed and not entry.is_made
+            else entry
+            for entry in self.entries
         )
+        return replace(self, entries=entries, edits=current, components=shed(self.components, edits))
 
 
 def shed(components: Components, edits: Iterable[Edit]) -> Components:
@@ -130,17 +140,22 @@ def apply(
     """
     current = in_force(edits)
     evictions = sorted((e for e in current if e.op is Op.EVICT), key=lambda e: (e.position, -e.end))
-    changed: dict[int, list[Edit]] = {}
-    for edit in current:
-        if edit.op in (Op.REPLACE, Op.STRIP):
-            changed.setdefault(edit.position, []).append(edit)
-    entries = tuple(_entries(messages, evictions, changed))
+    entries = tuple(_entries(messages, evictions, _by_position(current)))
     return View(
         entries=entries,
         edits=current,
         components=shed(components or Components(), current),
         transcript=messages,
     )
+
+
+def _by_position(edits: Iterable[Edit]) -> dict[int, list[Edit]]:
+    """The edits of parts, by the message that they touch."""
+    found: dict[int, list[Edit]] = {}
+    for edit in edits:
+        if edit.op in (Op.REPLACE, Op.STRIP):
+            found.setdefault(edit.position, []).append(edit)
+    return found
 
 
 def _entries(
