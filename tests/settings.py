@@ -12,6 +12,7 @@ os.environ["CONTEXTAPP_HOME"] = os.environ.get("CONTEXTAPP_TEST_HOME", "")
 if not os.environ["CONTEXTAPP_HOME"]:
     os.environ["CONTEXTAPP_HOME"] = tempfile.mkdtemp(prefix="contextapp-test-")
     atexit.register(shutil.rmtree, os.environ["CONTEXTAPP_HOME"], ignore_errors=True)
+os.environ["CONTEXTAPP_SECRET_KEY"] = "of the tests"
 # Playwright keeps an event loop in the thread of the tests, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
