@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from compaction import formats
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
 from sessions import bodies
-from sessions.models import Message, Turn
+from sessions.models import Compaction, Edit, Message, Turn
 from sessions.models.transcript import MessageFlag
 
 
@@ -30,6 +32,41 @@ def message_value(row: Message, format: str) -> MessageValue:
         [message_body(row)], format=format, start_position=row.position, turn=row.turn_index
     )
     return replace(value, tokens=row.tokens, pinned=bool(row.flags & MessageFlag.PINNED))
+
+
+def edit_value(row: Edit) -> EditValue:
+    return EditValue(
+        strategy=row.strategy,
+        op=Op(row.op),
+        position=row.position,
+        end=row.end,
+        part=row.part,
+        text=bytes(row.text).decode(),
+        handle=row.handle,
+        reason=row.reason,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+        references=tuple(row.references),
+    )
+
+
+def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int) -> Edit:
+    return Edit(
+        compaction=compaction,
+        session_id=compaction.session_id,
+        ordinal=ordinal,
+        strategy=value.strategy,
+        op=value.op,
+        position=value.position,
+        end=value.end,
+        part=value.part,
+        text=value.text.encode(),
+        handle=value.handle,
+        reason=value.reason.replace("\0", "\ufffd"),
+        tokens_before=value.tokens_before,
+        tokens_after=value.tokens_after,
+        references=[name.replace("\0", "\ufffd") for name in value.references],
+    )
 
 
 def usage_of(turn: Turn) -> Usage | None:

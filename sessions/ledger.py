@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message, Role, ToolResult
+from compaction.view import View
 
 COMPONENTS = ("system", "tools", "memory", "recap", "user", "assistant", "tool_outputs")
 
@@ -28,6 +29,15 @@ class Ledger:
 
     tokens: Mapping[str, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, view: View) -> Ledger:
+        """What a view holds; what stands for evicted messages counts as recap."""
+        beside = view.components
+        ledger = cls().set(system=beside.system, tools=beside.tools, memory=beside.memory)
+        ledger = ledger.add(entry.message for entry in view.entries if not entry.is_made)
+        made = sum(entry.message.tokens for entry in view.entries if entry.is_made)
+        return ledger.set(recap=made) if made else ledger
+
     @property
     def total(self) -> int:
         return sum(self.tokens.values())
@@ -40,7 +50,8 @@ class Ledger:
         return replace(self, tokens=tokens)
 
     def set(self, **components: int) -> Ledger:
-        return replace(self, tokens={**self.tokens, **components})
+        tokens = {**self.tokens, **components}
+        return replace(self, tokens={name: count for name, count in tokens.items() if count})
 
     def restarted(self) -> Ledger:
         """The context after the client compacted it: system text and tools stay, the messages are gone."""

@@ -32,6 +32,8 @@ class Compaction(models.Model):
     instructions = models.TextField(blank=True)
     # The prompt of this turn is the first that shows the edits.
     turn_index = models.PositiveIntegerField()
+    # Set by a revert: prompts of this turn and later no longer show the edits.
+    reverted_turn = models.PositiveIntegerField(null=True)
     # The messages that the plan has seen; what came later is appended behind it.
     snapshot_position = models.PositiveIntegerField()
     policy = models.JSONField(default=dict)

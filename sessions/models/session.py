@@ -60,9 +60,16 @@ class AgentSession(models.Model):
     open_calls = ArrayField(models.TextField(), default=list)
     # The provider's count of a prompt divided by ours, smoothed (see `compaction.meter`).
     calibration = models.FloatField(default=1.0)
+    # The re-fire cursor: size of the prompt behind the last firing of a trigger, and its turn.
+    fired_tokens = models.PositiveIntegerField(null=True)
+    fired_turn = models.PositiveIntegerField(null=True)
+    # Background compactions that failed in a row, for the circuit breaker.
+    failures = models.PositiveSmallIntegerField(default=0)
     preamble_hash = models.BinaryField(max_length=16, null=True)
     preamble_version = models.PositiveSmallIntegerField(default=0)
     compaction_count = models.PositiveIntegerField(default=0)
+    # Counts every change of what is served that is no push: compactions, reverts. Part of the ETag.
+    edits_revision = models.PositiveIntegerField(default=0)
 
     last_prompt_tokens = models.PositiveIntegerField(default=0)
     peak_prompt_tokens = models.PositiveIntegerField(default=0)

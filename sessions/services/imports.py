@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from django.db import transaction
@@ -13,11 +12,11 @@ from django.utils import timezone
 
 from accounts.models import Project
 from compaction import formats
-from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
 from sessions import bodies, pricing
 from sessions.convert import usage_fields
+from sessions.counter import counter
 from sessions.importers.base import ImportedMessage, ImportedSession, ImportedTurn
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Blob, Message, Preamble, Turn
@@ -26,7 +25,7 @@ from sessions.models.transcript import MessageFlag
 _ROWS_PER_STATEMENT = 500
 
 
-class ImportConflict(Exception):
+class ImportConflictError(Exception):
     """The log tells another story than what is stored under its id; the stored one stays as it is."""
 
 
@@ -58,7 +57,7 @@ class _NewTurn:
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
     """Stores `imported`, or what is new in it.
 
-    Raises `ImportConflict` where the session was not imported, or its stored messages are not the
+    Raises `ImportConflictError` where the session was not imported, or its stored messages are not the
     log's. Only the last stored turn may differ: the client was still writing it, so it is stored anew.
     """
     session, created = _session_find_or_create(project=project, imported=imported, origin=origin)
@@ -97,7 +96,7 @@ def _session_find_or_create(
         },
     )
     if not created and session.origin == "api":
-        raise ImportConflict(f"session {imported.external_id} was pushed over the API, not imported")
+        raise ImportConflictError(f"session {imported.external_id} was pushed over the API, not imported")
     return session, created
 
 
@@ -118,7 +117,7 @@ def _first_new_turn(session: AgentSession, imported: ImportedSession) -> int:
     if same < len(stored):
         first_new = min(first_new, stored[same][0])
         if first_new < session.turn_count - 1:
-            raise ImportConflict(
+            raise ImportConflictError(
                 f"session {imported.external_id} differs from what is stored from message {same} on"
             )
     return first_new
@@ -177,23 +176,18 @@ def _new_message(
 ) -> _NewMessage:
     data = bodies.json_bytes(message.body)
     counted = known.get((position, bodies.content_hash(data)))
-    counter = _counter() if counted is None else None
+    used = counter() if counted is None else None
     [value] = formats.parse(
-        [dict(message.body)], format=format, start_position=position, turn=turn, counter=counter
+        [dict(message.body)], format=format, start_position=position, turn=turn, counter=used
     )
     value = value if counted is None else replace(value, tokens=counted)
     return _NewMessage(value=value, imported=message, data=data)
 
 
-@cache
-def _counter() -> TiktokenCounter:
-    return TiktokenCounter()
-
-
 def _preamble_tokens(imported: ImportedSession) -> dict[str, int]:
     """Tokens of what stands before the messages, where the log has it."""
     parts = {"system": imported.system, "tools": imported.tools}
-    return {name: _counter().count(_as_text(value)) for name, value in parts.items() if value}
+    return {name: counter().count(_as_text(value)) for name, value in parts.items() if value}
 
 
 def _as_text(value: Any) -> str:

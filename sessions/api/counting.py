@@ -1,0 +1,68 @@
+"""What a push brings, read: bytes, values, tokens; without secrets. No database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from compaction import formats
+from sessions import bodies
+from sessions.api.errors import InvalidRequest
+from sessions.counter import counter
+from sessions.redaction import Finding, redact_bytes
+from sessions.services.push import NewPreamble, PushedMessage
+
+
+def messages_read(
+    elements: Sequence[bytes], values: Sequence[dict[str, Any]], *, format: str, key: bytes
+) -> tuple[list[PushedMessage], list[Finding]]:
+    """The messages of a push with their tokens, secrets taken out, and what was taken out.
+
+    Raises `InvalidRequest` where a limit is passed.
+    """
+    if len(elements) > settings.CONTEXTAPP_MAX_MESSAGES:
+        raise InvalidRequest(
+            "too_many_messages",
+            f"{len(elements):,} messages; one push may bring {settings.CONTEXTAPP_MAX_MESSAGES:,}",
+            param="messages",
+            status=413,
+        )
+    found: list[Finding] = []
+    clean: list[bytes] = []
+    read: list[Any] = []
+    for index, (data, value) in enumerate(zip(elements, values, strict=True)):
+        if len(data) > settings.CONTEXTAPP_MAX_TEXT_CHARS:
+            raise InvalidRequest(
+                "text_too_long",
+                f"{len(data):,} bytes; a message may have {settings.CONTEXTAPP_MAX_TEXT_CHARS:,}",
+                param=f"messages[{index}]",
+                status=413,
+            )
+        safe, findings = redact_bytes(data, key=key)
+        found.extend(findings)
+        clean.append(safe)
+        read.append(value if safe is data else bodies.json_value(safe))
+    parsed = formats.parse(read, format=format, counter=counter())
+    return [PushedMessage(data=data, value=value) for data, value in zip(clean, parsed, strict=True)], found
+
+
+def preamble_read(system: Any, tools: Any, *, key: bytes) -> NewPreamble | None:
+    """System text and tools with their tokens, secrets taken out; None where neither came."""
+    if system is None and tools is None:
+        return None
+    system_json = redact_bytes(bodies.json_bytes(system), key=key)[0] if system else None
+    tools_json = redact_bytes(bodies.json_bytes(tools), key=key)[0] if tools else None
+    return NewPreamble(
+        system=system_json,
+        tools=tools_json,
+        system_tokens=_tokens(system, system_json),
+        tools_tokens=_tokens(tools, tools_json),
+    )
+
+
+def _tokens(value: Any, data: bytes | None) -> int:
+    if data is None:
+        return 0
+    return counter().count(value if isinstance(value, str) else data.decode())

@@ -1,0 +1,120 @@
+"""What every call shares: the key, its scope and rate, the body, the shape of answers and errors.
+
+The calls are DRF views, so that drf-spectacular describes them and the browsable documentation shows
+them, but they are dispatched here: DRF's own request, negotiation and rendering take longer than a whole
+push does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http.request import UnreadablePostError
+from rest_framework.views import APIView
+
+from accounts.models import Scope
+from sessions.api import ratelimit
+from sessions.api.auth import Principal, authenticate
+from sessions.api.errors import (
+    ApiError,
+    InvalidRequest,
+    NotAllowed,
+    NotSupported,
+    Unavailable,
+    error_response,
+)
+from sessions.api.rawjson import read_object
+from sessions.bodies import json_bytes
+
+log = logging.getLogger(__name__)
+
+
+class Call:
+    """One request to the API, with who sent it."""
+
+    def __init__(self, request: HttpRequest, principal: Principal) -> None:
+        self.request = request
+        self.principal = principal
+
+    @property
+    def query(self) -> QueryDict:
+        return self.request.GET
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The body's bytes. Raises `InvalidRequest` where it is no JSON by its header, or too large."""
+        limit = settings.CONTEXTAPP_MAX_BODY_BYTES
+        if self.request.content_type not in {"application/json", ""}:
+            raise InvalidRequest("unsupported_media_type", "send the body as application/json", status=415)
+        length = self.request.META.get("CONTENT_LENGTH") or "0"
+        try:
+            if length.isdigit() and int(length) > limit:
+                raise RequestDataTooBig
+            return self.request.body
+        except RequestDataTooBig:
+            raise InvalidRequest(
+                "body_too_large", f"the body is larger than {limit:,} bytes", status=413
+            ) from None
+        except UnreadablePostError:
+            raise InvalidRequest("bad_json", "the body ended before it was complete") from None
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """The body's JSON object; an absent body is an empty one."""
+        return read_object(self.raw) if self.raw else {}
+
+
+class Endpoint(APIView):
+    """A call of the API. `scopes` names, for each method, what the key must be allowed to do."""
+
+    scopes: ClassVar[Mapping[str, str]] = {"GET": Scope.READ, "POST": Scope.PUSH, "DELETE": Scope.ADMIN}
+    #: The handler itself makes sure, in its first statement, that the key still lives.
+    checks_key_itself: ClassVar[bool] = False
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        try:
+            return self._handle(request, kwargs)
+        except ApiError as error:
+            return error.response()
+        except (OperationalError, InterfaceError):
+            log.exception("the database does not answer")
+            return Unavailable(
+                "unavailable", "the database does not answer", headers={"Retry-After": "2"}
+            ).response()
+        except Exception:
+            # The last line before a bare 500 page: log everything, tell the caller only where to look.
+            fault = uuid4().hex[:12]
+            log.exception("fault %s in %s %s", fault, request.method, request.path)
+            return error_response(500, "internal_error", "internal_error", f"logged as fault {fault}")
+
+    def _handle(self, request: HttpRequest, kwargs: dict[str, Any]) -> HttpResponse:
+        method = request.method or ""
+        handler = getattr(self, method.lower(), None) if method in self.scopes else None
+        if handler is None:
+            allowed = ", ".join(name for name in self.scopes if hasattr(self, name.lower()))
+            raise NotSupported(
+                "method_not_allowed", f"this address takes {allowed}", headers={"Allow": allowed}
+            )
+        principal = authenticate(request, trust_cache=self.checks_key_itself)
+        ratelimit.check(principal)
+        scope = self.scopes[method]
+        if scope not in principal.scopes:
+            raise NotAllowed("missing_scope", f"the API key lacks the scope `{scope}`")
+        response: HttpResponse = handler(Call(request, principal), **kwargs)
+        return response
+
+
+def answer(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """`value` as JSON; bytes are JSON already."""
+    content = value if isinstance(value, bytes) else json_bytes(value)
+    response = HttpResponse(content, status=status, content_type="application/json", headers=headers)
+    response["Content-Length"] = str(len(content))
+    return response

@@ -1,0 +1,66 @@
+"""`sessions/{id}/prompt/`: the prompt that fits the budget."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from sessions.api import serializers
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.schema import errors
+from sessions.api.sessions import int_param, no_session
+from sessions.models.session import Format
+from sessions.selectors.lookups import session_route
+from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, prompt_state
+
+
+class Prompt(Endpoint):
+    checks_key_itself = True
+
+    @extend_schema(
+        operation_id="prompt_get",
+        summary="Fetch the prompt: valid, within the budget, ready for the provider's client",
+        parameters=[
+            OpenApiParameter("format", str, enum=Format.values, description="else the session's own"),
+            OpenApiParameter("at_turn", int, description="the prompt as it was after this turn"),
+            OpenApiParameter("memory", str, enum=["latest"], description="working memory as it is now"),
+            OpenApiParameter("manifest", str, enum=["0", "1"], description="1: where each message is from"),
+            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+        ],
+        responses={200: serializers.Prompt, 304: None, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        wanted = _choice(call, "format", Format.values)
+        manifest = _choice(call, "manifest", ["0", "1"]) == "1"
+        _choice(call, "memory", ["latest"])
+        at_turn = int_param(call, "at_turn", default=-1)
+        principal = call.principal
+        route = session_route(project_id=principal.project_id, name=session_id)
+        state = route and prompt_state(
+            key_id=principal.key_id, project_id=principal.project_id, session_id=route.id
+        )
+        if not state:
+            no_session(session_id)
+        etag = f'"{state.etag}-{wanted or state.format}{"-m" * manifest}{f"-t{at_turn}" * (at_turn >= 0)}"'
+        if call.request.META.get("HTTP_IF_NONE_MATCH") == etag:
+            return HttpResponse(status=304, headers={"ETag": etag})
+        turn = state.turn_count - 1
+        if 0 <= at_turn < turn:
+            past = prompt_at(state, turn=at_turn)
+            if past is None:
+                raise NotFound("not_found", f"there is no turn {at_turn}", param="at_turn")
+            (state, elements), turn = past, at_turn
+        elif at_turn > turn:
+            raise NotFound("not_found", f"there is no turn {at_turn}", param="at_turn")
+        else:
+            elements = elements_now(state)
+        body = prompt_json(state, elements, wanted=wanted or state.format, manifest=manifest, turn=turn)
+        return answer(body, headers={"ETag": etag})
+
+
+def _choice(call: Call, name: str, choices: list[str]) -> str | None:
+    value = call.query.get(name)
+    if value is None or value in choices:
+        return value
+    raise InvalidRequest("invalid_field", f"`{name}` must be one of: {', '.join(choices)}", param=name)

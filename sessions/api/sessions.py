@@ -1,0 +1,233 @@
+"""`sessions/`: make, list, show and delete sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NoReturn
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.utils.dateparse import parse_datetime
+from django.utils.timezone import is_naive
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from accounts.models import ApiKey, Scope
+from sessions.api import serializers
+from sessions.api.counting import preamble_read
+from sessions.api.cursors import cursor_decode, cursor_encode
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import Conflict, InvalidRequest, NotFound
+from sessions.api.schema import errors
+from sessions.budgets import budget_tokens
+from sessions.ledger import Ledger
+from sessions.models import AgentSession
+from sessions.redaction import redaction_key
+from sessions.selectors.api import sessions_page
+from sessions.selectors.lookups import session_find
+from sessions.services.sessions import NewSession, session_create, session_delete
+
+
+def found_or_404(call: Call, name: str) -> AgentSession:
+    session = session_find(project_id=call.principal.project_id, name=name)
+    return session if session is not None else no_session(name)
+
+
+def no_session(name: str) -> NoReturn:
+    raise NotFound("not_found", f"there is no session {name!r} in this project", param="id")
+
+
+def size_json(*, shown: Ledger, context: Ledger, budget: int, calibration: float) -> dict[str, Any]:
+    return {
+        "tokens": shown.total,
+        "raw_tokens": context.total,
+        "budget": budget,
+        "occupancy": round(shown.total * calibration / budget, 4),
+    }
+
+
+def session_json(session: AgentSession) -> dict[str, Any]:
+    return {
+        "id": session.pk,
+        "external_id": session.external_id,
+        "title": session.title,
+        "agent": session.agent,
+        "model": session.model,
+        "format": session.format,
+        "origin": session.origin,
+        "tags": session.tags,
+        "metadata": session.metadata,
+        "policy": session.policy,
+        "parent": session.parent_id,
+        "created_at": session.created_at,
+        "last_active_at": session.last_active_at,
+        "turns": session.turn_count,
+        "messages": session.message_count,
+        "compactions": session.compaction_count,
+        "prompt": size_json(
+            shown=Ledger(tokens=session.shown_components or session.context_components),
+            context=Ledger(tokens=session.context_components),
+            budget=budget_tokens(
+                own=session.budget_tokens, context_window=session.context_window, model=session.model
+            ),
+            calibration=session.calibration,
+        ),
+        "last_prompt_tokens": session.last_prompt_tokens,
+        "peak_prompt_tokens": session.peak_prompt_tokens,
+        "billed_tokens": {
+            "uncached": session.uncached_tokens,
+            "cache_read": session.cache_read_tokens,
+            "cache_write": session.cache_write_tokens,
+            "output": session.output_tokens,
+        },
+        "cost_microusd": session.cost_microusd,
+        "unpriced_turns": session.unpriced_turns,
+    }
+
+
+_FILTERS = [
+    OpenApiParameter("q", str, description="part of the title or external id"),
+    OpenApiParameter("agent", str),
+    OpenApiParameter("model", str),
+    OpenApiParameter("tag", str),
+    OpenApiParameter("metadata", str, description="`key:value`; the value of a top-level key"),
+    OpenApiParameter("active_from", datetime, description="was active at this time or later"),
+    OpenApiParameter("active_to", datetime, description="was active at this time or earlier"),
+    OpenApiParameter("min_peak_tokens", int, description="peak prompt size of at least so many tokens"),
+    OpenApiParameter("limit", int, description="1 to 200, else 50"),
+    OpenApiParameter("cursor", str),
+]
+
+
+class Sessions(Endpoint):
+    @extend_schema(
+        operation_id="sessions_list",
+        summary="List sessions, newest first",
+        parameters=_FILTERS,
+        responses={200: serializers.SessionPage, **errors(400)},
+    )
+    def get(self, call: Call) -> HttpResponse:
+        limit = int_param(call, "limit", default=50, least=1, most=200)
+        filters = {name: call.query[name] for name in ("q", "agent", "model", "tag") if call.query.get(name)}
+        if any("\0" in text for text in filters.values()):
+            raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
+        after = None
+        if cursor := call.query.get("cursor"):
+            at, id_text = cursor_decode(cursor, str, str)
+            after = (_time(at, "cursor"), _uuid(id_text))
+        rows = sessions_page(
+            project_id=call.principal.project_id,
+            metadata=_metadata(call.query.get("metadata")),
+            active_from=_time_param(call, "active_from"),
+            active_to=_time_param(call, "active_to"),
+            min_peak_tokens=int_param(call, "min_peak_tokens", default=0, least=0),
+            after=after,
+            limit=limit + 1,
+            **filters,
+        )
+        more = rows[limit - 1] if len(rows) > limit else None
+        return answer(
+            {
+                "data": [session_json(row) for row in rows[:limit]],
+                "next_cursor": more and cursor_encode(more.last_active_at.isoformat(), str(more.pk)),
+            }
+        )
+
+    @extend_schema(
+        operation_id="sessions_create",
+        summary="Make a session",
+        request=serializers.SessionCreate,
+        responses={201: serializers.Session, 200: serializers.Session, **errors(400, 409, 413, 415)},
+    )
+    def post(self, call: Call) -> HttpResponse:
+        data = serializers.validated(serializers.SessionCreate, call.body)
+        session, created = session_create(
+            project_id=call.principal.project_id,
+            new=NewSession(
+                format=data.get("format", "anthropic"),
+                external_id=data.get("id"),
+                title=data.get("title", ""),
+                agent=data.get("agent", ""),
+                model=data.get("model", ""),
+                tags=data.get("tags", ()),
+                metadata=data.get("metadata", {}),
+                budget_tokens=data["budget"]["input_tokens"] if "budget" in data else None,
+                policy=data.get("policy", {}),
+                preamble=preamble_read(
+                    data.get("system"), data.get("tools"), key=redaction_key(call.principal.project_id)
+                ),
+            ),
+        )
+        if not created and data["if_exists"] == "error":
+            raise Conflict("session_exists", f"a session {session.external_id!r} exists", param="id")
+        return answer(session_json(session), status=201 if created else 200)
+
+
+class SessionDetail(Endpoint):
+    @extend_schema(
+        operation_id="sessions_get",
+        summary="Show a session, by its id or its external id",
+        responses={200: serializers.Session, **errors(404)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        return answer(session_json(found_or_404(call, session_id)))
+
+    @extend_schema(
+        operation_id="sessions_delete",
+        summary="Delete a session with everything that only it used",
+        responses={204: None, **errors(404)},
+    )
+    def delete(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        session_delete(session=session, api_key=ApiKey.objects.get(pk=call.principal.key_id))
+        return HttpResponse(status=204)
+
+    scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
+
+
+def int_param(
+    call: Call, name: str, *, default: int, least: int = 0, most: int = serializers.MAX_TOKENS
+) -> int:
+    """A whole number from the query. Raises `InvalidRequest` outside its bounds."""
+    text = call.query.get(name)
+    if text is None or text == "":
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
+        raise InvalidRequest(
+            "invalid_field", f"`{name}` must be a whole number from {least:,} to {most:,}", param=name
+        )
+    return int(text)
+
+
+def _time_param(call: Call, name: str) -> datetime | None:
+    text = call.query.get(name)
+    return _time(text, name) if text else None
+
+
+def _time(text: str, param: str) -> datetime:
+    try:
+        value = parse_datetime(text)
+    except ValueError:
+        value = None
+    if value is None or is_naive(value):
+        raise InvalidRequest(
+            "invalid_field", f"`{param}` must be a time with its zone, as 2026-01-31T12:00:00Z", param=param
+        )
+    return value
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidRequest(
+            "invalid_cursor", "the cursor was not made by this call", param="cursor"
+        ) from None
+
+
+def _metadata(text: str | None) -> dict[str, str] | None:
+    if not text:
+        return None
+    key, separator, value = text.partition(":")
+    if not separator or "\0" in text:
+        raise InvalidRequest("invalid_field", "`metadata` must be `key:value`", param="metadata")
+    return {key: value}

@@ -1,0 +1,236 @@
+"""`sessions/{id}/turns/`: push a turn, list turns."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from compaction.messages import Usage
+from sessions import pricing
+from sessions.api import serializers
+from sessions.api.counting import messages_read, preamble_read
+from sessions.api.cursors import cursor_decode, cursor_encode
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.rawjson import raw_elements
+from sessions.api.schema import errors
+from sessions.api.sessions import found_or_404, int_param, no_session, size_json
+from sessions.budgets import budget_tokens
+from sessions.redaction import Finding, redaction_key
+from sessions.selectors.api import turn_messages, turns_page
+from sessions.selectors.lookups import session_route
+from sessions.services.push import KeyReused, Push, Pushed, Replayed, SessionGone, StaleTurn, turn_push
+from sessions.services.triggers import fire
+from sessions.usage import UsageError, usage_read, written_for_an_hour
+
+_FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn"})
+
+
+class Turns(Endpoint):
+    checks_key_itself = True
+
+    @extend_schema(
+        operation_id="turns_list",
+        summary="List turns with their messages, oldest first, or the newest N",
+        parameters=[
+            OpenApiParameter("last", int, description="the newest N turns, 1 to 200"),
+            OpenApiParameter("limit", int, description="1 to 200, else 50"),
+            OpenApiParameter("cursor", str),
+        ],
+        responses={200: serializers.TurnPage, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        limit = int_param(call, "limit", default=50, least=1, most=200)
+        last = int_param(call, "last", default=0, most=200)
+        first = max(0, session.turn_count - last) if last else 0
+        if cursor := call.query.get("cursor"):
+            [first] = cursor_decode(cursor, int)
+            if not 0 <= first <= serializers.MAX_TOKENS:
+                raise InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
+        rows = turns_page(session_id=session.pk, first=first, limit=(last or limit) + 1)
+        page, more = rows[: last or limit], rows[last or limit :]
+        messages = turn_messages(session_id=session.pk, turns=page)
+        return answer(
+            {
+                "data": [turn_json(row, messages.get(row.index, [])) for row in page],
+                "next_cursor": cursor_encode(more[0].index) if more else None,
+            }
+        )
+
+    @extend_schema(
+        operation_id="turns_push",
+        summary="Push a turn",
+        parameters=[
+            OpenApiParameter(
+                "Idempotency-Key",
+                str,
+                OpenApiParameter.HEADER,
+                description="a retry with the same key and body gets the stored answer, and the header "
+                "`Idempotent-Replayed: true`",
+            )
+        ],
+        request=serializers.TurnPush,
+        responses={201: serializers.TurnPushed, **errors(400, 409, 413, 415, 422)},
+    )
+    def post(self, call: Call, session_id: str) -> HttpResponse:
+        principal = call.principal
+        route = session_route(project_id=principal.project_id, name=session_id)
+        if route is None:
+            no_session(session_id)
+        push, found = _read(call, format=route.format, model=route.model)
+
+        def after(pushed: Pushed) -> dict[str, Any]:
+            return _answer(pushed, push, found)
+
+        try:
+            stored = turn_push(
+                key_id=principal.key_id,
+                project_id=principal.project_id,
+                session_id=route.id,
+                push=push,
+                answer=after,
+            )
+        except SessionGone:
+            no_session(session_id)
+        except StaleTurn as error:
+            raise Conflict("stale_turn", str(error), param="expected_turn") from None
+        except KeyReused:
+            raise InvalidRequest(
+                "idempotency_mismatch",
+                "the idempotency key was used before, with another body",
+                status=422,
+                param="Idempotency-Key",
+            ) from None
+        if isinstance(stored, Replayed):
+            return answer(stored.answer, status=201, headers={"Idempotent-Replayed": "true"})
+        return answer(stored, status=201)
+
+
+def _answer(pushed: Pushed, push: Push, found: list[Finding]) -> dict[str, Any]:
+    session = pushed.session
+    budget = budget_tokens(
+        own=session.budget_tokens, context_window=session.context_window, model=push.model or session.model
+    )
+    fired, shown = fire(pushed, budget=budget)
+    return {
+        "turn": pushed.turn,
+        "positions": {
+            "first": pushed.first_position,
+            "last": pushed.first_position + len(push.messages) - 1,
+        },
+        "prompt": size_json(
+            shown=shown, context=pushed.context, budget=budget, calibration=session.calibration
+        ),
+        "cost_microusd": push.cost_microusd,
+        "fired": fired,
+        "redacted": [{"kind": finding.kind, "count": finding.count} for finding in found],
+    }
+
+
+def _read(call: Call, *, format: str, model: str) -> tuple[Push, list[Finding]]:
+    """The push that the request holds. Raises `InvalidRequest`. Checked by hand: this is the hot path."""
+    body = call.body
+    if unknown := body.keys() - _FIELDS:
+        name = min(unknown)
+        raise InvalidRequest("unknown_field", f"`{name}` is no field of a push", param=name)
+    values = body.get("messages")
+    if values is None:
+        raise InvalidRequest("missing_field", "`messages` is missing", param="messages")
+    if not isinstance(values, list) or not values:
+        raise InvalidRequest("invalid_field", "`messages` must be a list of at least one", param="messages")
+    for index, value in enumerate(values):
+        if not isinstance(value, dict) or not isinstance(value.get("role"), str):
+            raise InvalidRequest(
+                "invalid_message", "a message must be an object with a `role`", param=f"messages[{index}]"
+            )
+    key = redaction_key(call.principal.project_id)
+    messages, found = messages_read(raw_elements(call.raw, "messages"), values, format=format, key=key)
+    tools = body.get("tools")
+    if tools is not None and not isinstance(tools, list):
+        raise InvalidRequest("invalid_field", "`tools` must be a list", param="tools")
+    pushed_model = _text(body, "model")
+    usage, cost = _usage(body.get("usage"), pushed_model or model)
+    return Push(
+        messages=messages,
+        model=pushed_model,
+        usage=usage,
+        cost_microusd=cost,
+        preamble=preamble_read(body.get("system"), tools, key=key),
+        expected_turn=_expected(body.get("expected_turn")),
+        idempotency_key=_idempotency_key(call),
+        body_hash=hashlib.sha256(call.raw).digest(),
+    ), found
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name) or ""
+    if not isinstance(value, str) or len(value) > 200 or "\0" in value:
+        raise InvalidRequest(
+            "invalid_field", f"`{name}` must be a text of at most 200 characters", param=name
+        )
+    return value
+
+
+def _usage(data: Any, model: str) -> tuple[Usage | None, int | None]:
+    if data is None:
+        return None, None
+    if not isinstance(data, dict):
+        raise InvalidRequest("invalid_field", "`usage` must be an object", param="usage")
+    try:
+        usage = usage_read(data)
+        for_an_hour = written_for_an_hour(data)
+    except UsageError as error:
+        raise InvalidRequest("invalid_field", str(error), param=f"usage.{error.field}") from None
+    return usage, pricing.price(model, usage, cache_write_1h_tokens=for_an_hour).microusd
+
+
+def _expected(value: Any) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= serializers.MAX_TOKENS:
+        raise InvalidRequest(
+            "invalid_field", "`expected_turn` must be a whole number from 0", param="expected_turn"
+        )
+    return value
+
+
+def _idempotency_key(call: Call) -> str | None:
+    key = call.request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if key is None:
+        return None
+    if not 1 <= len(key) <= 200 or not key.isprintable():
+        raise InvalidRequest(
+            "invalid_field",
+            "`Idempotency-Key` must have 1 to 200 printable characters",
+            param="Idempotency-Key",
+        )
+    return str(key)
+
+
+def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
+    usage = None
+    if row.prompt_reported is not None:
+        usage = {
+            "uncached": row.uncached_tokens,
+            "cache_read": row.cache_read_tokens,
+            "cache_write": row.cache_write_tokens,
+            "output": row.output_tokens,
+        }
+    positions = {"first": row.first_position, "last": row.first_position + row.message_count - 1}
+    return {
+        "turn": row.index,
+        "at": row.at,
+        "model": row.model,
+        "positions": positions if row.message_count else None,
+        "messages": messages,
+        "prompt_estimate": row.prompt_estimate,
+        "prompt_reported": row.prompt_reported,
+        "prompt_served": row.prompt_served,
+        "components": row.components,
+        "usage": usage,
+        "cost_microusd": row.cost_microusd,
+    }

@@ -1,0 +1,32 @@
+"""The budget and the policy of a session, from what it says itself down to the server's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+
+from compaction.policy import Policy
+from sessions import bodies, pricing
+
+
+def budget_tokens(*, own: int | None, context_window: int | None, model: str) -> int:
+    """Input tokens that a prompt of the session may take."""
+    if own is not None:
+        return own
+    window = context_window or pricing.context_window(model)
+    if window is None:
+        return int(settings.CONTEXTAPP_DEFAULT_BUDGET)
+    return max(window - settings.CONTEXTAPP_MAX_OUTPUT, window // 2)
+
+
+def policy_of(data: Mapping[str, Any]) -> Policy:
+    """The policy that the stored settings name; `balanced` where they say nothing."""
+    return _policy(bodies.json_bytes(data))
+
+
+@lru_cache(1024)
+def _policy(data: bytes) -> Policy:
+    return Policy.from_json(bodies.json_value(data))

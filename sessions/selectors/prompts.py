@@ -1,0 +1,215 @@
+"""The prompt of a session, now or at a turn of the past.
+
+Two statements, whatever the length of the session: its state with the prompt base, and the messages
+behind the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection
+from django.db.models import F, Q
+
+from compaction import formats
+from compaction.capabilities import capabilities_of
+from compaction.edits import Edit as EditValue
+from compaction.invariants.continuation import Continuation
+from compaction.view import Components, apply
+from sessions import bodies
+from sessions.budgets import budget_tokens
+from sessions.convert import edit_value, message_bytes, message_value
+from sessions.ledger import Ledger
+from sessions.models import Compaction, Edit, Message, Preamble, Turn
+from sessions.serving import Elements, elements_of, prompt_fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a fetch knows of its session."""
+
+    id: UUID
+    format: str
+    model: str
+    turn_count: int
+    message_count: int
+    context: Ledger
+    shown: Ledger
+    base_end: int
+    regular: bool
+    calibration: float
+    budget: int
+    edits_revision: int
+    compaction_count: int
+    preamble_version: int
+    system: bytes | None
+    tools: bytes | None
+    base: bytes | None
+
+    @property
+    def etag(self) -> str:
+        """Names the prompt: it changes with every push, compaction and revert, and with nothing else."""
+        return f"{self.id.hex[-12:]}-{self.turn_count}-{self.edits_revision}-{self.preamble_version}"
+
+
+_STATE = """
+SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
+       s.base_end, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
+       s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools, b.data
+  FROM agent_sessions_agentsession s
+  JOIN accounts_apikey k
+    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+  LEFT JOIN agent_sessions_preamble p ON p.session_id = s.id AND p.version = s.preamble_version
+  LEFT JOIN agent_sessions_promptbase b ON b.session_id = s.id
+ WHERE s.id = %(session)s AND s.project_id = %(project)s
+"""
+
+_ROWS = """
+SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data)
+  FROM agent_sessions_message m
+  LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
+ WHERE m.session_id = %(session)s AND m.position >= %(first)s AND m.position < %(end)s
+ ORDER BY m.position
+"""
+
+
+def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State | None:
+    """The state of a session; None where it is not in the project, or the key no longer lives."""
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE, {"key": key_id, "project": project_id, "session": session_id})
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    return State(
+        id=row[0],
+        format=row[1],
+        model=row[2],
+        turn_count=row[3],
+        message_count=row[4],
+        context=Ledger(tokens=_json(row[5])),
+        shown=Ledger(tokens=_json(row[6]) or _json(row[5])),
+        base_end=row[7],
+        regular=not row[8] and not row[9],
+        calibration=row[10],
+        budget=budget_tokens(own=row[11], context_window=row[12], model=row[2]),
+        edits_revision=row[13],
+        compaction_count=row[14],
+        preamble_version=row[15],
+        system=bodies.unpack(row[16]) if row[16] is not None else None,
+        tools=bodies.unpack(row[17]) if row[17] is not None else None,
+        base=bytes(row[18]) if row[18] is not None else None,
+    )
+
+
+def _json(value: Any) -> Any:
+    return orjson.loads(value) if isinstance(value, str | bytes) else value
+
+
+def elements_now(state: State) -> Elements:
+    """What the session shows now."""
+    return Elements.unpack(state.base).and_then(_rows(state.id, state.base_end, state.message_count))
+
+
+def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, int, bytes]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, {"session": session_id, "first": first, "end": end})
+        return [(at, role, tokens, bodies.unpack(data)) for at, role, tokens, data in cursor]
+
+
+def prompt_json(
+    state: State, elements: Elements, *, wanted: str, manifest: bool, turn: int
+) -> dict[str, Any]:
+    """The answer to a fetch."""
+    fields = prompt_fields(
+        elements,
+        native=state.format,
+        wanted=wanted,
+        system=state.system,
+        tools=state.tools,
+        regular=state.regular,
+        capabilities=capabilities_of(state.model),
+    )
+    size = round(state.shown.total * state.calibration)
+    fits = size <= state.budget
+    fields |= {
+        "format": wanted,
+        "turn": turn,
+        "tokens": state.shown.total,
+        "raw_tokens": state.context.total,
+        "budget": state.budget,
+        "occupancy": round(size / state.budget, 4),
+        "fits": fits,
+        "reason": None if fits else _why_not(state, size),
+        "compactions": state.compaction_count,
+    }
+    if manifest:
+        fields["manifest"] = elements.manifest
+    return fields
+
+
+def _why_not(state: State, size: int) -> str:
+    """Why the prompt does not fit: what the newest compaction said, else that none could act."""
+    row = Compaction.objects.filter(session_id=state.id).order_by("-number").values_list("record", flat=True)
+    said = (row.first() or {}).get("reason")
+    return said or f"{size} tokens, the budget is {state.budget}, and the policy compacts nothing"
+
+
+def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
+    """State and elements as they were after turn `turn`; None where there is no such turn.
+
+    Reads the history up to then: for people who look back, not for agents that go on.
+    """
+    row = Turn.objects.filter(session_id=state.id, index=turn).first()
+    if row is None:
+        return None
+    end = row.first_position + row.message_count
+    rows = list(
+        Message.objects.filter(session_id=state.id, position__lt=end)
+        .select_related("blob")
+        .order_by("position")
+    )
+    values = [message_value(message, state.format) for message in rows]
+    preamble = Preamble.objects.filter(session_id=state.id, version=row.preamble_version).first()
+    components = components_of(preamble)
+    batches = edits_at(session_id=state.id, turn=turn)
+    view = apply([edit for batch in batches for edit in batch], values, components=components)
+    elements = elements_of(view, {message.position: message_bytes(message) for message in rows}, state.format)
+    seam = Continuation().after(formats.parse(elements.values(), format=state.format), state.format)
+    past = replace(
+        state,
+        turn_count=turn + 1,
+        message_count=end,
+        context=Ledger().set(system=components.system, tools=components.tools).add(values),
+        shown=Ledger.of(view),
+        regular=seam.regular and not seam.open_calls,
+        compaction_count=len(batches),
+        preamble_version=row.preamble_version,
+        system=bodies.unpack(preamble.system) if preamble and preamble.system else None,
+        tools=bodies.unpack(preamble.tools) if preamble and preamble.tools else None,
+    )
+    return past, elements
+
+
+def components_of(preamble: Preamble | None) -> Components:
+    if preamble is None:
+        return Components()
+    return Components(system=preamble.system_tokens, tools=preamble.tools_tokens)
+
+
+def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
+    """The edits that the prompt of `turn` shows, a batch for each compaction, in order."""
+    applied = Q(compaction__state=Compaction.State.DONE) | Q(
+        compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=turn
+    )
+    rows = (
+        Edit.objects.filter(applied, session_id=session_id, compaction__turn_index__lte=turn)
+        .order_by("compaction__number", "ordinal")
+        .annotate(number=F("compaction__number"))
+    )
+    return [[edit_value(row) for row in batch] for _, batch in groupby(rows, key=attrgetter("number"))]

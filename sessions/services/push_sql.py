@@ -1,0 +1,71 @@
+"""The two statements of a push. Why SQL: see `push.py`."""
+
+LOCK = """
+SELECT s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count, s.context_components,
+       s.shown_components, s.open_calls, s.needs_repair, s.preamble_version, s.preamble_hash,
+       s.peak_prompt_tokens, s.calibration, s.budget_tokens, s.context_window, s.policy,
+       s.fired_tokens, s.fired_turn, s.failures, t.body_hash, t.answer
+  FROM agent_sessions_agentsession s
+  JOIN accounts_apikey k
+    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+  LEFT JOIN agent_sessions_turn t ON t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s
+ WHERE s.id = %(session)s AND s.project_id = %(project)s
+   FOR UPDATE OF s
+"""
+
+#: Arrays stand for the rows of messages and blobs, so that one statement writes however many.
+WRITE = """
+WITH turn AS (
+    INSERT INTO agent_sessions_turn (
+        session_id, index, at, model, first_position, message_count, preamble_version, idempotency_key,
+        body_hash, prompt_estimate, prompt_reported, prompt_served, components, uncached_tokens,
+        cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed)
+    VALUES (
+        %(session)s, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
+        %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s, %(uncached)s,
+        %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true)
+), blob AS (
+    INSERT INTO agent_sessions_blob (id, project_id, sha256, size, data)
+    SELECT b.id, %(project)s, b.sha256, b.size, b.data
+      FROM unnest(%(blob_ids)s::uuid[], %(blob_hashes)s::bytea[], %(blob_sizes)s::int[],
+                  %(blob_data)s::bytea[]) AS b (id, sha256, size, data)
+     ORDER BY b.sha256
+        ON CONFLICT (project_id, sha256) DO UPDATE SET size = excluded.size
+    RETURNING id, sha256
+), message AS (
+    INSERT INTO agent_sessions_message (
+        session_id, position, turn_index, role, tokens, flags, tool_name, content_hash, body, blob_id)
+    SELECT %(session)s, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.hash, m.body, blob.id
+      FROM unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
+                  %(tool_names)s::text[], %(hashes)s::bytea[], %(bodies)s::bytea[], %(in_blob)s::bytea[])
+           AS m (position, role, tokens, flags, tool_name, hash, body, sha256)
+      LEFT JOIN blob ON blob.sha256 = m.sha256
+)
+UPDATE agent_sessions_agentsession SET
+    turn_count = turn_count + 1,
+    message_count = message_count + %(count)s,
+    last_active_at = now(),
+    model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
+    context_components = %(context)s,
+    shown_components = %(shown)s,
+    open_calls = %(open_calls)s,
+    needs_repair = %(needs_repair)s,
+    preamble_version = %(preamble)s,
+    preamble_hash = %(preamble_hash)s,
+    last_prompt_tokens = %(size)s,
+    peak_prompt_tokens = greatest(peak_prompt_tokens, %(size)s),
+    uncached_tokens = uncached_tokens + coalesce(%(uncached)s, 0),
+    cache_read_tokens = cache_read_tokens + coalesce(%(cache_read)s, 0),
+    cache_write_tokens = cache_write_tokens + coalesce(%(cache_write)s, 0),
+    output_tokens = output_tokens + coalesce(%(output)s, 0),
+    cost_microusd = cost_microusd + coalesce(%(cost)s, 0),
+    unpriced_turns = unpriced_turns + %(unpriced)s
+WHERE id = %(session)s
+"""
+
+WRITE_PREAMBLE = """
+INSERT INTO agent_sessions_preamble (
+    session_id, version, from_turn, system, tools, system_tokens, tools_tokens)
+VALUES (
+    %(session)s, %(version)s, %(from_turn)s, %(system)s, %(tools)s, %(system_tokens)s, %(tools_tokens)s)
+"""

@@ -1,0 +1,106 @@
+"""Writes of sessions as a whole: make one, delete one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from accounts.models import ApiKey, Project
+from accounts.services import audit_record
+from sessions import bodies, pricing
+from sessions.ledger import Ledger
+from sessions.models import AgentSession, Preamble
+from sessions.services.push import NewPreamble
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """What a session is made of; everything but the format may be left open."""
+
+    format: str
+    external_id: str | None = None
+    title: str = ""
+    agent: str = ""
+    model: str = ""
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    budget_tokens: int | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    preamble: NewPreamble | None = None
+
+
+@transaction.atomic
+def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, bool]:
+    """The session and whether it was made now; the one that is there where its external id is taken."""
+    session = AgentSession(
+        project_id=project_id,
+        format=new.format,
+        title=new.title,
+        agent=new.agent,
+        model=new.model,
+        tags=list(new.tags),
+        metadata=dict(new.metadata),
+        budget_tokens=new.budget_tokens,
+        context_window=pricing.context_window(new.model),
+        policy=dict(new.policy),
+    )
+    session.external_id = new.external_id or str(session.pk)
+    if new.preamble is not None:
+        sizes = {"system": new.preamble.system_tokens, "tools": new.preamble.tools_tokens}
+        session.context_components = session.shown_components = dict(Ledger().set(**sizes).tokens)
+        session.preamble_version, session.preamble_hash = 1, new.preamble.hash
+    # Two creators at once: the second one finds the first one's row.
+    AgentSession.objects.bulk_create([session], ignore_conflicts=True)
+    stored = AgentSession.objects.get(project_id=project_id, external_id=session.external_id)
+    created = stored.pk == session.pk
+    if created and new.preamble is not None:
+        Preamble.objects.create(
+            session=stored,
+            version=1,
+            from_turn=0,
+            system=new.preamble.system and bodies.pack(new.preamble.system),
+            tools=new.preamble.tools and bodies.pack(new.preamble.tools),
+            system_tokens=new.preamble.system_tokens,
+            tools_tokens=new.preamble.tools_tokens,
+        )
+    return stored, created
+
+
+@transaction.atomic
+def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user: Any = None) -> None:
+    """Deletes the session with everything that only it used, and leaves an audit event."""
+    project = Project.objects.get(pk=session.project_id)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM agent_sessions_agentsession WHERE id = %s FOR UPDATE", [session.pk])
+        cursor.execute(_DELETE_MESSAGES, {"session": session.pk})
+        blobs = [row[0] for row in cursor.fetchall()]
+        cursor.execute(_DELETE_BLOBS, {"blobs": blobs})
+    audit_record(
+        action="session.deleted",
+        project=project,
+        api_key=api_key,
+        user=user,
+        target=session.external_id,
+        detail={"id": str(session.pk), "turns": session.turn_count, "messages": session.message_count},
+    )
+    session.delete()
+
+
+_DELETE_MESSAGES = """
+WITH gone AS (DELETE FROM agent_sessions_message WHERE session_id = %(session)s RETURNING blob_id)
+SELECT DISTINCT blob_id FROM gone WHERE blob_id IS NOT NULL
+"""
+
+# A push that brings the same content at this moment holds the blob's row by its ON CONFLICT DO UPDATE:
+# SKIP LOCKED leaves such a blob alone.
+_DELETE_BLOBS = """
+DELETE FROM agent_sessions_blob WHERE id IN (
+    SELECT b.id FROM agent_sessions_blob b
+     WHERE b.id = ANY(%(blobs)s)
+       AND NOT EXISTS (SELECT 1 FROM agent_sessions_message m WHERE m.blob_id = b.id)
+       FOR UPDATE SKIP LOCKED)
+"""

@@ -1,0 +1,62 @@
+"""Usage as providers report it, normalised to three disjoint parts of the input, and the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction.messages import Usage
+
+#: More than any model reads; keeps a mistaken figure from overflowing a column.
+MAX_TOKENS = 2_000_000_000
+
+
+class UsageError(ValueError):
+    """A field of the usage cannot be; `field` names it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def usage_read(data: Mapping[str, Any]) -> Usage:
+    """The usage of one call, as Anthropic, OpenAI Chat or OpenAI Responses report it.
+
+    Anthropic's `input_tokens` leaves the cached tokens out, OpenAI's `prompt_tokens` and the Responses'
+    `input_tokens` (told by its `input_tokens_details`) include them. Raises `UsageError`.
+    """
+    output = _tokens(data, "output_tokens") or _tokens(data, "completion_tokens")
+    if "prompt_tokens" in data or "input_tokens_details" in data:
+        whole = _tokens(data, "prompt_tokens") or _tokens(data, "input_tokens")
+        details = data.get("prompt_tokens_details") or data.get("input_tokens_details") or {}
+        if not isinstance(details, Mapping):
+            raise UsageError("prompt_tokens_details", "must be an object")
+        read = min(_tokens(details, "cached_tokens"), whole)
+        written = min(_tokens(details, "cache_write_tokens"), whole - read)
+        return Usage(
+            uncached_tokens=whole - read - written,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            output_tokens=output,
+        )
+    return Usage(
+        uncached_tokens=_tokens(data, "input_tokens"),
+        cache_read_tokens=_tokens(data, "cache_read_input_tokens"),
+        cache_write_tokens=_tokens(data, "cache_creation_input_tokens"),
+        output_tokens=output,
+    )
+
+
+def written_for_an_hour(data: Mapping[str, Any]) -> int:
+    """Cache-write tokens at the dearer price of an hour, where Anthropic's usage says so."""
+    split = data.get("cache_creation")
+    return _tokens(split, "ephemeral_1h_input_tokens") if isinstance(split, Mapping) else 0
+
+
+def _tokens(data: Mapping[str, Any], field: str) -> int:
+    value = data.get(field)
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_TOKENS:
+        raise UsageError(field, f"`{field}` must be a whole number of tokens from 0 to {MAX_TOKENS:,}")
+    return value
