@@ -15,7 +15,8 @@ from typing import NoReturn
 from contextapp.embedded import home as homes
 from contextapp.embedded import postgres, servers, valkey
 from contextapp.embedded.errors import StartError
-from contextapp.embedded.supervisor import Supervisor, say
+from contextapp.embedded.programs import say
+from contextapp.embedded.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -97,8 +97,13 @@ class Child:
         try:
             self.process.wait(self.program.stop_seconds)
         except subprocess.TimeoutExpired:
+            say(f"{self.program.name} did not end within {self.program.stop_seconds:g} s and was killed.")
             self.process.kill()
             self.process.wait()
+
+
+def say(line: str) -> None:
+    print(f"contextapp: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def open_log(log: Path | None) -> BinaryIO:

@@ -7,11 +7,10 @@ whoever supervises us (a person, systemd, a container) sees it at once.
 
 from __future__ import annotations
 
-import sys
 import time
 
 from contextapp.embedded.errors import StartError
-from contextapp.embedded.programs import Child, Program
+from contextapp.embedded.programs import Child, Program, say
 
 # So many ends within so many seconds, and we give up. The pauses in between make 7.5 seconds.
 ENDS, WITHIN_SECONDS = 5, 120.0
@@ -68,7 +67,3 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
             for supervised in self.running:
                 supervised.look(time.monotonic())
-
-
-def say(line: str) -> None:
-    print(f"contextapp: {line}", file=sys.stderr, flush=True)  # noqa: T201
