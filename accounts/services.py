@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, User
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -20,7 +20,7 @@ def audit_record(
     *,
     action: str,
     project: Project | None = None,
-    user: AbstractBaseUser | None = None,
+    user: User | None = None,
     api_key: ApiKey | None = None,
     target: str = "",
     detail: dict[str, Any] | None = None,

@@ -18,7 +18,8 @@ from sessions.models.transcript import MessageFlag
 
 def message_bytes(row: Message) -> bytes:
     """The provider's JSON of a message. Reads the blob where there is one: select it with the row."""
-    return bodies.unpack(row.blob.data if row.blob is not None else row.body)
+    data = row.blob.data if row.blob is not None else row.body
+    return bodies.unpack(data or b"")
 
 
 def message_body(row: Message) -> dict[str, Any]:

@@ -4,4 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-urlpatterns = [path("", include("sessions.pages.urls"))]
+urlpatterns = [
+    path("api/v1/", include("sessions.api.urls")),
+    path("", include("sessions.pages.urls")),
+]

@@ -79,7 +79,7 @@ class Endpoint(APIView):
     #: The handler itself makes sure, in its first statement, that the key still lives.
     checks_key_itself: ClassVar[bool] = False
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return self._handle(request, kwargs)
         except ApiError as error:

@@ -63,7 +63,7 @@ def _take(principal: Principal, window: int, limit: int) -> int:
         with _valkey().pipeline() as pipe:
             pipe.incrby(name, wanted)
             pipe.expire(name, 2 * _WINDOW_SECONDS)
-            used = pipe.execute()[0]
+            used = int(pipe.execute()[0])
     except Exception:  # whatever the client raises: see the module's docstring
         log.warning("rate limit not counted: the broker does not answer", exc_info=True)
         return wanted

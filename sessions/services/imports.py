@@ -198,7 +198,8 @@ def _billed_elsewhere(session: AgentSession, imported: ImportedSession) -> set[s
     """Responses that another session of the project has: a fork copies its history for free."""
     ids = [turn.response_id for turn in imported.turns if turn.response_id]
     rows = Turn.objects.filter(session__project_id=session.project_id, response_id__in=ids, billed=True)
-    return set(rows.exclude(session_id=session.pk).values_list("response_id", flat=True))
+    found = rows.exclude(session_id=session.pk).values_list("response_id", flat=True)
+    return {response_id for response_id in found if response_id}
 
 
 def _write_preamble(session: AgentSession, imported: ImportedSession, ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from sessions.services.push import Pushed
 
 
 def fire(pushed: Pushed, *, budget: int) -> tuple[list[dict[str, Any]], Ledger]:
-    """Runs the trigger that fires, within the transaction of the push; what fired, and the shown sizes then."""
+    """Runs what fires, within the transaction of the push; what fired, and the shown sizes after it."""
     session = pushed.session
     policy = policy_of(session.policy)
     firing = evaluate(
