@@ -1,0 +1,144 @@
+"""Transcripts of our own making, small enough to read, and checks that know nothing of the product."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from compaction import formats
+from compaction.messages import Message
+from compaction.tokens import CharacterCounter
+from compaction.view import View, apply
+
+COUNTER = CharacterCounter()
+
+JSON = dict[str, Any]
+
+
+def system(text: str = "You are a careful engineer.") -> JSON:
+    return {"role": "system", "content": text}
+
+
+def user(text: str) -> JSON:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> JSON:
+    return {"role": "assistant", "content": text}
+
+
+def call(call_id: str, name: str, text: str | None = None, **arguments: Any) -> JSON:
+    return calls((call_id, name, arguments), text=text)
+
+
+def calls(*wanted: tuple[str, str, JSON], text: str | None = None) -> JSON:
+    """One assistant message with parallel calls."""
+    made = [
+        {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for i, name, arguments in wanted
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+def result(call_id: str, text: str) -> JSON:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def lines(count: int, width: int = 60, word: str = "value") -> str:
+    """A file of so many lines, each different."""
+    return "\n".join(f"{word}_{n} = {n}".ljust(width, "#") for n in range(count))
+
+
+def parse(items: list[JSON], format: str = "openai") -> tuple[Message, ...]:
+    return formats.parse(items, format=format, counter=COUNTER)
+
+
+def view_of(items: list[JSON], format: str = "openai") -> View:
+    return apply((), parse(items, format))
+
+
+def tool_loop(steps: int, *, parallel: int = 1, width: int = 40) -> list[JSON]:
+    """One request and then only tool calls: what most trimmers break on."""
+    items = [system(), user("Make the tests pass.")]
+    for step in range(steps):
+        ids = [f"c{step}_{n}" for n in range(parallel)]
+        wanted = [(i, "read_file", {"path": f"src/mod_{step}_{n}.py"}) for n, i in enumerate(ids)]
+        items.append(calls(*wanted, text=f"Looking at module {step}."))
+        items += [result(i, lines(width, word=f"step{step}_{n}")) for n, i in enumerate(ids)]
+    return items
+
+
+def dialogue(turns: int, width: int = 10) -> list[JSON]:
+    """User turns throughout, each with a call."""
+    items = [system(), user("Help me with the pool.")]
+    for turn in range(turns):
+        items += [
+            call(f"d{turn}", "bash", command=f"pytest -q tests/test_{turn}.py"),
+            result(f"d{turn}", lines(width, word=f"test_{turn}")),
+            assistant(f"Test {turn} is done, the figure is {1000 + turn}."),
+            user(f"Go on with item {turn + 1}."),
+        ]
+    return items
+
+
+def faults(items: list[JSON], format: str) -> list[str]:
+    """What a provider would refuse, found without any code of the product. An open call may stand last."""
+    return _anthropic_faults(items) if format == "anthropic" else _openai_faults(items)
+
+
+def _openai_faults(items: list[JSON]) -> list[str]:
+    found: list[str] = []
+    waiting: list[str] = []
+    for n, item in enumerate(items):
+        if item["role"] == "tool":
+            if item["tool_call_id"] not in waiting:
+                found.append(f"{n}: stray result")
+            else:
+                waiting.remove(item["tool_call_id"])
+            continue
+        if waiting:
+            found.append(f"{n}: calls {waiting} not answered")
+        waiting = [c["id"] for c in item.get("tool_calls") or []]
+        if len(set(waiting)) < len(waiting):
+            found.append(f"{n}: one id twice")
+        arguments = [c["function"]["arguments"] for c in item.get("tool_calls") or []]
+        found += [f"{n}: arguments {a}" for a in arguments if not isinstance(json.loads(a), dict)]
+        if item.get("content") is None and not waiting:
+            found.append(f"{n}: no content")
+    if waiting and items[-1]["role"] == "tool":
+        found.append(f"end: calls {waiting} not answered")
+    return found
+
+
+def _anthropic_faults(items: list[JSON]) -> list[str]:
+    found: list[str] = []
+    merged: list[tuple[str, list[JSON]]] = []
+    for n, item in enumerate(items):
+        content = item["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if not blocks or any(b["type"] == "text" and not b["text"].strip() for b in blocks):
+            found.append(f"{n}: empty")
+        if merged and merged[-1][0] == item["role"]:
+            merged[-1][1].extend(blocks)
+        else:
+            merged.append((item["role"], list(blocks)))
+    if merged and merged[0][0] != "user":
+        found.append("0: not from the user")
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for n, (role, blocks) in enumerate(merged):
+        if role not in ("user", "assistant"):
+            found.append(f"{n}: role {role}")
+        uses = [b["id"] for b in blocks if b["type"] == "tool_use"]
+        results = [b["tool_use_id"] for b in blocks if b["type"] == "tool_result"]
+        if sorted(results) != sorted(waiting):
+            found.append(f"{n}: results {results} for {waiting}")
+        if [b["type"] == "tool_result" for b in blocks] != sorted(
+            (b["type"] == "tool_result" for b in blocks), reverse=True
+        ):
+            found.append(f"{n}: results not first")
+        found += [f"{n}: id {u!r}" for u in uses if u in seen or not re.fullmatch("[a-zA-Z0-9_-]+", u)]
+        seen.update(uses)
+        waiting = uses
+    return found

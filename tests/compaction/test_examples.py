@@ -1,0 +1,220 @@
+"""Worked examples of a compaction course, rebuilt in their shape: what each mechanism is to bring."""
+
+from dataclasses import replace
+
+import pytest
+
+from compaction.descriptors import clip
+from compaction.layout import split
+from compaction.pipeline import Plan, plan
+from compaction.policy import Budget, Policy, get_policy
+from compaction.render import render
+from compaction.view import Components, View, apply
+from tests.compaction.builders import (
+    COUNTER,
+    assistant,
+    call,
+    calls,
+    faults,
+    lines,
+    parse,
+    result,
+    system,
+    user,
+    view_of,
+)
+
+ERROR = "ConnectionError: could not reach db.internal:5432\n" + lines(54, word="frame")
+
+
+def planned(view: View, policy: str | Policy, budget: int, **more: object) -> Plan:
+    chosen = get_policy(policy) if isinstance(policy, str) else policy
+    return plan(view, chosen, COUNTER, budget=Budget(input_tokens=budget), **more)  # type: ignore[arg-type]
+
+
+def early_giant() -> list[dict[str, object]]:
+    """17 messages; a file of some 9,400 tokens is read at once, then short turns."""
+    items = [
+        system(),
+        user("Fix the pool."),
+        call("r", "read_file", path="src/pool.py"),
+        result("r", lines(618)),
+    ]
+    for n in range(6):
+        items.append(assistant(f"Step {n}: the guard in evict() is in place, and its test passes."))
+        items.append(user(f"Good, go on with step {n + 1} of the plan then."))
+    return [*items, assistant("Done so far.")]
+
+
+def test_a_the_baseline_window_drops_the_early_giant() -> None:
+    view = view_of(early_giant())
+    assert len(view.messages) == 17
+    assert view.tokens / 8_000 == pytest.approx(1.21, abs=0.02)
+    made = planned(view, "baseline", 8_000)
+    assert made.record.dropped == 2
+    assert made.view.tokens / 8_000 == pytest.approx(0.03, abs=0.01)
+    assert made.record.head_verbatim
+    assert len(made.view.messages) == 16
+    assert [entry.rule for entry in made.view.entries].count("drop_oldest") == 1
+
+
+def giant_last() -> list[dict[str, object]]:
+    items = early_giant()
+    return [*items[:2], *items[4:-1], call("r", "read_file", path="src/pool.py"), result("r", lines(618))]
+
+
+def test_b_a_giant_in_the_tail_is_offloaded() -> None:
+    view = view_of(giant_last())
+    window = planned(view, replace(get_policy("baseline"), steps=("drop_oldest",)), 8_000)
+    assert not window.fits
+    assert window.reason
+    made = planned(view, "balanced", 8_000)
+    assert made.fits
+    assert "offload" in made.record.strategies
+    assert not made.record.tail_verbatim
+    shown = made.view.messages[-1].text
+    assert "src/pool.py" in shown
+    assert "618 lines" in shown
+    assert made.edits[-1].handle is not None
+    assert made.edits[-1].handle in shown
+
+
+def big_middle() -> list[dict[str, object]]:
+    """9 messages, 155 % of 4,000: a file, a search, and an error that is large too."""
+    return [
+        system(),
+        user("Why does it fail?"),
+        calls(("f", "read_file", {"path": "src/db.py"}), ("s", "grep", {"pattern": "retry"})),
+        result("f", lines(256)),
+        result("s", '{"matches": [' + ", ".join(f'"src/mod_{n}.py:{n}: retry()"' for n in range(170)) + "]}"),
+        call("e", "bash", command="pytest -q"),
+        result("e", ERROR),
+        assistant("The database cannot be reached."),
+        user("Then fix that."),
+    ]
+
+
+def test_c_the_free_steps_alone_bring_it_down() -> None:
+    view = view_of(big_middle())
+    assert len(view.messages) == 9
+    assert view.tokens / 4_000 == pytest.approx(1.55, abs=0.06)
+    made = planned(view, replace(get_policy("balanced"), tail_share=0.2), 4_000)
+    assert made.record.strategies == ("collapse",)
+    assert made.record.collapsed == 2
+    assert made.view.tokens / 4_000 == pytest.approx(0.24, abs=0.04)
+    assert not made.record.summarizer_needed
+    assert any(message.text == ERROR for message in made.view.messages)
+    texts = [message.text for message in made.view.messages]
+    assert any("256 lines" in text and "src/db.py" in text for text in texts)
+    assert any("JSON object, 1 keys: matches (170)" in text for text in texts)
+
+
+def test_c_a_lower_budget_asks_for_a_summary() -> None:
+    made = planned(view_of(big_middle()), "balanced", 1_600)
+    assert made.record.summarizer_needed
+
+
+def test_d_the_message_floor_binds() -> None:
+    """Head 2, middle 6, tail 4: three messages meet the token floor, the fourth is for the count."""
+    items = [system(), user("Fix it.")]
+    items += [
+        call("a", "read_file", path="a.py"),
+        result("a", lines(365)),
+        assistant("Read."),
+        user("Next."),
+        assistant("Thinking."),
+        user("Go on."),
+        assistant("One."),
+        user("Two."),
+        assistant(lines(160)),
+        user("Three."),
+    ]
+    view = view_of(items)
+    layout = split(view, budget_tokens=8_000, tail_share=0.25, tail_messages=4)
+    assert (layout.head_end, layout.tail_start - layout.head_end, len(items) - layout.tail_start) == (2, 6, 4)
+    assert layout.bound == "messages"
+    made = planned(view, "balanced", 8_000, trigger="user")
+    assert made.record.head_verbatim
+    assert made.record.tail_verbatim
+    assert [new is old for new, old in zip(made.view.messages[-4:], view.messages[-4:], strict=True)] == [
+        True
+    ] * 4
+
+
+def test_e_the_tail_never_begins_on_a_tool_result() -> None:
+    items = [system(), user("Fix it."), assistant("First."), user("Then?")]
+    items += [
+        calls(("a", "bash", {"command": "ls"}), ("b", "bash", {"command": "pwd"})),
+        result("a", "x"),
+        result("b", "y"),
+        assistant("Seen."),
+        user("And?"),
+    ]
+    layout = split(view_of(items), budget_tokens=10, tail_share=0.25, tail_messages=4)
+    assert layout.tail_start == 4
+    assert layout.snapped == 1
+
+
+def test_f_components_go_in_their_order() -> None:
+    items = [system(), user("Fix it."), assistant(lines(40)), user("More."), assistant("Yes."), user("Now.")]
+    policy = replace(get_policy("balanced"), steps=("shed",), tail_messages=1, tail_share=0)
+    messages = parse(items)
+
+    def order(budget: int) -> list[str]:
+        view = apply((), messages, components=Components(system=0, tools=900, memory=500))
+        edits = planned(view, policy, budget).edits
+        return ["history" if edit.op == "evict" else edit.text for edit in edits]
+
+    assert order(2_000) == ["history"]
+    assert order(1_500) == ["history", "memory"]
+    assert order(600) == ["history", "memory", "tools"]
+
+
+def test_g_a_clip_keeps_more_head_than_tail() -> None:
+    text = lines(400)
+    shown = clip(text, cap=1_500, head_share=0.6, handle="h_1", counter=COUNTER)
+    head, _, rest = shown.partition("[…")
+    marker, _, tail = rest.partition("]")
+    assert text.startswith(head.rstrip("\n"))
+    assert text.endswith(tail.lstrip("\n"))
+    assert len(head) / (len(head) + len(tail)) == pytest.approx(0.6, abs=0.03)
+    assert COUNTER.count(shown) <= 1_500
+    elided = COUNTER.count(text) - COUNTER.count(head) - COUNTER.count(tail)
+    assert int(marker.split()[0]) == pytest.approx(elided, abs=2)
+    assert "h_1" in marker
+
+
+def reads(*contents: str) -> list[dict[str, object]]:
+    """The same file read several times, with a tail behind that holds the last read."""
+    items = [system(), user("Look at the settings.")]
+    for n, content in enumerate(contents):
+        items += [call(f"r{n}", "read_file", path="config.yaml"), result(f"r{n}", content)]
+    return [*items, assistant("I see."), user("Go on.")]
+
+
+def test_h_without_a_change_older_reads_point_to_the_newest() -> None:
+    content = lines(150)
+    made = planned(view_of(reads(content, content, content)), "balanced", 6_000, trigger="user")
+    shown = [message.text for message in made.view.messages if message.tool_results]
+    assert shown[2] == content
+    assert all("Same output as in message 7" in text for text in shown[:2])
+    assert made.record.strategies[0] == "dedupe"
+
+
+def test_h_after_a_change_the_stale_reads_go_and_the_fresh_one_stays() -> None:
+    contents = [lines(150, word=word) for word in ("old", "mid", "new")]
+    made = planned(view_of(reads(*contents)), "balanced", 6_000, trigger="user")
+    shown = [message.text for message in made.view.messages if message.tool_results]
+    assert shown[2] == contents[2]
+    assert all("config.yaml" in text and "superseded" in text for text in shown[:2])
+
+
+@pytest.mark.parametrize("budget", [8_000, 4_000, 2_000, 500, 100])
+@pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
+def test_every_example_is_valid_at_every_budget(policy: str, budget: int) -> None:
+    for items in (early_giant(), giant_last(), big_middle(), reads(lines(90), lines(90))):
+        made = planned(view_of(items), policy, budget)
+        for format in ("anthropic", "openai"):
+            assert faults(render(made.view.messages, format=format).messages, format) == []
+        assert made.fits == (made.view.tokens <= budget)
+        assert made.fits or made.reason

@@ -1,0 +1,242 @@
+"""Both formats: untouched prompts come out as they went in, and each says what the other can say."""
+
+import json
+from typing import Any
+
+import pytest
+
+from compaction import formats
+from compaction.capabilities import Capabilities, capabilities_of
+from compaction.errors import FormatError
+from compaction.invariants import validate
+from compaction.messages import Role, ToolCall, ToolResult
+from compaction.render import render
+from tests.compaction.builders import (
+    assistant,
+    call,
+    calls,
+    dialogue,
+    faults,
+    result,
+    system,
+    tool_loop,
+    user,
+)
+
+PNG = "iVBORw0KGgo="
+
+ANTHROPIC: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}}]},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "sig"},
+            {"type": "redacted_thinking", "data": "opaque"},
+            {"type": "text", "text": "Reading."},
+            {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "a.py", "n": 1.50}},
+            {"type": "tool_use", "id": "toolu_2", "name": "Read", "input": {}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": "alpha", "unknown": [1]},
+            {
+                "type": "tool_result",
+                "tool_use_id": "toolu_2",
+                "is_error": True,
+                "content": [
+                    {"type": "text", "text": "no such file"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+                ],
+            },
+            {"type": "text", "text": "And now?"},
+        ],
+    },
+    {
+        "role": "assistant",
+        "content": [{"type": "future_block", "x": {"y": None}}, {"type": "text", "text": "Ok"}],
+    },
+    {"role": "user", "content": "Thanks — schön ☃"},
+]
+
+OPENAI: list[dict[str, Any]] = [
+    system(),
+    {"role": "developer", "content": "Be brief."},
+    {
+        "role": "user",
+        "name": "ann",
+        "content": [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "low"}},
+        ],
+    },
+    {**calls(("call.1", "look", {"a": 1}), ("call.2", "look", {})), "refusal": None, "annotations": []},
+    result("call.1", "one"),
+    result("call.2", "two"),
+    assistant("A picture."),
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "items"),
+    [
+        ("anthropic", ANTHROPIC),
+        ("openai", OPENAI),
+        ("openai", dialogue(20)),
+        ("openai", tool_loop(20, parallel=3)),
+    ],
+)
+def test_an_untouched_prompt_comes_out_as_it_went_in(format: str, items: list[dict[str, Any]]) -> None:
+    before = json.dumps(items)
+    assert json.dumps(render(formats.parse(items, format=format), format=format).messages) == before
+
+
+@pytest.mark.parametrize(
+    ("items", "source", "target"),
+    [
+        (ANTHROPIC, "anthropic", "openai"),
+        (OPENAI, "openai", "anthropic"),
+        (tool_loop(9, parallel=3), "openai", "anthropic"),
+    ],
+)
+def test_across_formats_it_is_valid(items: list[dict[str, Any]], source: str, target: str) -> None:
+    prompt = render(formats.parse(items, format=source), format=target)
+    assert faults(prompt.messages, target) == []
+    assert validate(prompt.messages, target) == ()
+
+
+def test_parallel_results_stand_in_one_user_message_at_anthropic() -> None:
+    prompt = render(formats.parse(OPENAI, format="openai"), format="anthropic")
+    assert [block["text"] for block in prompt.system] == ["You are a careful engineer.", "Be brief."]
+    kinds = [[block["type"] for block in m["content"]] for m in prompt.messages[1:3]]
+    assert kinds == [["tool_use", "tool_use"], ["tool_result", "tool_result"]]
+
+
+def test_images_errors_and_thinking_cross_to_openai() -> None:
+    messages = render(formats.parse(ANTHROPIC, format="anthropic"), format="openai").messages
+    assert [m["role"] for m in messages] == ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
+    assert "thinking" not in json.dumps(messages[1])
+    assert json.loads(messages[1]["tool_calls"][0]["function"]["arguments"]) == {
+        "file_path": "a.py",
+        "n": 1.5,
+    }
+    assert messages[3]["content"].startswith("Error: no such file")
+    assert {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}} in messages[4][
+        "content"
+    ]
+    assert "And now?" in json.dumps(messages[4])
+
+
+def test_an_image_crosses_to_anthropic() -> None:
+    messages = render(formats.parse(OPENAI, format="openai"), format="anthropic").messages
+    source = {"type": "base64", "media_type": "image/png", "data": PNG}
+    assert {"type": "image", "source": source} in messages[0]["content"]
+
+
+def test_ids_that_anthropic_refuses_are_mapped_the_same_way_every_time() -> None:
+    items = [user("x"), call("functions.read:0", "read"), result("functions.read:0", "y")]
+    first = render(formats.parse(items, format="openai"), format="anthropic").messages
+    assert first == render(formats.parse(items, format="openai"), format="anthropic").messages
+    assert first[1]["content"][0]["id"] == first[2]["content"][0]["tool_use_id"]
+    assert faults(first, "anthropic") == []
+
+
+@pytest.mark.parametrize("arguments", ["", "not json", "[1, 2]", "null", '"text"', "{'a': 1}", '{"a": NaN}'])
+def test_arguments_that_are_no_object_become_one(arguments: str) -> None:
+    broken = call("c1", "run")
+    broken["tool_calls"][0]["function"]["arguments"] = arguments
+    for format in ("anthropic", "openai"):
+        prompt = render(formats.parse([user("x"), broken, result("c1", "y")], format="openai"), format=format)
+        assert validate(prompt.messages, format) == ()
+        assert faults(prompt.messages, format) == []
+
+
+def test_tools_cross_both_ways() -> None:
+    ours = [{"name": "read", "description": "Reads", "input_schema": {"type": "object", "properties": {}}}]
+    theirs = [
+        {
+            "type": "function",
+            "function": {
+                "name": "read",
+                "description": "Reads",
+                "parameters": {"type": "object", "properties": {}},
+            },
+        }
+    ]
+    messages = formats.parse([user("x")], format="openai")
+    assert render(messages, format="openai", tools=ours).tools == theirs
+    assert render(messages, format="anthropic", tools=theirs).tools == ours
+    assert render(messages, format="openai", tools=theirs).tools == theirs
+    assert (
+        render(messages, format="openai", tools=[{"type": "web_search_20250305", "name": "w"}]).tools is None
+    )
+
+
+def test_private_fields_stay_inside() -> None:
+    items = [{**user("x"), "_id": 7, "timestamp": "now"}, {**assistant("y"), "extra": {}}]
+    messages = render(formats.parse(items, format="openai"), format="openai").messages
+    assert messages == [user("x"), assistant("y")]
+
+
+def test_what_a_response_carries_is_not_sent_back() -> None:
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "y"}]}
+    item |= {"usage": {"input_tokens": 1}, "stop_reason": "end_turn", "model": "m"}
+    items = [user("x"), item]
+    messages = render(formats.parse(items, format="anthropic"), format="anthropic").messages
+    assert messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "y"}]}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [],
+        [None],
+        ["hello", 7, None, [], {}],
+        [{"role": "user"}],
+        [{"role": "user", "content": None}],
+        [{"role": "assistant", "content": None, "tool_calls": [None, "x", {}]}],
+        [{"role": "tool", "content": {"a": 1}}],
+        [{"role": 7, "content": [None, "x", {}, {"type": "text"}, {"type": "tool_use"}]}],
+        [{"role": "assistant", "content": [{"type": "tool_use", "id": "a b", "name": "", "input": "x"}]}],
+        [{"role": "user", "content": ""}, assistant(""), user("  ")],
+        [{"role": "function", "name": "f", "content": "x"}],
+        [
+            user("x"),
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        ],
+        [assistant("I begin.")],
+    ],
+)
+@pytest.mark.parametrize("source", ["anthropic", "openai"])
+@pytest.mark.parametrize("target", ["anthropic", "openai"])
+def test_anything_may_be_pushed(items: list[Any], source: str, target: str) -> None:
+    messages = render(formats.parse(items, format=source), format=target).messages
+    assert faults(messages, target) == []
+    assert validate(messages, target) == ()
+
+
+def test_parts_keep_what_the_core_asks_for() -> None:
+    messages = formats.parse(ANTHROPIC, format="anthropic", start_position=10, turn=3)
+    assert [m.position for m in messages] == [10, 11, 12, 13, 14]
+    assert {m.turn for m in messages} == {3}
+    assert [m.role for m in messages] == [Role.USER, Role.ASSISTANT, Role.USER, Role.ASSISTANT, Role.USER]
+    assert [c.call_id for c in messages[1].tool_calls] == ["toolu_1", "toolu_2"]
+    first, second = messages[2].tool_results
+    assert (first.is_error, second.is_error) == (None, True)
+    assert second.media_tokens > 0
+    assert isinstance(messages[1].parts[3], ToolCall)
+    assert isinstance(messages[2].parts[0], ToolResult)
+
+
+def test_an_unknown_format_is_named() -> None:
+    with pytest.raises(FormatError, match="gemini"):
+        formats.parse([], format="gemini")
+
+
+def test_capabilities_follow_the_model() -> None:
+    assert capabilities_of("gpt-5") == Capabilities()
+    assert capabilities_of("claude-opus-4-5-20251101").prefill
+    assert not capabilities_of("claude-sonnet-4-6").prefill
+    assert capabilities_of("anthropic/claude-opus-5-5").bound_thinking
+    assert not capabilities_of("claude-3-5-sonnet-20241022").bound_thinking

@@ -1,0 +1,263 @@
+"""Plans over a session's life: valid, within the budget, the same again, and to be taken back."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compaction.capabilities import Capabilities
+from compaction.edits import Edit
+from compaction.invariants import validate
+from compaction.messages import Message, Thinking
+from compaction.pipeline import Plan, plan, with_references
+from compaction.policy import PRESETS, Budget, ToolRule, get_policy
+from compaction.record import State
+from compaction.render import render
+from compaction.strategies import STRATEGIES
+from compaction.view import apply, revert
+from tests.compaction.builders import (
+    COUNTER,
+    assistant,
+    call,
+    calls,
+    dialogue,
+    faults,
+    lines,
+    parse,
+    result,
+    system,
+    tool_loop,
+    user,
+    view_of,
+)
+
+#: 331 messages, user turns throughout; 317 messages, one request and then only (parallel) tool calls.
+INPUT_A = [*dialogue(82, 20), assistant("All done.")]
+INPUT_B = tool_loop(105, parallel=2, width=12)
+
+
+class Session:
+    """A session that compacts as it grows: what a store does with plans."""
+
+    def __init__(self, messages: tuple[Message, ...], budget: int, policy: str = "balanced") -> None:
+        self.messages = messages
+        self.budget = Budget(input_tokens=budget)
+        self.policy = get_policy(policy)
+        self.batches: list[tuple[Edit, ...]] = []
+        self.plans: list[Plan] = []
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return tuple(edit for batch in self.batches for edit in batch)
+
+    def step(self, count: int) -> Plan:
+        """The plan for the prompt of the first `count` messages; its edits are kept."""
+        view = apply(self.edits, self.messages[:count])
+        previous = self.plans[-1].recap if self.plans else None
+        made = plan(view, self.policy, COUNTER, budget=self.budget, previous=previous)
+        self.plans.append(made)
+        self.batches.append(made.edits)
+        return made
+
+
+def steps(items: list[dict[str, Any]]) -> list[int]:
+    """After how many messages the model is asked."""
+    return [n for n, item in enumerate(items) if item["role"] == "assistant"]
+
+
+@pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
+@pytest.mark.parametrize(("items", "length"), [(INPUT_A, 331), (INPUT_B, 317)])
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
+def test_every_step_of_both_inputs(
+    items: list[dict[str, Any]], length: int, share: float, policy: str
+) -> None:
+    assert len(items) == length
+    messages = parse(items)
+    session = Session(messages, max(600, int(sum(m.tokens for m in messages) * share)), policy)
+    last: dict[str, list[dict[str, Any]]] = {}
+    for count in steps(items):
+        made = session.step(count)
+        assert made.fits, made.reason
+        again = apply(session.edits, messages[:count])
+        assert again.messages == made.view.messages
+        assert made.record.head_verbatim
+        for format in ("anthropic", "openai"):
+            shown = render(made.view.messages, format=format).messages
+            assert faults(shown, format) == []
+            if not made.edits and format in last:
+                assert shown[: len(last[format])] == last[format]
+            last[format] = shown
+    assert any(made.edits for made in session.plans)
+
+
+def test_nothing_happens_below_the_trigger() -> None:
+    made = plan(view_of(dialogue(3)), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=100_000))
+    assert made.edits == ()
+    assert made.record.state is State.NOT_DUE
+    assert made.fits
+
+
+def test_what_does_not_shrink_is_not_applied() -> None:
+    view = view_of([system(), user("x" * 400), assistant("ok")])
+    made = plan(view, get_policy("balanced"), COUNTER, budget=Budget(input_tokens=100), trigger="user")
+    assert made.record.state is State.NO_GAIN
+    assert made.view is view
+    assert not made.fits
+    assert "latest user message" in made.reason
+
+
+def test_a_plan_is_the_same_every_time() -> None:
+    first, second = (
+        plan(view_of(INPUT_B), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=3_000))
+        for _ in range(2)
+    )
+    assert first.edits == second.edits
+    assert first.record == second.record
+
+
+def test_planning_again_at_once_changes_nothing() -> None:
+    made = plan(view_of(INPUT_A), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=5_000))
+    assert made.edits
+    again = plan(
+        made.view, get_policy("balanced"), COUNTER, budget=Budget(input_tokens=5_000), previous=made.recap
+    )
+    assert again.edits == ()
+
+
+def test_any_prompt_of_the_past_comes_back() -> None:
+    messages = parse(INPUT_A)
+    session = Session(messages, 4_000)
+    seen = []
+    for count in steps(INPUT_A):
+        made = session.step(count)
+        seen.append((count, len(session.batches), made.view.messages))
+    for count, batches, shown in seen[::7]:
+        edits = [edit for batch in session.batches[:batches] for edit in batch]
+        assert apply(edits, messages[:count]).messages == shown
+
+
+def test_a_reverted_batch_leaves_no_trace() -> None:
+    messages = parse(INPUT_A)
+    session = Session(messages, 4_000)
+    for count in steps(INPUT_A):
+        session.step(count)
+    last = next(n for n in range(len(session.batches) - 1, -1, -1) if session.batches[n])
+    before = tuple(edit for batch in session.batches[:last] for edit in batch)
+    kept = revert(session.edits, session.batches[last])
+    assert apply(kept, messages).messages == apply(before, messages).messages
+    stored = [replace(edit) for edit in session.batches[last]]
+    assert revert(session.edits, stored) == kept
+
+
+def test_the_record_tells_what_it_costs() -> None:
+    made = plan(view_of(INPUT_A), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=5_000))
+    record = made.record
+    assert record.state is State.DONE
+    assert record.trigger == "hard"
+    assert record.tokens_saved == record.tokens_before - record.tokens_after > 0
+    assert record.tokens_after == made.view.tokens <= record.target
+    assert record.head_tokens + record.middle_tokens + record.tail_tokens == record.tokens_before
+    shared = sum(m.tokens for m in made.view.messages[:2])
+    assert record.tokens_rebilled == record.tokens_after - shared
+    assert record.break_even_turns == round(11.5 * record.tokens_rebilled / record.tokens_saved, 1)
+    assert record.summarizer_needed
+    assert record.head_verbatim
+    assert record.tail_verbatim
+    assert record.to_json()["state"] == "done"
+
+
+def test_a_pinned_message_is_never_edited() -> None:
+    items = tool_loop(30, width=60)
+    messages = tuple(replace(m, pinned=m.position in (9, 20)) for m in parse(items))
+    made = plan(apply((), messages), get_policy("aggressive"), COUNTER, budget=Budget(input_tokens=6_000))
+    assert made.fits
+    assert all(any(shown is messages[p] for shown in made.view.messages) for p in (8, 9, 20, 21))
+    for format in ("anthropic", "openai"):
+        assert faults(render(made.view.messages, format=format).messages, format) == []
+
+
+def test_exempt_tools_and_errors_stay_whole() -> None:
+    policy = replace(
+        get_policy("masking"), tools=(ToolRule(pattern="plan_*", exempt=True),), steps=("collapse",)
+    )
+    items = [system(), user("Go.")]
+    items += [call("p", "plan_show"), result("p", lines(120)), call("r", "read_file", path="a.py")]
+    items += [
+        result("r", lines(120)),
+        call("e", "bash", command="make"),
+        result("e", "Error: no\n" + lines(120)),
+    ]
+    items += [assistant("Hm."), user("Go on."), assistant("Yes."), user("Well?")]
+    made = plan(view_of(items), policy, COUNTER, budget=Budget(input_tokens=5_000))
+    assert [edit.position for edit in made.edits] == [5]
+
+
+def test_bound_thinking_goes_with_every_edit_before_it() -> None:
+    thought = {"type": "thinking", "thinking": "Let me see. " * 30, "signature": "s"}
+    items: list[dict[str, Any]] = [user("Fix it.")]
+    for n in range(40):
+        items.append({"role": "assistant", "content": [thought, {"type": "text", "text": f"Step {n}."}]})
+        items.append(user(f"Go on {n}. " * 10))
+    bound = Capabilities(bound_thinking=True)
+    view = view_of(items, "anthropic")
+    made = plan(view, get_policy("balanced"), COUNTER, budget=Budget(input_tokens=4_000), capabilities=bound)
+    assert made.edits
+    assert not any(isinstance(part, Thinking) for m in made.view.messages for part in m.parts)
+    shown = render(made.view.messages, format="anthropic", capabilities=bound).messages
+    assert validate(shown, "anthropic", capabilities=bound, edited=range(len(shown))) == ()
+
+
+def test_references_are_those_that_the_prompt_no_longer_shows() -> None:
+    view = view_of(INPUT_A)
+    made = plan(view, get_policy("masking"), COUNTER, budget=Budget(input_tokens=5_000))
+    full = with_references(made.edits, view.messages, made.view)
+    named = {name for edit in full for name in edit.references}
+    assert named
+    shown = "\n".join(m.text for m in made.view.messages)
+    assert not [name for name in named if f" {name} " in shown]
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_strategy_keeps_every_rule(name: str, format: str, seed: int) -> None:
+    """Each strategy alone, on its own, over transcripts that are anything but tidy."""
+    items = untidy(random.Random(seed))
+    policy = replace(get_policy("balanced"), steps=(name,), tail_messages=2, tail_share=0.1)
+    view = view_of(items)
+    made = plan(view, policy, COUNTER, budget=Budget(input_tokens=max(50, view.tokens // 3)))
+    shown = render(made.view.messages, format=format).messages
+    assert validate(shown, format) == ()
+    assert faults(shown, format) == []
+    assert made.view.tokens <= view.tokens
+
+
+def untidy(chance: random.Random) -> list[dict[str, Any]]:
+    """Parallel, late, missing, early and doubled answers, errors, empty and huge outputs."""
+    items: list[dict[str, Any]] = [system(), user("Go.")]
+    for step in range(25):
+        ids = [f"c{chance.randrange(step + 1)}_{n}" for n in range(chance.randrange(1, 4))]
+        items.append(calls(*[(i, "bash", {"command": f"cat f{chance.randrange(4)}.py"}) for i in ids]))
+        answers = [result(i, lines(chance.choice([0, 1, 20, 300]))) for i in ids if chance.random() < 0.9]
+        chance.shuffle(answers)
+        items += answers + answers[: chance.randrange(2)]
+        if chance.random() < 0.3:
+            items.append(user("And now?" if chance.random() < 0.8 else ""))
+        if chance.random() < 0.2:
+            items.append(result(f"x{step}", "Error: stray"))
+    return items
+
+
+def test_presets_are_sound() -> None:
+    assert set(PRESETS) == {"off", "baseline", "masking", "balanced", "aggressive"}
+    assert all(name == policy.name for name, policy in PRESETS.items())
+
+
+def test_off_does_nothing_and_says_so() -> None:
+    made = plan(view_of(INPUT_A), get_policy("off"), COUNTER, budget=Budget(input_tokens=1_000))
+    assert made.edits == ()
+    assert not made.fits
+    assert "'off'" in made.reason

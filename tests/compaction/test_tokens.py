@@ -1,0 +1,76 @@
+"""Token counts: the shipped vocabulary, awkward texts, and what a message adds."""
+
+import threading
+import time
+
+import pytest
+
+from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
+from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, message_tokens
+
+
+@pytest.fixture(scope="module")
+def counter() -> TiktokenCounter:
+    return TiktokenCounter()
+
+
+def test_it_counts_as_the_vocabulary_does(counter: TiktokenCounter) -> None:
+    assert counter.count("") == 0
+    assert counter.count("hello world") == 2
+    assert counter.count("tokenization of 12345") == 6
+
+
+def test_special_tokens_are_plain_text(counter: TiktokenCounter) -> None:
+    assert counter.count("<|endoftext|>") > 1
+
+
+def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
+    assert counter.count("a\ud800b") > 0
+
+
+@pytest.mark.parametrize("character", ["a", " ", "\n", "!", "漢", "=", "é"])
+def test_a_long_run_takes_no_more_than_linear_time(counter: TiktokenCounter, character: str) -> None:
+    counter.count(character * 50_000)
+    started = time.perf_counter()
+    counter.count(character * 50_000)
+    small = time.perf_counter() - started
+    started = time.perf_counter()
+    counter.count(character * 500_000)
+    large = time.perf_counter() - started
+    assert large < 40 * max(small, 0.002)
+
+
+def test_a_cut_text_counts_nearly_as_the_whole(counter: TiktokenCounter) -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 5_000
+    once = counter.count("The quick brown fox jumps over the lazy dog. ")
+    assert counter.count(text) == pytest.approx(once * 5_000, rel=0.12)
+
+
+def test_threads_share_one_vocabulary() -> None:
+    counts: list[int] = []
+
+    def count() -> None:
+        counts.append(TiktokenCounter().count("a b c"))
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == [3] * 8
+
+
+def test_a_message_is_its_parts_and_its_overhead() -> None:
+    message = Message(
+        position=0,
+        role=Role.ASSISTANT,
+        parts=(
+            Text(text="x" * 40),
+            ToolCall(call_id="c", name="read", arguments="y" * 80),
+            ToolResult(call_id="c", text="z" * 20, media_tokens=7),
+            Opaque(kind="image", media_tokens=100),
+        ),
+    )
+    parts = 10 + (PART_OVERHEAD + 1 + 20) + (PART_OVERHEAD + 5 + 7) + 100
+    assert message_tokens(message, CharacterCounter()) == MESSAGE_OVERHEAD + parts
