@@ -63,7 +63,9 @@ def run(home: Path, host: str, port: int) -> None:
     with Supervisor() as supervisor:
         start_data(supervisor, home)
         prepare_data()
-        supervisor.start(servers.web(host, port), servers.worker(home))
+        # One after the other: side by side they would share the processor, and the first page come later.
+        supervisor.start(servers.web(host, port))
+        supervisor.start(servers.worker(home))
         welcome(home, host, port)
         supervisor.watch()
 
