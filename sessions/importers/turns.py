@@ -60,7 +60,7 @@ class TurnBuilder:
     def called(self, answer: Answer, calls: Iterable[str]) -> None:
         """More calls of a response that is already there."""
         for call in calls:
-            self._answer_of_call.setdefault(call, answer)
+            self._answer_of_call[call] = answer  # some models use an id again: the latest is meant
 
     def result(self, call: str, message: ImportedMessage) -> None:
         """A tool's result. One whose call the log does not have stays where it stands."""

@@ -1,0 +1,146 @@
+"""Claude Code's logs: merging, forks, sub-agents, compactions, damage."""
+
+from __future__ import annotations
+
+import random
+
+from sessions.importers.base import LogFile
+from sessions.importers.registry import recognise
+from sessions.samples import sample_log
+from sessions.samples.make_sample import sample_bytes
+from tests.importers.logs import SESSION, block, jsonl, read, result, text, tool_use, user
+from tests.importers.pairing import bodies, calls, misplaced, results
+
+PARALLEL = (
+    user("Fix the clock", "u1"),
+    block("m1", text("Reading."), "a1", output=5),
+    block("m1", tool_use("c1"), "a2", output=9),
+    result("c1", "one", "r1"),
+    block("m1", tool_use("c2"), "a3", output=7),
+    user("And hurry", "u2"),
+    result("c2", "two", "r2"),
+    block("m2", text("Done."), "a4"),
+)
+
+
+def test_it_merges_a_response_and_gathers_its_results_behind_it() -> None:
+    (session,), damages = read(jsonl(*PARALLEL), "claude-code")
+    assert not damages
+    assert [body["role"] for body in bodies(session)] == ["user", "assistant", "user", "user", "assistant"]
+    assert [b["type"] for b in bodies(session)[1]["content"]] == ["text", "tool_use", "tool_use"]
+    assert results(session) == calls(session) == ["c1", "c2"]
+    assert not list(misplaced(session))
+    assert session.title == "Fix the clock"
+
+
+def test_it_keeps_the_usage_with_most_output_and_splits_it() -> None:
+    (session,), _ = read(jsonl(*PARALLEL), "claude-code")
+    usage = session.turns[0].usage
+    assert usage is not None
+    assert (usage.output_tokens, usage.prompt_tokens) == (9, 543)
+    assert (usage.uncached_tokens, usage.cache_write_tokens, usage.cache_read_tokens) == (3, 40, 500)
+
+
+def test_lines_that_a_fork_copied_count_once() -> None:
+    once, _ = read(jsonl(*PARALLEL), "claude-code")
+    twice, _ = read(jsonl(*PARALLEL, *PARALLEL), "claude-code")
+    assert once == twice
+
+
+def test_a_grown_log_begins_with_the_same_turns() -> None:
+    (before,), _ = read(jsonl(*PARALLEL), "claude-code")
+    (after,), _ = read(jsonl(*PARALLEL, user("Thanks", "u3"), block("m3", text("Bye"), "a5")), "claude-code")
+    assert tuple(after.turns)[: len(before.turns)] == before.turns
+    assert len(after.turns) == len(before.turns) + 1
+
+
+def test_client_lines_are_input_but_no_user_turns() -> None:
+    log = jsonl(
+        user("<local-command-stdout>ok</local-command-stdout>", "u0"),
+        user("<system-reminder>be brief</system-reminder>", "u1"),
+        user([text("[Request interrupted by user]")], "u2"),
+        user("caveat", "u3", isMeta=True),
+        user("Now the real thing", "u4"),
+        block("m1", text("Yes"), "a1"),
+    )
+    (session,), _ = read(log, "claude-code")
+    assert [m.is_meta for m in session.turns[0].messages] == [True, True, True, True, False, False]
+    assert session.title == "Now the real thing"
+
+
+def test_a_compaction_is_a_marker_on_the_turn_that_follows() -> None:
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "s1", "sessionId": SESSION}
+    facts = {"compactMetadata": {"trigger": "auto", "preTokens": 155_000}}
+    summary = user("This session continues …", "u5", isCompactSummary=True)
+    log = jsonl(*PARALLEL, boundary | facts, summary, block("m9", text("Going on"), "a9"))
+    (session,), _ = read(log, "claude-code")
+    marker = session.turns[-1].client_compaction
+    assert marker is not None
+    assert (marker.trigger, marker.tokens_before) == ("auto", 155_000)
+    assert session.turns[-1].messages[0].is_summary
+
+
+def test_sub_agents_are_child_sessions() -> None:
+    log = jsonl(
+        *PARALLEL,
+        user("Search for it", "s1", isSidechain=True, agentId="ab12"),
+        block("m8", text("Found"), "s2", isSidechain=True, agentId="ab12"),
+        user("Old style", "s3", isSidechain=True, parentUuid=None),
+        block("m9", text("Found too"), "s4", isSidechain=True, parentUuid="s3"),
+    )
+    (main, child, old), _ = read(log, "claude-code")
+    assert (main.external_id, main.parent_external_id) == (SESSION, None)
+    assert (child.external_id, child.parent_external_id) == (f"{SESSION}:agent-ab12", SESSION)
+    assert len(bodies(old)) == 2
+
+
+def test_damaged_lines_are_named_and_the_rest_is_read() -> None:
+    whole = jsonl(*PARALLEL).data
+    data = (
+        b"\xef\xbb\xbf"
+        + whole
+        + b"\x00\x00\x00\n[1]\n"
+        + b'{"type":"user","uuid":"x","message":7}\n{"type":"us'
+    )
+    sessions, damages = read(LogFile(name=f"{SESSION}.jsonl", data=data), "claude-code")
+    assert [damage.line for damage in damages] == [10, 11, 12]
+    assert sessions == read(jsonl(*PARALLEL), "claude-code")[0]
+
+
+def test_two_records_on_one_line_and_bytes_that_are_not_utf8() -> None:
+    lines = jsonl(*PARALLEL).data.splitlines()
+    joined = b"\n".join([lines[0] + lines[1], *lines[2:]])
+    assert (
+        read(LogFile(name=f"{SESSION}.jsonl", data=joined), "claude-code")[0]
+        == read(jsonl(*PARALLEL), "claude-code")[0]
+    )
+    broken = joined.replace(b"hurry", b"hur\xffry")
+    sessions, damages = read(LogFile(name=f"{SESSION}.jsonl", data=broken), "claude-code")
+    assert len(damages) == 1
+    assert "hur\ufffdry" in str(bodies(sessions[0]))
+
+
+def test_no_damage_of_any_kind_raises() -> None:
+    chance = random.Random(7)
+    whole = bytearray(jsonl(*PARALLEL).data)
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 12)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        log = LogFile(name="log.jsonl", data=bytes(data[: chance.randrange(len(data))]))
+        importer = recognise(log)
+        if importer:
+            list(importer.read(log))
+
+
+def test_the_sample_is_what_its_script_writes_and_reads_without_damage() -> None:
+    (session,), damages = read(sample_log(), "claude-code")
+    assert not damages
+    assert not list(misplaced(session))
+    assert 45 <= len(session.turns) <= 60
+    assert sum(turn.client_compaction is not None for turn in session.turns) == 1
+    assert sorted(calls(session)) == sorted(results(session))
+
+
+def test_the_sample_script_is_deterministic() -> None:
+    assert sample_bytes() == sample_bytes()

@@ -1,0 +1,233 @@
+"""Each other format: recognised by content, clean messages, usage in disjoint parts."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from compaction.messages import Usage
+from sessions.importers.base import LogFile
+from sessions.importers.reading import UnreadableLogError, discovered_folders, log_sources
+from sessions.importers.registry import recognise
+from tests.importers.logs import document, jsonl, read
+from tests.importers.pairing import bodies, misplaced
+
+
+def call(id: str, arguments: Any = '{"command": "ls"}') -> dict[str, Any]:
+    return {"index": 0, "id": id, "type": "function", "function": {"name": "bash", "arguments": arguments}}
+
+
+ASK = {
+    "role": "user",
+    "content": [{"type": "text", "text": "Fix it", "cache_control": {"type": "ephemeral"}}],
+}
+ANSWER = {"role": "assistant", "content": "Looking", "tool_calls": [call("c1")], "function_call": None}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "a.py"}
+
+
+def logged(messages: list[Any], answer: Any, id: str, prompt: int, cached: int) -> dict[str, Any]:
+    usage = {
+        "prompt_tokens": prompt,
+        "completion_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+    response = {"id": id, "model": "litellm_proxy/gpt-5", "choices": [{"message": answer}], "usage": usage}
+    return {"messages": messages, "response": response, "kwargs": {"tools": []}, "cost": 0.0125}
+
+
+def test_openhands_calls_of_one_folder_are_turns_of_one_session(tmp_path: Path) -> None:
+    returned = {**ANSWER, "content": [{"type": "text", "text": "Looking"}]}
+    folder = tmp_path / "task-7"
+    folder.mkdir()
+    series = (
+        logged([ASK], ANSWER, "r1", 100, 0),
+        logged([ASK, returned, RESULT], {"role": "assistant", "content": "Done"}, "r2", 150, 100),
+    )
+    for number, value in enumerate(series):
+        (folder / f"gpt-5-170000000{number}.5.json").write_bytes(document(value).data)
+    (source,) = log_sources([tmp_path])
+    (session,), damages = read(source.read(), "openhands")
+    assert not damages
+    assert [body["role"] for body in bodies(session)] == ["user", "assistant", "tool", "assistant"]
+    assert [turn.response_id for turn in session.turns] == ["r1", "r2"]
+    assert session.turns[1].usage == Usage(uncached_tokens=50, cache_read_tokens=100, output_tokens=9)
+    assert session.turns[1].cost_microusd == 12_500
+    assert "cache_control" not in str(bodies(session))
+    assert not list(misplaced(session))
+
+
+def test_openhands_the_bare_task_again_is_a_second_run() -> None:
+    first, again = logged([ASK], ANSWER, "r1", 100, 0), logged([ASK], ANSWER, "r2", 100, 0)
+    sessions, _ = read(jsonl(first, again, name="task-7"), "openhands")
+    assert len({session.external_id for session in sessions}) == 2
+
+
+def test_mini_swe_agent() -> None:
+    usage = {"prompt_tokens": 1528, "completion_tokens": 98, "prompt_cache_hit_tokens": 320}
+    extra = {"response": {"id": "x1", "model": "deepseek-chat", "usage": usage}, "cost": 0.00038}
+    value = {
+        "trajectory_format": "mini-swe-agent-1.1",
+        "instance_id": "demo-1",
+        "messages": [
+            ASK,
+            {**ANSWER, "extra": extra},
+            {**RESULT, "extra": {}},
+            {"role": "exit", "content": "diff"},
+        ],
+    }
+    (session,), _ = read(document(value), "mini-swe-agent")
+    assert session.external_id == "demo-1-x1"
+    assert session.turns[0].usage == Usage(uncached_tokens=1208, cache_read_tokens=320, output_tokens=98)
+    assert session.turns[0].cost_microusd == 380
+    assert [set(body) for body in bodies(session)] == [
+        {"role", "content"},
+        {"role", "content", "tool_calls"},
+        {"role", "content", "tool_call_id"},
+    ]
+
+
+def test_pi() -> None:
+    usage = {"input": 3, "output": 9, "cacheRead": 10, "cacheWrite": 20, "cost": {"total": 0.009189}}
+    tool = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a.py"}}
+    answer = {"role": "assistant", "content": [tool], "model": "claude-opus-4-5", "usage": usage}
+    found = {
+        "role": "toolResult",
+        "toolCallId": "c1",
+        "content": [{"type": "text", "text": "x"}],
+        "isError": True,
+    }
+    shell = {"role": "bashExecution", "command": "make", "output": "ok"}
+    messages = [{"role": "user", "content": "Go"}, answer, found, shell]
+    log = jsonl(
+        {"type": "session", "id": "pi-1", "cwd": "/w", "timestamp": "2026-01-05T10:00:00Z"},
+        *({"type": "message", "message": message} for message in messages),
+        {"type": "compaction", "summary": "So far", "tokensBefore": 900},
+    )
+    (session,), _ = read(log, "pi")
+    assert session.turns[0].cost_microusd == 9_189
+    assert bodies(session)[2]["content"][0]["is_error"] is True
+    assert session.turns[1].messages[1].is_meta
+    assert session.turns[2].client_compaction is not None
+    assert session.turns[2].client_compaction.tokens_before == 900
+
+
+def codex_items() -> list[dict[str, Any]]:
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Run it"}]}
+    words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Running"}]}
+    used = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
+    return [said, {"type": "reasoning", "encrypted_content": "…"}, words, used, output]
+
+
+def test_codex_rollout() -> None:
+    count = {"input_tokens": 900, "cached_input_tokens": 600, "output_tokens": 20}
+    info = {"last_token_usage": count, "total_token_usage": count, "model_context_window": 272_000}
+    event = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-1", "cwd": "/w"}},
+        {"type": "turn_context", "payload": {"model": "gpt-5-codex"}},
+        *({"type": "response_item", "payload": item} for item in codex_items()),
+        event,
+        event,
+        {"type": "compacted", "payload": {"message": "So far"}},
+    )
+    (session,), damages = read(log, "codex")
+    assert not damages
+    assert (session.external_id, session.model, session.context_window) == ("cx-1", "gpt-5-codex", 272_000)
+    assert session.turns[0].usage == Usage(uncached_tokens=300, cache_read_tokens=600, output_tokens=20)
+    assert bodies(session)[1]["content"] == "Running"
+    assert [body["role"] for body in bodies(session)] == ["user", "assistant", "tool", "user"]
+    assert not list(misplaced(session))
+
+
+def test_codex_before_september_2025() -> None:
+    first = {"id": "cx-0", "timestamp": "2025-07-01T10:00:00Z", "instructions": None}
+    (bare,), _ = read(jsonl(first, {"record_type": "state"}, *codex_items()), "codex")
+    (single,), _ = read(document({"session": {"id": "cx-0"}, "items": codex_items()}), "codex")
+    assert bare.external_id == single.external_id == "cx-0"
+    assert bodies(bare) == bodies(single)
+
+
+def test_tau_bench() -> None:
+    value = [{"task_id": 4, "trial": 1, "reward": 1.0, "traj": [ASK, ANSWER, {**RESULT, "name": "bash"}]}]
+    (session,), _ = read(document(value, name="gpt.json"), "tau-bench")
+    assert session.external_id == "gpt-task4-trial1"
+    assert "name" not in bodies(session)[2]
+
+
+def test_tau2_leaves_out_what_the_simulated_user_does_with_tools() -> None:
+    flat = {"id": "c1", "name": "find", "arguments": {"a": 1}, "requestor": "assistant"}
+    messages = [
+        {"role": "assistant", "content": "Hi!", "turn_idx": 0},
+        {"role": "user", "content": "Help", "turn_idx": 1},
+        {
+            "role": "user",
+            "content": None,
+            "tool_calls": [{**flat, "id": "u1", "requestor": "user"}],
+            "turn_idx": 2,
+        },
+        {"role": "tool", "id": "u1", "content": "mine", "requestor": "user", "turn_idx": 3},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [flat],
+            "turn_idx": 4,
+            "usage": {"prompt_tokens": 7},
+        },
+        {"role": "tool", "id": "c1", "content": "found", "requestor": "assistant", "turn_idx": 5},
+    ]
+    value = {"info": {"agent_info": {"llm": "gpt-5"}}, "simulations": [{"id": "s-1", "messages": messages}]}
+    (session,), _ = read(document(value), "tau2-bench")
+    assert [body["role"] for body in bodies(session)] == ["assistant", "user", "assistant", "tool"]
+    assert bodies(session)[2]["tool_calls"][0]["function"]["arguments"] == '{"a": 1}'
+
+
+def test_plain_chat_in_every_shape() -> None:
+    chat = [{"role": "user", "content": "Fix it"}, ANSWER, RESULT]
+    shapes = [
+        document(chat),
+        document({"messages": chat}),
+        jsonl(*chat, name="run.jsonl"),
+        jsonl({"messages": chat}, name="run.jsonl"),
+        jsonl({"messages": chat[:1]}, {"messages": chat}, name="run.jsonl"),
+    ]
+    told = [bodies(read(shape, "openai-chat")[0][0]) for shape in shapes]
+    assert all(shape == told[0] for shape in told)
+
+
+def test_conversations_that_do_not_go_on_are_sessions_of_their_own() -> None:
+    log = jsonl({"messages": [ASK]}, {"messages": [{"role": "user", "content": "Else"}]}, name="set.jsonl")
+    sessions, _ = read(log, "openai-chat")
+    assert [session.external_id for session in sessions] == ["set-1", "set-2"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"hello", b"[]", b"{}", b"[[]]", b'{"messages": []}', b"\x00\xff", b"3"]
+)
+def test_what_is_no_log_is_not_recognised(data: bytes) -> None:
+    assert recognise(LogFile(name="x.json", data=data)) is None
+
+
+def test_packed_files_and_their_damage(tmp_path: Path) -> None:
+    data = document([ASK]).data
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "b.json.zst").write_bytes(zstandard.compress(data))
+    (tmp_path / "c.json.gz").write_bytes(gzip.compress(data)[:-9])
+    (tmp_path / "notes.md").write_text("no log")
+    first, second, damaged = log_sources([tmp_path])
+    assert first.read().data == second.read().data == data
+    assert first.name.endswith("a.json")
+    with pytest.raises(UnreadableLogError, match="c.json.gz"):
+        damaged.read()
+
+
+def test_discovered_folders(tmp_path: Path) -> None:
+    for folder in (".claude/projects", ".codex/sessions", "other/projects"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert discovered_folders({}, tmp_path) == [tmp_path / ".claude/projects", tmp_path / ".codex/sessions"]
+    configured = {"CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
+    assert discovered_folders(configured, tmp_path)[0] == tmp_path / "other/projects"

@@ -1,0 +1,53 @@
+"""Prices, against figures worked out by hand from the providers' tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.messages import Usage
+from sessions.pricing import UNPRICED, context_window, price
+
+USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=500)
+
+
+@pytest.mark.parametrize(
+    ("model", "microusd"),
+    [
+        # 1,000 x 5 + 10,000 x 0.50 + 2,000 x 6.25 + 500 x 25, by millions of tokens
+        ("claude-opus-4-5-20251101", 35_000),
+        ("us.anthropic.claude-opus-4-5-20251101-v1:0", 35_000),
+        # 1,000 x 3 + 10,000 x 0.30 + 2,000 x 3.75 + 500 x 15
+        ("claude-sonnet-4-5", 21_000),
+        ("litellm_proxy/anthropic/claude-sonnet-4-5", 21_000),
+        # 1,000 x 4 + 10,000 x 0.20 + 2,000 x 5 + 500 x 20
+        ("claude-opus-5-5", 26_000),
+        # 1,000 x 2 + 10,000 x 0.10 + 2,000 x 2.50 + 500 x 10
+        ("gpt-6.1-sol", 13_000),
+        # 1,000 x 0.10 + 10,000 x 0.01 + 2,000 x 0.125 + 500 x 0.50
+        ("claude-haiku-5-5", 700),
+    ],
+)
+def test_price(model: str, microusd: int) -> None:
+    assert price(model, USAGE).microusd == microusd
+
+
+def test_what_is_written_for_an_hour_costs_more() -> None:
+    # 35,000 with 1,000 of the written tokens at 10 instead of 6.25
+    assert price("claude-opus-4-5", USAGE, cache_write_1h_tokens=1_000).microusd == 38_750
+
+
+def test_half_a_micro_dollar_is_rounded_up() -> None:
+    # 5 read tokens at 0.10: 0.5
+    assert price("gpt-6.1-sol", Usage(cache_read_tokens=5)).microusd == 1
+
+
+@pytest.mark.parametrize("model", ["", "  ", "my-own-model", "anthropic/", "///"])
+def test_an_unknown_model_is_unpriced(model: str) -> None:
+    assert price(model, USAGE).microusd is None
+    assert price(model, USAGE).source == UNPRICED
+    assert context_window(model) is None
+
+
+def test_context_window() -> None:
+    assert context_window("claude-opus-4-5-20251101") == 200_000
+    assert context_window("claude-opus-5-5") == 1_000_000
