@@ -55,7 +55,7 @@ def turns_page(
         before = min(around + limit // 2, session.turn_count)
     first = after + 1 if after is not None else max((before or session.turn_count) - limit, 0)
     if before == 0:
-        return TurnsPage(turns=(), older=False, newer=session.turn_count > 0)
+        return TurnsPage(turns=(), older=False, newer=False)
     end = first + limit if before is None else before
     # One more in front: its time and size are what the first one is compared with.
     found = list(session.turns.filter(index__gte=max(first - 1, 0), index__lt=end).order_by("index"))
@@ -64,7 +64,7 @@ def turns_page(
     return TurnsPage(
         turns=turns,
         preceding=preceding,
-        older=previous is not None,
+        older=bool(found) and previous is not None,
         newer=bool(found) and found[-1].index < session.turn_count - 1,
     )
 

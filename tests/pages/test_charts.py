@@ -25,7 +25,9 @@ def test_thinning_keeps_ends_peaks_and_compactions():
 def test_columns_name_the_compactions():
     points = [
         PromptSize(turn=0, estimate=10),
-        PromptSize(turn=1, estimate=4, reported=5, client_compaction={"trigger": "auto", "tokens_before": 10}),
+        PromptSize(
+            turn=1, estimate=4, reported=5, client_compaction={"trigger": "auto", "tokens_before": 10}
+        ),
     ]
     assert columns(points) == {
         "turns": [0, 1],

@@ -47,7 +47,14 @@ def test_money_exact():
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0, "0 s"), (41, "41 s"), (723, "12 min 3 s"), (18_720, "5 h 12 min"), (273_600, "3 d 4 h"), (-5, "0 s")],
+    [
+        (0, "0 s"),
+        (41, "41 s"),
+        (723, "12 min 3 s"),
+        (18_720, "5 h 12 min"),
+        (273_600, "3 d 4 h"),
+        (-5, "0 s"),
+    ],
 )
 def test_duration_has_two_units(seconds, shown):
     assert figures.short_duration(timedelta(seconds=seconds)) == shown

@@ -50,7 +50,9 @@ def test_a_text_of_many_lines_is_a_block():
 
 
 def test_an_edit_is_a_diff():
-    arguments = arguments_of('{"file_path": "a", "old_string": "x = 1\\ny = 2", "new_string": "x = 1\\ny = 3"}')
+    arguments = arguments_of(
+        '{"file_path": "a", "old_string": "x = 1\\ny = 2", "new_string": "x = 1\\ny = 3"}'
+    )
     assert [argument.name for argument in arguments] == ["file_path", "change"]
     assert [(line.sign, line.text) for line in arguments[1].diff] == [
         (" ", "x = 1"),

@@ -45,7 +45,9 @@ def reading_turn(index: int, text: str = "one line") -> ImportedTurn:
     result = {"type": "tool_result", "tool_use_id": f"call-{index - 1}", "content": text}
     call = {"type": "tool_use", "id": f"call-{index}", "name": "Read", "input": {"file_path": f"f{index}.py"}}
     question = [result] if index else "Please read the files."
-    usage = Usage(uncached_tokens=5, cache_read_tokens=1_000 * index, cache_write_tokens=1_000, output_tokens=9)
+    usage = Usage(
+        uncached_tokens=5, cache_read_tokens=1_000 * index, cache_write_tokens=1_000, output_tokens=9
+    )
     return turn(
         index,
         [message("user", question, f"u{index}"), message("assistant", [call], f"a{index}")],
@@ -63,11 +65,12 @@ def make_session(
     model: str = MODEL,
     parent: str | None = None,
     tags: Sequence[str] = (),
+    format: str = "anthropic",
     started_at: datetime = START,
 ) -> AgentSession:
     imported = ImportedSession(
         external_id=name,
-        format="anthropic",
+        format=format,
         agent=agent,
         turns=turns or [reading_turn(index) for index in range(3)],
         model=model,

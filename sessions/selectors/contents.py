@@ -1,0 +1,191 @@
+"""What a prompt no longer shows, brought back by its handle: whole, in pieces, or the lines that match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import re2
+
+from compaction import formats
+from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sessions import bodies
+from sessions.convert import message_bytes, message_value
+from sessions.models import AgentSession, Edit, Message
+
+#: Lines that one grep answers at most.
+MAX_MATCHES = 200
+
+
+class BadPattern(ValueError):
+    """The pattern is no regular expression of RE2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A content that an edit took away, and where it stands in the transcript."""
+
+    handle: str
+    position: int
+    part: int | None
+    turn: int
+    tool: str
+    rule: str
+    text: str
+
+
+def content_find(*, session: AgentSession, handle: str) -> Content | None:
+    """The content behind a handle of this session; None where it has no such handle."""
+    edit = Edit.objects.filter(session=session, handle=handle).order_by("-pk").first()
+    if edit is None:
+        return None
+    row = (
+        Message.objects.filter(session=session, position=edit.position).select_related("blob").first()
+    )
+    if row is None:
+        return None
+    value = message_value(row, session.format)
+    parts = value.parts if edit.part is None else value.parts[edit.part : edit.part + 1]
+    return Content(
+        handle=handle,
+        position=row.position,
+        part=edit.part,
+        turn=row.turn_index,
+        tool=_tool_of(session.pk, row, parts, session.format),
+        rule=edit.strategy,
+        text="\n".join(part_text(part) for part in parts),
+    )
+
+
+def part_text(part: Part) -> str:
+    match part:
+        case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
+            return text
+        case ToolCall(arguments=arguments):
+            return arguments
+        case Opaque(kind=kind):
+            return f"[{kind}]"
+
+
+def _tool_of(session_id: UUID, row: Message, parts: Sequence[Part], format: str) -> str:
+    """The name of the tool whose output this is: its call stands in one of the messages before."""
+    calls = {part.call_id for part in parts if isinstance(part, ToolResult)}
+    if not calls:
+        return next((part.name for part in parts if isinstance(part, ToolCall)), "")
+    before = Message.objects.filter(
+        session_id=session_id, role="assistant", position__lt=row.position, position__gte=row.position - 64
+    ).select_related("blob")
+    for message in before.order_by("-position"):
+        for call in message_value(message, format).tool_calls:
+            if call.call_id in calls:
+                return call.name
+    return ""
+
+
+def slice_lines(text: str, *, offset: int, limit: int) -> tuple[str, int | None]:
+    """`limit` lines from line `offset` on, and where the next piece begins."""
+    lines = text.splitlines(keepends=True)
+    piece = lines[offset : offset + limit]
+    after = offset + len(piece)
+    return "".join(piece), after if after < len(lines) else None
+
+
+def slice_characters(text: str, *, offset: int, limit: int) -> tuple[str, int | None]:
+    """`limit` characters from character `offset` on, and where the next piece begins."""
+    after = min(len(text), offset + limit)
+    return text[offset:after], after if after < len(text) else None
+
+
+def grep(text: str, pattern: str, *, context: int = 0) -> tuple[list[Mapping[str, Any]], int]:
+    """Lines that match `pattern` (RE2, so in linear time), with `context` lines around; and how many matched.
+
+    Raises `BadPattern`.
+    """
+    try:
+        compiled = re2.compile(pattern)
+    except re2.error as error:
+        raise BadPattern(str(error)) from None
+    lines = text.splitlines()
+    hits = [number for number, line in enumerate(lines) if compiled.search(line)]
+    shown = sorted(
+        {
+            number
+            for hit in hits[:MAX_MATCHES]
+            for number in range(max(0, hit - context), min(len(lines), hit + context + 1))
+        }
+    )
+    matched = set(hits)
+    return [
+        {"line": number + 1, "text": lines[number], "match": number in matched} for number in shown
+    ], len(hits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A message in which all terms of a search occur."""
+
+    position: int
+    turn: int
+    role: str
+    tool: str
+    snippet: str
+
+
+#: Characters around the first term of a hit.
+_SNIPPET = 120
+
+#: Messages that are read in one go, newest first.
+_BATCH = 500
+
+
+def search(
+    *, session: AgentSession, terms: Sequence[str], before: int | None, limit: int
+) -> tuple[list[Hit], int | None]:
+    """Messages in which all `terms` occur, upper and lower case alike, newest first; and where to go on.
+
+    The transcript lies compressed, without an index that would double it: it is read from its end until
+    the page is full.
+    """
+    wanted = [term.casefold() for term in terms]
+    position = session.message_count if before is None else before
+    found: list[Hit] = []
+    while position > 0:
+        rows = list(
+            Message.objects.filter(session=session, position__lt=position)
+            .select_related("blob")
+            .order_by("-position")[:_BATCH]
+        )
+        if not rows:
+            break
+        for row in rows:
+            if hit := _hit(row, wanted, session.format):
+                found.append(hit)
+                if len(found) == limit:
+                    return found, row.position
+        position = rows[-1].position
+    return found, None
+
+
+def _hit(row: Message, wanted: Sequence[str], format: str) -> Hit | None:
+    data = message_bytes(row)
+    if b"\\" not in data:
+        # Without escapes the bytes hold the words as they are: most messages end here, unparsed.
+        plain = data.decode().casefold()
+        if not all(term in plain for term in wanted):
+            return None
+    [value] = formats.parse([bodies.json_value(data)], format=format)
+    text = "\n".join(part_text(part) for part in value.parts)
+    folded = text.casefold()
+    places = [folded.find(term) for term in wanted]
+    if min(places) < 0:
+        return None
+    start = max(0, places[0] - _SNIPPET)
+    return Hit(
+        position=row.position,
+        turn=row.turn_index,
+        role=row.role,
+        tool=row.tool_name,
+        snippet=text[start : places[0] + _SNIPPET],
+    )

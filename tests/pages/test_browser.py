@@ -1,0 +1,271 @@
+"""The main path of the pages in a real browser: what people do, on every page, in both themes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from sessions.services.samples import sample_load
+from tests.pages.transcripts import make_session, reading_turn
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SERIOUS = {"serious", "critical"}
+
+
+@pytest.fixture
+def complaints(page: Page) -> Iterator[list[str]]:
+    """Whatever the browser complains about: errors of scripts, refusals of the content security policy."""
+    heard: list[str] = []
+    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    yield heard
+    assert heard == []
+
+
+@pytest.fixture
+def at(page: Page, member_client: Client, served_url: str, complaints: list[str]) -> Callable[[str], Page]:
+    """Opens addresses for the member, who is logged in."""
+    cookie = member_client.cookies["sessionid"].value
+    page.context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
+
+    def opened(address: str) -> Page:
+        page.goto(address)
+        return page
+
+    return opened
+
+
+@pytest.fixture
+def sample(project: Any) -> Any:
+    return sample_load(project=project)
+
+
+def address(session: Any) -> str:
+    return reverse("session", args=[session.project.slug, session.pk])
+
+
+def chart_drawn(page: Page) -> Any:
+    expect(page.locator(".chart canvas")).to_be_visible()
+    return page.locator(".chart .u-over")
+
+
+def tooltip_at(page: Page, share: float) -> str:
+    box = chart_drawn(page).bounding_box()
+    page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+    expect(page.locator(".chart-tip")).to_be_visible()
+    return page.locator(".chart-tip").inner_text()
+
+
+def log_in(page: Page, name: str, password: str = "correct horse battery") -> None:
+    page.goto("/login/")
+    page.get_by_label("User name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_from_log_in_to_the_chart_of_the_sample(page, complaints, member):
+    log_in(page, member.username)
+    page.get_by_role("button", name="Load the sample").click()
+    expect(page.get_by_role("status").first).to_contain_text("The sample session is loaded")
+    chart_drawn(page)
+    page.get_by_role("link", name="Sessions").first.click()
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_wrong_password(page, complaints, member):
+    log_in(page, member.username, "wrong")
+    expect(page.get_by_role("alert")).to_contain_text("do not match")
+
+
+def test_log_out(at, page):
+    at("/")
+    page.locator(".menu-end summary").click()
+    page.get_by_role("button", name="Log out").click()
+    page.wait_for_url("**/login/")
+
+
+def test_the_chart_says_exactly_what_it_shows(at, page, sample):
+    at(address(sample))
+    last = sample.turns.order_by("index").last()
+    text = tooltip_at(page, 0.999)
+    assert f"Turn {last.index}" in text
+    assert f"{last.prompt_reported or last.prompt_estimate:,} tokens" in text
+
+
+def test_a_compaction_says_its_trigger_on_hover(at, page, sample):
+    compacted = sample.turns.exclude(client_compaction=None).first()
+    at(address(sample))
+    text = tooltip_at(page, compacted.index / (sample.turn_count - 1))
+    assert compacted.client_compaction["trigger"] in text
+    assert f"{compacted.client_compaction['tokens_before']:,} tokens before" in text
+
+
+def test_the_scale_switches_to_log(at, page, sample):
+    at(address(sample))
+    before = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
+    page.get_by_role("button", name="log", exact=True).click()
+    expect(page.get_by_role("button", name="log", exact=True)).to_have_attribute("aria-pressed", "true")
+    after = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
+    assert before != after
+
+
+def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
+    at(address(sample))
+    box = chart_drawn(page).bounding_box()
+    page.mouse.click(box["x"] + 1, box["y"] + box["height"] / 2)
+    page.wait_for_url(re.compile(r"\?turn=0#turn-0$"))
+    expect(page.locator("#turn-0")).to_be_in_viewport()
+
+
+def test_the_chart_is_also_a_table(at, page, sample):
+    at(address(sample))
+    page.get_by_text("The figures as a table").click()
+    expect(page.locator(".sizes tbody tr")).to_have_count(sample.turn_count)
+
+
+def test_one_turn_has_a_chart_too(at, page, project):
+    at(address(make_session(project, [reading_turn(0)])))
+    assert "1,005 tokens" in tooltip_at(page, 0.5)
+
+
+def test_older_turns_load_in_place_and_what_is_read_stays(at, page, project):
+    at(address(make_session(project, [reading_turn(index) for index in range(60)])))
+    expect(page.locator(".turn")).to_have_count(20)
+    page.locator("#turn-41").scroll_into_view_if_needed()
+    page.get_by_role("link", name=re.compile("Older turns")).scroll_into_view_if_needed()
+    page.get_by_role("link", name=re.compile("Older turns")).click()
+    expect(page.locator(".turn")).to_have_count(40)
+    expect(page.locator("#turn-20 time")).to_have_attribute("data-local", "")
+    expect(page.locator("#turn-40")).to_be_in_viewport()
+
+
+def test_newer_turns_load_on_scrolling_down(at, page, project):
+    at(address(make_session(project, [reading_turn(index) for index in range(60)])) + "?turn=0")
+    page.locator(".more-newer").scroll_into_view_if_needed()
+    expect(page.locator("#turn-29")).to_be_attached()
+
+
+def test_a_long_output_opens(at, page, project):
+    output = "\n".join(f"line {number}" for number in range(3_000))
+    at(address(make_session(project, [reading_turn(0), reading_turn(1, output)])))
+    expect(page.get_by_text("line 2999")).to_have_count(0)
+    page.get_by_text(re.compile("show all: 3000 lines")).click()
+    expect(page.get_by_text("line 2999")).to_be_visible()
+
+
+def test_filters_are_in_the_address_and_back_goes_back(at, page, project):
+    make_session(project, name="one", title="First thing", agent="alpha")
+    make_session(project, name="two", title="Second thing", agent="beta")
+    at(reverse("sessions", args=[project.slug]))
+    page.locator("select[name=agent]").select_option("alpha")
+    expect(page.locator("[data-row]")).to_have_count(1)
+    assert page.url.endswith("/sessions/?agent=alpha")
+    page.get_by_role("link", name="First thing").click()
+    page.wait_for_url("**/sessions/*-*/")
+    page.go_back()
+    expect(page.locator("[data-row]")).to_have_count(1)
+    page.go_back()
+    expect(page.locator("[data-row]")).to_have_count(2)
+
+
+def test_search_while_typing(at, page, project):
+    make_session(project, name="one", title="First thing")
+    make_session(project, name="two", title="Second thing")
+    at(reverse("sessions", args=[project.slug]))
+    page.keyboard.press("/")
+    page.keyboard.type("second")
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_keyboard_only(at, page, project):
+    make_session(project, name="one", title="First thing")
+    at(reverse("sessions", args=[project.slug]))
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/sessions/*-*/")
+    chart_drawn(page)
+    page.keyboard.press("j")
+    page.keyboard.press("]")
+    expect(page.locator("#turn-1 h3 a")).to_be_focused()
+    page.keyboard.press("[")
+    expect(page.locator("#turn-0 h3 a")).to_be_focused()
+
+
+def test_the_theme_is_kept_and_comes_with_the_first_byte(at, page, project):
+    at("/")
+    switch = page.locator("[data-theme-switch]")
+    switch.click()
+    switch.click()
+    expect(switch).to_contain_text("dark")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert 'data-theme="dark"' in page.request.get(page.url).text()
+
+
+def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
+    with browser.new_context(base_url=served_url, timezone_id="Asia/Kathmandu") as context:
+        page = context.new_page()
+        log_in(page, member.username)
+        time = page.locator("[data-row] time").first
+        expect(time).to_have_attribute("data-local", "")
+        utc = time.get_attribute("title")
+        assert utc.endswith(" UTC")
+        assert time.inner_text() != utc[:16]
+
+
+def test_nothing_is_wider_than_a_phone(at, page, sample, project):
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in (reverse("sessions", args=[project.slug]), address(sample)):
+        at(path)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_accessibility(at, page, sample, project, other_project, theme):
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    whole_text = reverse("session_text", args=[project.slug, sample.pk, 0, 0])
+    table = reverse("session_chart_table", args=[project.slug, sample.pk])
+    paths = [reverse("sessions", args=[project.slug]), address(sample), whole_text, table]
+    for path in [*paths, f"{paths[0]}?q=nothing", f"{address(sample)}?turn=20"]:
+        at(path)
+        page.wait_for_load_state("networkidle")
+        assert findings(page) == [], path
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_accessibility_without_a_session(page, complaints, project, member, at, theme):
+    page.emulate_media(color_scheme=theme)
+    at(reverse("sessions", args=[project.slug]))
+    assert findings(page) == []
+    page.context.clear_cookies()
+    at("/login/")
+    assert findings(page) == []
+
+
+def test_an_address_that_is_not_there(at, page, complaints):
+    at("/p/no-such/sessions/")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    assert findings(page) == []
+    complaints.clear()  # the browser reports the 404 itself
+
+
+def findings(page: Page) -> list[str]:
+    """What axe-core finds serious or critical, a line each."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for rule in found
+        if rule["impact"] in SERIOUS
+        for node in rule["nodes"]
+    ]

@@ -1,0 +1,165 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.urls import reverse
+
+from sessions.models import AgentSession
+from sessions.selectors.filters import Cursor, SessionFilter
+from sessions.selectors.sessions import sessions_list
+from tests.pages.transcripts import START, make_session
+
+pytestmark = pytest.mark.django_db
+
+
+def listed(client, project, **query):
+    response = client.get(reverse("sessions", args=[project.slug]), query)
+    assert response.status_code == 200
+    return [row.session.external_id for row in response.context["page"].rows]
+
+
+@pytest.fixture
+def many(project):
+    """Five sessions that were last active at the very same instant, and one later."""
+    for number in range(5):
+        make_session(project, name=f"same-{number}")
+    late = make_session(project, name="late", title="A later one", agent="writer", tags=["nightly"])
+    AgentSession.objects.filter(pk=late.pk).update(
+        last_active_at=START + timedelta(days=3), peak_prompt_tokens=70_000, context_start=2
+    )
+    return project
+
+
+def test_front_page_leads_to_the_first_project(member_client, project):
+    assert member_client.get("/").url == reverse("sessions", args=[project.slug])
+
+
+def test_a_user_without_project_is_told_so(django_user_model, logged_in):
+    client = logged_in(django_user_model.objects.create_user("nemo"))
+    assert "You are in no project yet" in client.get("/").text
+
+
+def test_an_empty_project_offers_the_sample(member_client, project):
+    page = member_client.get(reverse("sessions", args=[project.slug])).text
+    assert "Load the sample" in page
+    assert f"import_sessions --discover --project {project.slug}" in page
+
+
+def test_a_viewer_is_not_offered_what_he_may_not(viewer_client, project):
+    assert "Load the sample" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
+    assert viewer_client.post(reverse("sample", args=[project.slug])).status_code == 403
+
+
+def test_loading_the_sample_twice_gives_one_session(member_client, project):
+    addresses = {member_client.post(reverse("sample", args=[project.slug])).url for _ in range(2)}
+    assert len(addresses) == 1
+    assert AgentSession.objects.filter(project=project).count() == 1
+
+
+def test_a_row_says_sizes_and_sums_apart(member_client, project):
+    make_session(project)
+    page = member_client.get(reverse("sessions", args=[project.slug])).text
+    assert '<data value="3005" title="3,005 tokens">3.00k</data>' in page  # last and peak prompt
+    assert "A sum, not a size" in page
+    assert "Reads some files" in page
+
+
+def test_newest_first(member_client, many):
+    assert listed(member_client, many)[0] == "late"
+
+
+def test_paging_shows_every_row_once_under_equal_times(member_client, many):
+    seen, cursor = [], None
+    while True:
+        page = sessions_list(project=many, wanted=SessionFilter(), after=cursor, limit=2)
+        seen += [row.session.external_id for row in page.rows]
+        if page.next_cursor is None:
+            break
+        cursor = Cursor.decode(page.next_cursor)
+    assert len(seen) == len(set(seen)) == AgentSession.objects.filter(project=many).count()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"q": "LATER one"}, {"late"}),
+        ({"q": "night"}, {"late"}),
+        ({"q": "same-3"}, {"same-3"}),
+        ({"q": "nothing such"}, set()),
+        ({"agent": "writer"}, {"late"}),
+        ({"model": "no-such-model"}, set()),
+        ({"tag": "nightly"}, {"late"}),
+        ({"compacted": "yes"}, {"late"}),
+        ({"peak": "50k"}, {"late"}),
+        ({"active_from": "2026-03-03"}, {"late"}),
+        ({"active_to": "2026-03-01"}, set()),
+        ({"active_from": "2026-03-05", "active_to": "2026-03-05"}, {"late"}),
+        ({"agent": "reader", "compacted": "yes"}, set()),
+    ],
+)
+def test_filters(member_client, many, query, found):
+    assert set(listed(member_client, many, **query)) == found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"peak": "many"},
+        {"peak": "1.2.3k"},
+        {"active_from": "yesterday"},
+        {"compacted": "perhaps"},
+    ],
+)
+def test_a_filter_that_cannot_be_read_says_so_and_narrows_nothing(member_client, many, query):
+    response = member_client.get(reverse("sessions", args=[many.slug]), query)
+    assert len(response.context["page"].rows) == 6
+    assert 'role="alert"' in response.text
+
+
+@pytest.mark.parametrize("cursor", ["x", "!!!", "AAAA", "%00", "MjAyNi0wMy0wMiBub3QtYS11dWlk"])
+def test_a_broken_cursor_begins_at_the_newest(member_client, many, cursor):
+    assert len(listed(member_client, many, after=cursor)) == 6
+
+
+def test_a_cursor_survives_the_way_through_the_address():
+    cursor = Cursor(at=datetime(2026, 3, 2, 9, 0, 0, 123456, UTC), id=AgentSession().pk)
+    assert Cursor.decode(cursor.encode()) == cursor
+
+
+def test_sub_agents_are_counted_once(member_client, project):
+    make_session(project, name="parent")
+    make_session(project, name="child", parent="parent", title="Looks around")
+    assert listed(member_client, project) == ["parent"]
+    page = member_client.get(reverse("sessions", args=[project.slug])).text
+    assert "by 1 sub-agent" in page
+    assert set(listed(member_client, project, sub_agents="on")) == {"parent", "child"}
+    assert listed(member_client, project, q="around") == ["child"]
+
+
+def test_htmx_gets_the_list_only(member_client, many):
+    response = member_client.get(reverse("sessions", args=[many.slug]), headers={"HX-Request": "true"})
+    assert "<html" not in response.text
+    assert "HX-Request" in response["Vary"]
+
+
+def test_going_back_gets_the_whole_page(member_client, many):
+    headers = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
+    assert "<html" in member_client.get(reverse("sessions", args=[many.slug]), headers=headers).text
+
+
+def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_num_queries):
+    make_session(project, name="first")
+    address = reverse("sessions", args=[project.slug])
+    with django_assert_num_queries(8):
+        member_client.get(address)
+    for number in range(8):
+        make_session(project, name=f"more-{number}")
+        make_session(project, name=f"child-{number}", parent=f"more-{number}")
+    with django_assert_num_queries(8):
+        member_client.get(address)
+
+
+def test_a_title_is_text(member_client, project):
+    make_session(project, title="<script>alert(1)</script>", tags=['"><b>'])
+    page = member_client.get(reverse("sessions", args=[project.slug])).text
+    assert "<script>alert" not in page
+    assert '"><b>' not in page

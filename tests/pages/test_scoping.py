@@ -1,0 +1,86 @@
+"""Who is no member sees nothing, at any address. The addresses come from the resolver: none is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from tests.pages.transcripts import make_session
+
+pytestmark = pytest.mark.django_db
+
+#: Pages that are no project's: what an anonymous visitor, and a stranger, get there.
+WITHOUT_PROJECT = {"login": (200, 302), "logout": (302, 405), "home": (302, 302)}
+#: Addresses that are no pages; those who build them test who may call them.
+NOT_PAGES = ("api/", "healthz", "readyz", "metrics")
+
+
+def addresses(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in resolver.url_patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern, route)
+        else:
+            yield route, pattern
+
+
+PAGES = [
+    pytest.param(route, pattern, id=route or "/")
+    for route, pattern in addresses(get_resolver())
+    if not route.startswith(NOT_PAGES)
+]
+
+
+@pytest.fixture
+def ids(project):
+    """A value of the project for every name that an address may have; a new name needs one here."""
+    session = make_session(project)
+    return {"slug": project.slug, "id": session.pk, "position": 0, "part": 0}
+
+
+def address_of(pattern: URLPattern, ids: dict[str, object]) -> str:
+    return reverse(pattern.name, kwargs={name: ids[name] for name in pattern.pattern.converters})
+
+
+@pytest.mark.parametrize(("route", "pattern"), PAGES)
+def test_a_visitor_is_asked_to_log_in(route, pattern, ids):
+    address = address_of(pattern, ids)
+    if pattern.name in WITHOUT_PROJECT:
+        assert Client().get(address).status_code == WITHOUT_PROJECT[pattern.name][0]
+        return
+    for response in (Client().get(address), Client().post(address)):
+        assert response.status_code == 302
+        assert response.url.startswith("/login/?next=")
+
+
+@pytest.mark.parametrize(("route", "pattern"), PAGES)
+def test_a_stranger_gets_404(route, pattern, ids, stranger_client):
+    address = address_of(pattern, ids)
+    if pattern.name in WITHOUT_PROJECT:
+        assert stranger_client.get(address).status_code == WITHOUT_PROJECT[pattern.name][1]
+        return
+    assert "slug" in pattern.pattern.converters, "an address of a page says its project"
+    responses = (stranger_client.get(address), stranger_client.post(address))
+    # Which methods an address takes is no secret of the project's.
+    assert {response.status_code for response in responses} <= {404, 405}
+    assert 404 in {response.status_code for response in responses}
+
+
+@pytest.mark.parametrize(("route", "pattern"), [page for page in PAGES if "uuid:id" in page.values[0]])
+def test_an_id_of_another_project_is_404_under_ones_own(route, pattern, ids, stranger_client, other_project):
+    address = address_of(pattern, {**ids, "slug": other_project.slug})
+    assert stranger_client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize(("route", "pattern"), PAGES)
+def test_a_viewer_sees_every_page(route, pattern, ids, viewer_client):
+    """The other side of the coin: the walk above asks for addresses that are really there."""
+    status = viewer_client.get(address_of(pattern, ids)).status_code
+    assert status in {200, 302, 405}
+
+
+def test_a_superuser_is_no_exception(ids, admin_client):
+    assert admin_client.get(reverse("session", args=[ids["slug"], ids["id"]])).status_code == 404
