@@ -1,19 +1,14 @@
-"""The deterministic recap: what to keep of the evicted messages, and how it fits its cap.
-
-Which identifiers a later message needs was measured on real transcripts: those that the assistant itself
-used are ten times as likely to be used again as those that only stood in a tool's output, and the newer
-the likelier. So entities are ranked by that, and what the kept messages still show takes no room.
-"""
+"""The deterministic recap: what to keep of the evicted messages, and how it fits its cap."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from compaction.messages import Message
+from compaction.recap.entities import pack
 from compaction.recap.ledger import Ledger
-from compaction.recap.values import Item, Mention, Recap, Status
+from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
 from compaction.tokens import TokenCounter
 
@@ -57,7 +52,7 @@ def extract(
     room = cap_tokens - counter.count(text)
     shown = references(text).union(visible)
     end = evicted[-1].position + 1 if evicted else 0
-    return replace(recap, entities=_entities(ledger, shown, end, room, counter))
+    return replace(recap, entities=pack(ledger, shown=shown, end=end, room=room, counter=counter))
 
 
 def _requests(ledger: Ledger, cap_tokens: int) -> tuple[Item, ...]:
@@ -80,46 +75,6 @@ def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tu
             break
         kept.append(item)
     return tuple(sorted(kept, key=lambda item: item.sources))
-
-
-def _entities(
-    ledger: Ledger, shown: Collection[str], end: int, room: int, counter: TokenCounter
-) -> tuple[Item, ...]:
-    """Files with what was done to them and the names met in them, then the names of no file."""
-    ranked = sorted(
-        (mention for mention in ledger.names.values() if mention.name not in shown),
-        key=lambda mention: _need(mention, end),
-        reverse=True,
-    )
-    lines: dict[str, list[Mention]] = {}
-    listed: set[str] = set()
-    for mention in ranked:
-        if mention.name in listed:
-            continue
-        home = mention.name if mention.name in ledger.files else ledger.home.get(mention.name, "")
-        cost = counter.count(", " + mention.name)
-        if home not in lines:
-            head = ledger.files[home].render() if home in ledger.files else "- other names"
-            cost = counter.count(head) + 1 + (cost if mention.name != home else 0)
-        if cost > room:
-            break
-        room -= cost
-        if home not in lines:
-            lines[home] = []
-            listed.update(references(home))
-        if mention.name not in listed:
-            lines[home].append(mention)
-    return tuple(
-        replace(ledger.files.get(home, Item(text=home or "other names")), mentions=tuple(names))
-        for home, names in lines.items()
-    )
-
-
-def _need(mention: Mention, end: int) -> float:
-    """How likely a later message names it: the logarithm of odds, up to a constant."""
-    age = math.log1p(end - mention.last)
-    own_age = math.log1p(end - mention.own) if mention.own >= 0 else 8.0
-    return -0.6 * age - 0.25 * own_age + (1.0 if mention.own >= 0 else 0.0)
 
 
 def _clip(text: str, size: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -110,7 +111,7 @@ class Ledger:
 
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
-        self._mention_in_order(result.text, message, action.path)
+        self._mention_in_order(result.text, message, action.path, action.kind is Kind.READ)
         if action.kind is Kind.COMMAND:
             self._observe_outcome(action.command, result, message)
 
@@ -127,22 +128,24 @@ class Ledger:
             sources=(message.position,),
         )
 
-    def _mention(self, names: Iterable[str], message: Message, home: str = "") -> None:
-        own = message.position if message.role is Role.ASSISTANT else -1
+    def _mention(self, names: Iterable[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
+        is_own = message.role is Role.ASSISTANT
+        weight = 0.0 if is_own else -0.26 * math.log1p(message.tokens) + bonus
         for name in names:
             old = self.names.get(name)
             self.names[name] = Mention(
                 name=name,
                 last=message.position,
-                own=max(own, old.own if old else -1),
-                count=old.count + 1 if old else 1,
+                own=message.position if is_own else old.own if old else -1,
+                count=(old.count if old else 0) + is_own,
+                weight=weight,
             )
             if home and home != name:
                 self.home[name] = home
 
-    def _mention_in_order(self, text: str, message: Message, home: str) -> None:
+    def _mention_in_order(self, text: str, message: Message, home: str, is_read: bool) -> None:
         """In a file's text names belong to that file, in a list of matches to the file named before them."""
-        self._mention(references(text), message, home)
+        self._mention(references(text), message, home, 0.64 if is_read else 0.0)
         if not home:
             self._attribute(text)
 

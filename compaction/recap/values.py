@@ -28,7 +28,8 @@ class Mention:
     name: str
     last: int
     own: int = -1
-    count: int = 1
+    count: int = 0
+    weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +48,10 @@ class Item:
     sources: tuple[int, ...] = ()
 
     def render(self) -> str:
-        """`- [status] text: note, note; name, name`."""
+        """`- [status] text: note, note; name name`. A blank costs no token of its own, a comma does."""
         status = f"[{self.status}] " if self.status else ""
         notes = ": " + ", ".join(self.notes) if self.notes else ""
-        names = ("; " if notes else ": ") + ", ".join(m.name for m in self.mentions) if self.mentions else ""
+        names = ("; " if notes else ": ") + " ".join(m.name for m in self.mentions) if self.mentions else ""
         return f"- {status}{self.text}{notes}{names}"
 
 
