@@ -221,7 +221,7 @@ def test_packed_files_and_their_damage(tmp_path: Path) -> None:
     first, second, damaged = log_sources([tmp_path])
     assert first.read().data == second.read().data == data
     assert first.name.endswith("a.json")
-    with pytest.raises(UnreadableLogError, match="c.json.gz"):
+    with pytest.raises(UnreadableLogError, match=r"c\.json\.gz"):
         damaged.read()
 
 
