@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
 
-from compaction.policy import Policy
+from compaction.policy import Policy, ToolRule
 from sessions import bodies, pricing
 
 
@@ -27,6 +28,11 @@ def policy_of(data: Mapping[str, Any]) -> Policy:
     return _policy(bodies.json_bytes(data))
 
 
+#: What an agent had brought back on purpose is not taken away again but with its whole group.
+_EXPANDED = ToolRule(pattern="expand_clip", exempt=True)
+
+
 @lru_cache(1024)
 def _policy(data: bytes) -> Policy:
-    return Policy.from_json(bodies.json_value(data))
+    policy = Policy.from_json(bodies.json_value(data))
+    return replace(policy, tools=(*policy.tools, _EXPANDED))

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from sessions.api import prompt, sessions, turns
+from sessions.api import blobs, compactions, prompt, sessions, tools, turns
 
 app_name = "api"
 
@@ -11,4 +11,20 @@ urlpatterns = [
     path("sessions/<str:session_id>/", sessions.SessionDetail.as_view(), name="session"),
     path("sessions/<str:session_id>/turns/", turns.Turns.as_view(), name="turns"),
     path("sessions/<str:session_id>/prompt/", prompt.Prompt.as_view(), name="prompt"),
+    path("sessions/<str:session_id>/compact/", compactions.Compact.as_view(), name="compact"),
+    path("sessions/<str:session_id>/compactions/", compactions.Compactions.as_view(), name="compactions"),
+    path(
+        "sessions/<str:session_id>/compactions/<int:number>/",
+        compactions.CompactionOne.as_view(),
+        name="compaction",
+    ),
+    path(
+        "sessions/<str:session_id>/compactions/<int:number>/revert/",
+        compactions.Revert.as_view(),
+        name="revert",
+    ),
+    path("sessions/<str:session_id>/blobs/<str:handle>/", blobs.Blob.as_view(), name="blob"),
+    path("sessions/<str:session_id>/search/", blobs.Search.as_view(), name="search"),
+    path("sessions/<str:session_id>/tool_calls/", tools.ToolCalls.as_view(), name="tool_calls"),
+    path("tools/", tools.Tools.as_view(), name="tools"),
 ]

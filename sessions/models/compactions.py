@@ -82,7 +82,7 @@ class Edit(models.Model):
     part = models.PositiveSmallIntegerField(null=True)
     # UTF-8 bytes and not text: a clipped content may hold what Postgres' text refuses (\\u0000).
     text = models.BinaryField(default=b"")
-    handle = models.CharField(max_length=64, null=True, unique=True)
+    handle = models.CharField(max_length=64, null=True)
     reason = models.TextField(blank=True)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
@@ -98,6 +98,12 @@ class Edit(models.Model):
         indexes = [
             # The next plan reads the edits that still show.
             models.Index(fields=["session"], condition=models.Q(is_live=True), name="edit_live"),
+            # Expanding looks a content up by its handle.
+            models.Index(
+                fields=["session", "handle"],
+                condition=models.Q(handle__isnull=False),
+                name="edit_handle",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -41,9 +41,7 @@ def content_find(*, session: AgentSession, handle: str) -> Content | None:
     edit = Edit.objects.filter(session=session, handle=handle).order_by("-pk").first()
     if edit is None:
         return None
-    row = (
-        Message.objects.filter(session=session, position=edit.position).select_related("blob").first()
-    )
+    row = Message.objects.filter(session=session, position=edit.position).select_related("blob").first()
     if row is None:
         return None
     value = message_value(row, session.format)
@@ -117,9 +115,9 @@ def grep(text: str, pattern: str, *, context: int = 0) -> tuple[list[Mapping[str
         }
     )
     matched = set(hits)
-    return [
-        {"line": number + 1, "text": lines[number], "match": number in matched} for number in shown
-    ], len(hits)
+    return [{"line": number + 1, "text": lines[number], "match": number in matched} for number in shown], len(
+        hits
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

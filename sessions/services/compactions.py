@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+from functools import partial
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from sessions import bodies
 from sessions.budgets import budget_tokens, policy_of
 from sessions.convert import edit_row, edit_value, message_bytes, message_value
 from sessions.counter import counter
+from sessions.handles import handle_make
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase, Recap
 from sessions.selectors.prompts import components_of
@@ -103,7 +104,7 @@ def session_plan(loaded: Loaded, *, trigger: str | None, policy: Policy | None =
         trigger=trigger,
         calibration=session.calibration,
         capabilities=capabilities_of(session.model),
-        make_handle=lambda position, part: "h_" + secrets.token_urlsafe(9),
+        make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
     )
 

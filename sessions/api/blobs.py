@@ -1,0 +1,118 @@
+"""`sessions/{id}/blobs/{handle}/` and `sessions/{id}/search/`: what the prompt no longer shows."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from sessions.api import serializers
+from sessions.api.cursors import cursor_decode, cursor_encode
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.schema import errors
+from sessions.api.sessions import found_or_404, int_param
+from sessions.models import AgentSession
+from sessions.selectors import contents
+
+_UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}
+
+
+class Blob(Endpoint):
+    @extend_schema(
+        operation_id="blobs_get",
+        summary="Bring back what was clipped, collapsed or offloaded",
+        parameters=[
+            OpenApiParameter("offset", int, description="first line (or character) of the piece, from 0"),
+            OpenApiParameter("limit", int, description="lines (or characters) of the piece"),
+            OpenApiParameter("unit", str, enum=list(_UNITS), description="else `lines`"),
+            OpenApiParameter("grep", str, description="only lines that match this regular expression (RE2)"),
+            OpenApiParameter("context", int, description="with grep: lines around each match, 0 to 20"),
+        ],
+        responses={200: serializers.Content, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str, handle: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        content = contents.content_find(session=session, handle=handle)
+        if content is None:
+            raise NotFound("not_found", f"there is no content {handle!r} in this session", param="handle")
+        return answer(content_json(call, content))
+
+
+def content_json(call: Call, content: contents.Content) -> dict[str, Any]:
+    offset = int_param(call, "offset", default=0)
+    limit = int_param(call, "limit", default=1_000_000, least=1)
+    unit = call.query.get("unit", "lines")
+    if unit not in _UNITS:
+        raise InvalidRequest("invalid_field", "`unit` must be `lines` or `characters`", param="unit")
+    told: dict[str, Any] = {
+        "handle": content.handle,
+        "position": content.position,
+        "turn": content.turn,
+        "tool": content.tool,
+        "rule": content.rule,
+        "lines": len(content.text.splitlines()),
+        "characters": len(content.text),
+    }
+    if pattern := call.query.get("grep"):
+        around = int_param(call, "context", default=0, most=20)
+        try:
+            matches, count = contents.grep(content.text, pattern, context=around)
+        except contents.BadPattern as error:
+            raise InvalidRequest(
+                "invalid_field", f"`grep` is no regular expression: {error}", param="grep"
+            ) from None
+        return told | {"matches": matches, "match_count": count}
+    text, after = _UNITS[unit](content.text, offset=offset, limit=limit)
+    return told | {"unit": unit, "offset": offset, "text": text, "next_offset": after}
+
+
+class Search(Endpoint):
+    @extend_schema(
+        operation_id="search",
+        summary="Search the whole transcript, also what the prompt no longer shows",
+        parameters=[
+            OpenApiParameter("q", str, required=True, description='words, all of them; "in quotes" a phrase'),
+            OpenApiParameter("limit", int, description="1 to 100, else 20"),
+            OpenApiParameter("cursor", str),
+        ],
+        responses={200: serializers.SearchPage, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        limit = int_param(call, "limit", default=20, least=1, most=100)
+        before = None
+        if cursor := call.query.get("cursor"):
+            [before] = cursor_decode(cursor, int)
+        hits, more = search_json(session, call.query.get("q", ""), before=before, limit=limit)
+        return answer({"data": hits, "next_cursor": cursor_encode(more) if more is not None else None})
+
+
+def search_json(
+    session: AgentSession, query: str, *, before: int | None, limit: int
+) -> tuple[list[dict[str, Any]], int | None]:
+    terms = _terms(query)
+    if not terms:
+        raise InvalidRequest("missing_field", "`q` must name at least one word", param="q")
+    hits, more = contents.search(session=session, terms=terms, before=before, limit=limit)
+    return [
+        {
+            "position": hit.position,
+            "turn": hit.turn,
+            "role": hit.role,
+            "tool": hit.tool,
+            "snippet": hit.snippet,
+        }
+        for hit in hits
+    ], more
+
+
+def _terms(query: str) -> list[str]:
+    lexer = shlex.shlex(query, posix=True)
+    lexer.whitespace_split, lexer.quotes, lexer.escape, lexer.commenters = True, '"', "", ""
+    try:
+        return [term for term in lexer if term]
+    except ValueError:  # a quote that is never closed is a character like any other
+        return query.replace('"', " ").split()

@@ -1,0 +1,188 @@
+"""`sessions/{id}/compact/` and `compactions/`: compact now, see what was done, undo it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from compaction.policy import Policy
+from sessions.api import serializers
+from sessions.api.cursors import cursor_decode, cursor_encode
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import Conflict, NotFound
+from sessions.api.schema import errors
+from sessions.api.sessions import found_or_404, int_param
+from sessions.budgets import policy_of
+from sessions.models import AgentSession, Compaction, Edit
+from sessions.services.compactions import (
+    CompactionOpen,
+    NotRevertible,
+    compaction_revert,
+    session_compact,
+    session_plan,
+    view_load,
+)
+
+
+class Compact(Endpoint):
+    @extend_schema(
+        operation_id="compact",
+        summary="Compact now, or show what a compaction would do",
+        request=serializers.CompactRequest,
+        responses={200: serializers.CompactionDetail, **errors(400, 409, 415)},
+    )
+    def post(self, call: Call, session_id: str) -> HttpResponse:
+        data = serializers.validated(serializers.CompactRequest, call.body)
+        session = found_or_404(call, session_id)
+        policy = _policy(session, data.get("policy"))
+        if data.get("preview"):
+            return answer(_preview(session, policy))
+        try:
+            compaction = session_compact(
+                session=session,
+                trigger="user",
+                reason="asked for over the API",
+                instructions=data.get("instructions", ""),
+                policy=policy,
+            )
+        except CompactionOpen:
+            raise Conflict("compaction_open", "a compaction of this session is under way") from None
+        return answer(detail_json(compaction))
+
+
+def _policy(session: AgentSession, given: dict[str, Any] | None) -> Policy:
+    return policy_of(session.policy if given is None else given)
+
+
+def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
+    loaded = view_load(session)
+    made = session_plan(loaded, trigger="user", policy=policy)
+    return {
+        "number": None,
+        "state": "preview",
+        "trigger": "user",
+        "reason": made.reason,
+        "instructions": "",
+        "turn": max(session.turn_count - 1, 0),
+        "tokens_before": made.record.tokens_before,
+        "tokens_after": made.record.tokens_after,
+        "record": made.record.to_json(),
+        "cost_microusd": 0,
+        "created_at": None,
+        "finished_at": None,
+        "recap": made.recap.render() if made.recap is not None and made.edits else None,
+        "edits": [
+            {
+                "strategy": edit.strategy,
+                "op": edit.op,
+                "positions": {"first": edit.position, "last": edit.end},
+                "part": edit.part,
+                "text": edit.text,
+                "handle": edit.handle,
+                "reason": edit.reason,
+                "tokens_before": edit.tokens_before,
+                "tokens_after": edit.tokens_after,
+            }
+            for edit in made.edits
+        ],
+    }
+
+
+class Compactions(Endpoint):
+    @extend_schema(
+        operation_id="compactions_list",
+        summary="The records of a session's compactions, newest first",
+        parameters=[OpenApiParameter("limit", int), OpenApiParameter("cursor", str)],
+        responses={200: serializers.CompactionPage, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        limit = int_param(call, "limit", default=50, least=1, most=200)
+        rows = Compaction.objects.filter(session=session).order_by("-number")
+        if cursor := call.query.get("cursor"):
+            [before] = cursor_decode(cursor, int)
+            rows = rows.filter(number__lt=before)
+        page = list(rows[: limit + 1])
+        more = page[limit - 1].number if len(page) > limit else None
+        return answer(
+            {
+                "data": [compaction_json(row) for row in page[:limit]],
+                "next_cursor": cursor_encode(more) if more is not None else None,
+            }
+        )
+
+
+class CompactionOne(Endpoint):
+    @extend_schema(
+        operation_id="compactions_get",
+        summary="One compaction with its edits and its recap",
+        responses={200: serializers.CompactionDetail, **errors()},
+    )
+    def get(self, call: Call, session_id: str, number: int) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        return answer(detail_json(_found(session, number)))
+
+
+class Revert(Endpoint):
+    @extend_schema(
+        operation_id="compactions_revert",
+        summary="Take the edits of one compaction back; its record stays",
+        request=None,
+        responses={200: serializers.CompactionDetail, **errors(409)},
+    )
+    def post(self, call: Call, session_id: str, number: int) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        _found(session, number)
+        try:
+            return answer(detail_json(compaction_revert(session=session, number=number)))
+        except NotRevertible as error:
+            raise Conflict("not_revertible", str(error)) from None
+
+
+def _found(session: AgentSession, number: int) -> Compaction:
+    compaction = None
+    if number <= serializers.MAX_TOKENS:
+        compaction = Compaction.objects.filter(session=session, number=number).first()
+    if compaction is None:
+        raise NotFound("not_found", f"there is no compaction {number}", param="number")
+    return compaction
+
+
+def compaction_json(row: Compaction) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "state": row.state,
+        "trigger": row.trigger,
+        "reason": row.reason,
+        "instructions": row.instructions,
+        "turn": row.turn_index,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "record": row.record,
+        "cost_microusd": row.cost_microusd,
+        "created_at": row.created_at,
+        "finished_at": row.finished_at,
+    }
+
+
+def detail_json(row: Compaction) -> dict[str, Any]:
+    edits = Edit.objects.filter(compaction=row).order_by("ordinal")
+    return compaction_json(row) | {
+        "recap": next((bytes(e.text).decode() for e in edits if e.strategy == "recap" and e.text), None),
+        "edits": [
+            {
+                "strategy": edit.strategy,
+                "op": edit.op,
+                "positions": {"first": edit.position, "last": edit.end},
+                "part": edit.part,
+                "text": bytes(edit.text).decode(),
+                "handle": edit.handle,
+                "reason": edit.reason,
+                "tokens_before": edit.tokens_before,
+                "tokens_after": edit.tokens_after,
+            }
+            for edit in edits
+        ],
+    }

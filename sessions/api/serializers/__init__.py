@@ -1,0 +1,32 @@
+"""The shapes of bodies and answers, a file a resource: what is validated, what OpenAPI says."""
+
+from sessions.api.serializers.compactions import (
+    CompactionDetail,
+    CompactionPage,
+    CompactRequest,
+)
+from sessions.api.serializers.contents import Content, SearchPage, ToolAnswer, ToolCall, Tools
+from sessions.api.serializers.fields import MAX_TOKENS, Error, validated
+from sessions.api.serializers.sessions import Session, SessionCreate, SessionPage
+from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
+
+__all__ = [
+    "MAX_TOKENS",
+    "CompactRequest",
+    "CompactionDetail",
+    "CompactionPage",
+    "Content",
+    "Error",
+    "Prompt",
+    "SearchPage",
+    "Session",
+    "SessionCreate",
+    "SessionPage",
+    "ToolAnswer",
+    "ToolCall",
+    "Tools",
+    "TurnPage",
+    "TurnPush",
+    "TurnPushed",
+    "validated",
+]

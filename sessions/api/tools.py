@@ -1,0 +1,64 @@
+"""`tools/` and `sessions/{id}/tool_calls/`: the tools for the agent's model, and running one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from compaction.jsontext import loads_object
+from sessions.agent_tools import TOOLS, ToolError
+from sessions.api import serializers
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest
+from sessions.api.schema import errors
+from sessions.api.sessions import found_or_404
+from sessions.models.session import Format
+
+
+class Tools(Endpoint):
+    @extend_schema(
+        operation_id="tools_list",
+        summary="The tools that an agent hands to its model, in either format",
+        parameters=[OpenApiParameter("format", str, enum=Format.values, description="else anthropic")],
+        responses={200: serializers.Tools, **errors(400)},
+    )
+    def get(self, call: Call) -> HttpResponse:
+        format = call.query.get("format", Format.ANTHROPIC)
+        if format not in Format.values:
+            raise InvalidRequest(
+                "invalid_field", f"`format` must be one of: {', '.join(Format.values)}", param="format"
+            )
+        return answer({"format": format, "tools": [tool.definition(format) for tool in TOOLS.values()]})
+
+
+class ToolCalls(Endpoint):
+    @extend_schema(
+        operation_id="tool_calls",
+        summary="Run one of the agent's tools",
+        request=serializers.ToolCall,
+        responses={200: serializers.ToolAnswer, **errors(400, 415)},
+    )
+    def post(self, call: Call, session_id: str) -> HttpResponse:
+        data = serializers.validated(serializers.ToolCall, call.body)
+        session = found_or_404(call, session_id)
+        tool = TOOLS.get(data["name"])
+        if tool is None:
+            raise InvalidRequest(
+                "unknown_tool", f"no tool {data['name']!r}; known: {', '.join(TOOLS)}", param="name"
+            )
+        try:
+            return answer({"content": tool.run(session, _arguments(data)), "is_error": False})
+        except ToolError as error:
+            return answer({"content": str(error), "is_error": True})
+
+
+def _arguments(data: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as an object: Anthropic's `input` is one, OpenAI's `arguments` is its JSON as text."""
+    held = data.get("arguments") or {}
+    if isinstance(held, str):
+        return dict(loads_object(held))
+    if not isinstance(held, dict):
+        raise InvalidRequest("invalid_field", "`arguments` must be an object", param="arguments")
+    return held
