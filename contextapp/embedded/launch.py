@@ -15,9 +15,10 @@ import signal
 import sys
 from pathlib import Path
 
-# From <linux/prctl.h>, <linux/capability.h> and <linux/sched.h>.
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 47, 2
-CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID = 1, 6, 7
+# From <linux/prctl.h>, <linux/securebits.h>, <linux/capability.h> and <linux/sched.h>.
+PR_SET_PDEATHSIG, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 28, 47, 2
+SECBIT_NO_SETUID_FIXUP = 4
+CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 1, 6, 7, 8
 CAPABILITY_VERSION_3 = 0x20080522
 CLONE_NEWUSER = 0x10000000
 
@@ -44,7 +45,7 @@ def leave_root(folder: Path) -> None:
     Elsewhere (say, root of a sandbox that knows no other user) a user namespace shows root as `nobody`.
     """
     nobody = pwd.getpwnam("nobody")
-    wanted = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID
+    wanted = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
     if sys.platform != "linux" or (permitted_capabilities() & wanted == wanted and is_mapped(nobody)):
         own(folder, nobody.pw_uid, nobody.pw_gid)
         become(nobody)
@@ -80,7 +81,9 @@ def own(folder: Path, user: int, group: int) -> None:
 def become(user: pwd.struct_passwd) -> None:
     linux = sys.platform == "linux"
     if linux:
-        check(libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+        # Capabilities outlive the change of user, and access(2) heeds them as well: initdb asks it whether
+        # the postgres beside it can be run.
+        check(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0))
     os.setgroups([])
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)
