@@ -43,7 +43,12 @@ class Log:
         usage = self._usage(blocks)
         message_id, request_id = self._id("msg"), self._id("req")
         for block in blocks:
-            message = {"model": _MODEL, "id": message_id, "type": "message", "role": "assistant"}
+            message: dict[str, Any] = {
+                "model": _MODEL,
+                "id": message_id,
+                "type": "message",
+                "role": "assistant",
+            }
             message |= {"content": [block], "stop_reason": None, "usage": usage}
             self._line("assistant", message=message, requestId=request_id)
         for call, block in zip(step.calls, (b for b in blocks if b["type"] == "tool_use"), strict=True):
