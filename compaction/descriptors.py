@@ -8,6 +8,7 @@ Nothing here is ever recognised again by its text: the edit records know what wa
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import orjson
@@ -15,6 +16,7 @@ import orjson
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
+from compaction.references import mentions
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -26,10 +28,20 @@ _NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
 
-def describe(text: str, action: Action, handle: str) -> str:
-    """One line for an output that is not shown: what made it, its shape, and the handle to the whole."""
-    told = "; ".join(filter(None, (_origin(action), _size(text), _shape(text), _exit(text))))
-    return f"[Output not shown: {told}; handle {handle}]"
+def describe(text: str, action: Action, handle: str, *, names: int = 0) -> str:
+    """One line for an output that is not shown: what made it, its shape, the identifiers that it mentions
+    most (at most `names`), and the handle to the whole."""
+    told = (_origin(action), _size(text), _shape(text), _exit(text), _mentioned(text, names))
+    return f"[Output not shown: {'; '.join(filter(None, told))}; handle {handle}]"
+
+
+def _mentioned(text: str, limit: int) -> str:
+    """The identifiers that a text mentions most often, so that it can be told what to page back for."""
+    if not limit:
+        return ""
+    counted = Counter(name for name in mentions(text) if len(name) <= _MAX_NAME)
+    names = [name for name, _ in counted.most_common(limit)]
+    return f"mentions {', '.join(names)}" if names else ""
 
 
 def pointer(handle: str, *, turn: int, position: int) -> str:

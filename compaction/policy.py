@@ -93,14 +93,15 @@ class Policy:
 
     # How.
     collapse_tokens: int = 800
+    descriptor_names: int = 12  #: identifiers that a descriptor tells of what it stands for
     clip_tokens: int = 1_500
     clip_head: float = 0.6
     recency_collapse_tokens: int = 200  #: in the older half of the middle
     offload_share: float = 0.25
     recap_tokens_min: int = 200
     recap_tokens_max: int = 2_000
-    recap_share: float = 0.10  #: a recap takes at most this share of the budget
-    recap_span_share: float = 0.10  #: and of the raw size of what it stands for
+    recap_share: float = 0.20  #: a recap takes at most this share of the budget
+    recap_span_share: float = 0.20  #: and of the raw size of what it stands for
     tools: tuple[ToolRule, ...] = ()
 
     # Prices, as multiples of an uncached input token: what a rewrite costs and a cached token saves.

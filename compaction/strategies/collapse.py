@@ -34,7 +34,7 @@ def _collapsed(output: Output, context: Context) -> Edit | None:
     if context.size(output.position, output.part) < context.policy.collapse_tokens or output.is_error:
         return None
     handle = context.make_handle(output.position, output.part)
-    text = describe(output.result.text, output.action, handle)
+    text = describe(output.result.text, output.action, handle, names=context.policy.descriptor_names)
     return context.replace(
         NAME, output.position, output.part, text, handle=handle, reason="large output of the middle"
     )

@@ -45,7 +45,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
         if size < _LEAST:
             return
         handle = context.make_handle(output.position, output.part)
-        text = describe(output.result.text, output.action, handle)
+        text = describe(output.result.text, output.action, handle, names=context.policy.descriptor_names)
         reason = "an output of the tail that leaves no room"
         edit = context.replace(NAME, output.position, output.part, text, handle=handle, reason=reason)
         if edit:

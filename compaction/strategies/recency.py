@@ -47,7 +47,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
         if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < least:
             continue
         handle = context.make_handle(position, output.part)
-        text = describe(output.result.text, output.action, handle)
+        text = describe(output.result.text, output.action, handle, names=context.policy.descriptor_names)
         edit = context.replace(NAME, position, output.part, text, handle=handle, reason="old output")
         if edit:
             yield edit
