@@ -1,0 +1,193 @@
+"""The shapes of answers, as the API gives them. Answers may hold more than is named here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Format = Literal["anthropic", "openai"]
+
+#: A JSON object whose shape is the provider's matter.
+JsonObject = dict[str, Any]
+
+
+class NewSession(TypedDict, total=False):
+    """What a session may be made with. `budget` is `{"input_tokens": n}`; `policy` a preset's name, or an
+    object with `preset` and the settings that differ."""
+
+    model: str
+    format: Format
+    agent: str
+    title: str
+    tags: list[str]
+    metadata: JsonObject
+    budget: dict[str, int]
+    policy: str | JsonObject
+    system: Any
+    tools: list[JsonObject]
+
+
+class Billed(TypedDict):
+    """Tokens in four disjoint parts."""
+
+    uncached: int
+    cache_read: int
+    cache_write: int
+    output: int
+
+
+class PromptSize(TypedDict):
+    """Tokens of the prompt that the next fetch gets, of the whole transcript, and of the budget.
+
+    `occupancy` is tokens / budget, calibrated by reported usage.
+    """
+
+    tokens: int
+    raw_tokens: int
+    budget: int
+    occupancy: float
+
+
+class SessionInfo(TypedDict):
+    """A session with its counters. Costs are in micro-dollars."""
+
+    id: str
+    external_id: str
+    title: str
+    agent: str
+    model: str
+    format: Format
+    tags: list[str]
+    metadata: JsonObject
+    created_at: str
+    last_active_at: str
+    turns: int
+    messages: int
+    compactions: int
+    prompt: PromptSize
+    last_prompt_tokens: int
+    peak_prompt_tokens: int
+    billed_tokens: Billed
+    cost_microusd: int
+    unpriced_turns: int
+
+
+class Positions(TypedDict):
+    """First and last number of a run of messages."""
+
+    first: int
+    last: int
+
+
+class Fired(TypedDict):
+    """A trigger that a push fired, and what came of it."""
+
+    trigger: str
+    compaction: int | None
+    state: str
+    reason: str
+
+
+class Redacted(TypedDict):
+    """Secrets of one kind that were taken out of a push."""
+
+    kind: str
+    count: int
+
+
+class PushResult(TypedDict):
+    """What a push did. `cost_microusd` is None where the model is unpriced or no usage came."""
+
+    turn: int
+    positions: Positions
+    prompt: PromptSize
+    cost_microusd: int | None
+    fired: list[Fired]
+    redacted: list[Redacted]
+
+
+class Turn(TypedDict):
+    """A stored turn with its messages as they were pushed."""
+
+    turn: int
+    at: str
+    model: str
+    positions: Positions | None
+    messages: list[JsonObject]
+    prompt_estimate: int
+    prompt_reported: int | None
+    prompt_served: int | None
+    components: dict[str, int]
+    usage: Billed | None
+    cost_microusd: int | None
+
+
+class ManifestEntry(TypedDict):
+    """Where one message of a prompt comes from. `rule` is `verbatim`, or what made it look as it does."""
+
+    positions: Positions
+    role: str
+    rule: str
+    tokens_raw: int
+    tokens: int
+
+
+class ToolAnswer(TypedDict):
+    """What one of the agent's own tools answered."""
+
+    content: str
+    is_error: bool
+
+
+class CompactionRecord(TypedDict):
+    """A compaction. `number` is None for a preview; `record` has every figure of the plan."""
+
+    number: int | None
+    state: str
+    trigger: str
+    reason: str
+    instructions: str
+    turn: int
+    tokens_before: int | None
+    tokens_after: int | None
+    record: JsonObject
+    cost_microusd: int | None
+    created_at: str | None
+    finished_at: str | None
+    recap: NotRequired[str | None]
+    edits: NotRequired[list[JsonObject]]
+
+
+class Match(TypedDict):
+    """A line of a content; `match` is false for a line of the context around one."""
+
+    line: int
+    text: str
+    match: bool
+
+
+class Content(TypedDict):
+    """What stands behind a handle: a piece of it, or with `grep` the lines that match."""
+
+    handle: str
+    position: int
+    turn: int
+    tool: str
+    rule: str
+    lines: int
+    characters: int
+    unit: NotRequired[str]
+    offset: NotRequired[int]
+    text: NotRequired[str]
+    next_offset: NotRequired[int | None]
+    matches: NotRequired[list[Match]]
+    match_count: NotRequired[int]
+
+
+class Hit(TypedDict):
+    """A message that a search found."""
+
+    position: int
+    turn: int
+    role: str
+    tool: str
+    snippet: str
