@@ -53,15 +53,15 @@ def credential_rules() -> Iterator[Rule]:
     yield Rule(kind="credential", anchor=_ASSIGNED_ANCHOR, find=_assignments)
 
 
-def named_secret(name: str, value: str) -> Span | None:
-    """The secret in a JSON value that stands under a name, such as `{"password": …}`."""
+def named_secret(name: str, value: str) -> tuple[Span, str] | None:
+    """The secret in a JSON value that stands under a name, such as `{"password": …}`, and its kind."""
     if name.lower() in ("authorization", "proxy-authorization"):
         match = _SCHEME_VALUE.match(value)
-        return match.span(1) if match and _proves(match) else None
+        return (match.span(1), "authorization") if match and _proves(match) else None
     word = _FULL_NAME.match(name)
     if word is None or _HARMLESS_TOKEN.search(name) or " " in value or "\n" in value:
         return None
-    return (0, len(value)) if _is_secret(word[1], value, data=True) else None
+    return ((0, len(value)), "credential") if _is_secret(word[1], value, data=True) else None
 
 
 _ASSIGNED_RE2 = compiled(_ASSIGNED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -14,14 +15,14 @@ from sessions.redaction.placeholders import PLACEHOLDER, placeholder
 from sessions.redaction.spans import Rule, Span
 
 #: In order of precedence: where two find overlapping secrets, the first one names the kind.
-RULES: tuple[Rule, ...] = (*known_rules(), *library_rules(), *credential_rules())
+RULES: tuple[Rule, ...] = (*library_rules(), *known_rules(), *credential_rules())
 
 #: Escapes that hide from the anchors what the text says: printable ASCII as \u00XX, and `\/`. The signs <, >
 #: and & are left out, which some encoders always escape and no anchor needs.
 _HIDDEN = r"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/"
 
 #: States of the automaton are cached up to this size (bytes); beyond it RE2 falls back to a slower way.
-_MEMORY = 64 << 20
+_MEMORY = 16 << 20
 
 
 def _prefilter() -> re2.Set:
@@ -67,9 +68,11 @@ def replaced(text: str, spans: Sequence[tuple[Span, str]], *, key: bytes, found:
 def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, str]]:
     """Spans from left to right, overlapping ones as one, none in a placeholder."""
     done = [match.span() for match in PLACEHOLDER.finditer(text)]
+    ends = [end for _, end in done]
     merged: list[tuple[Span, str, int]] = []
     for rank, ((start, stop), kind) in sorted(enumerate(spans), key=lambda item: item[1][0]):
-        if start >= stop or any(start < old_stop and old_start < stop for old_start, old_stop in done):
+        behind = bisect_right(ends, start)
+        if start >= stop or (behind < len(done) and done[behind][0] < stop):
             continue
         if merged and start < merged[-1][0][1]:
             (old_start, old_stop), old_kind, old_rank = merged[-1]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 
 from sessions.bodies import json_bytes
@@ -20,8 +21,8 @@ JSON = Any
 #: A string literal, and the colon that makes it a key.
 _LITERAL = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
 
-#: A thinking block holds three strings, so its signature is at most this far from its text (literals).
-_BLOCK_REACH = 2
+#: What begins or ends an object or a list.
+_BRACKET = re.compile(r"[][{}]")
 
 
 def redact_bytes(raw: bytes, *, key: bytes, extra: Sequence[Rule] = ()) -> tuple[bytes, tuple[Finding, ...]]:
@@ -72,7 +73,7 @@ def _redacted(text: str, rules: Sequence[Rule], key: bytes, found: Counter[str])
     literals = _literals(text)
     for literal in literals:
         literal.new = _redacted_literal(literal, rules, key, found)
-    _unsign(literals)
+    _unsign(text, literals)
     pieces, end = [], 0
     for literal in literals:
         if literal.new is not literal.text:
@@ -85,8 +86,9 @@ def _literals(text: str) -> list[_Literal]:
     literals, name = [], None
     for match in _LITERAL.finditer(text):
         decoded = _decoded(match[1])
-        literals.append(_Literal(match.start(1), match.end(1), decoded, name, decoded))
-        name = decoded if match[2] else None
+        is_key = match[2] is not None
+        literals.append(_Literal(*match.span(1), decoded, None if is_key else name, decoded))
+        name = decoded if is_key else None
     return literals
 
 
@@ -94,11 +96,11 @@ def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, foun
     new = redact_text(literal.text, rules, key=key, found=found)
     if new is not literal.text or literal.name is None:
         return new
-    span = named_secret(literal.name, literal.text)
-    return replaced(literal.text, [(span, "credential")], key=key, found=found) if span else new
+    named = named_secret(literal.name, literal.text)
+    return replaced(literal.text, [named], key=key, found=found) if named else new
 
 
-def _unsign(literals: Sequence[_Literal]) -> None:
+def _unsign(text: str, literals: Sequence[_Literal]) -> None:
     """Empties the signature of a thinking block whose text was changed.
 
     The provider signed the text and would refuse the changed one. Without a signature the block counts as
@@ -106,9 +108,18 @@ def _unsign(literals: Sequence[_Literal]) -> None:
     """
     for index, literal in enumerate(literals):
         if literal.name == "thinking" and literal.new is not literal.text:
-            for near in literals[max(0, index - 2 * _BLOCK_REACH) : index + 2 * _BLOCK_REACH + 1]:
-                if near.name == "signature":
-                    near.new = ""
+            for sibling in chain(_siblings(text, literals[index:]), _siblings(text, literals[index::-1])):
+                if sibling.name == "signature":
+                    sibling.new = ""
+
+
+def _siblings(text: str, literals: Sequence[_Literal]) -> Iterator[_Literal]:
+    """From the first literal on, in either direction, those with no bracket between them."""
+    for one, other in pairwise(literals):
+        left, right = sorted((one, other), key=lambda literal: literal.start)
+        if _BRACKET.search(text, left.end, right.start):
+            return
+        yield other
 
 
 def _plain(match: re.Match[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from detect_secrets.plugins.jwt import JwtTokenDetector
 
@@ -25,6 +26,7 @@ PREFIXED = (
     ("stripe-key", "(?:[rs]k_(?:live|test)|whsec)_", _WORD, "16,"),
     ("slack-token", r"xapp-\d-[A-Z0-9]+-\d+-", _HEX, "32,"),
     ("slack-token", "xox[abeoprs]-", "[A-Za-z0-9-]", "20,"),
+    ("artifactory-key", "AKC", _WORD, "60,"),
     ("google-api-key", "AIza", _NAME, "35"),
     ("google-oauth-secret", "GOCSPX-", _NAME, "28"),
     ("google-oauth-token", r"ya29\.", _NAME, "20,"),
@@ -95,11 +97,11 @@ def _payload(token: str) -> str:
 
 def _private_keys(text: str) -> Iterator[Span]:
     """The body of each key; header and footer stay, so that a reader sees what it was."""
-    for header in _PEM_HEADER.finditer(text):
-        limit = min(len(text), header.end() + _LONGEST_PEM)
-        footer = _PEM_FOOTER.search(text, header.end(), limit)
-        end = footer.start() if footer else limit
-        yield from _key_body(text, header.end(), end, whole=footer is not None)
+    headers = [match.span() for match in _PEM_HEADER.finditer(text)]
+    for (_, start), (following, _) in pairwise([*headers, (len(text), len(text))]):
+        limit = min(following, start + _LONGEST_PEM)
+        footer = _PEM_FOOTER.search(text, start, limit)
+        yield from _key_body(text, start, footer.start() if footer else limit, whole=footer is not None)
 
 
 def _key_body(text: str, start: int, end: int, *, whole: bool) -> Iterator[Span]:

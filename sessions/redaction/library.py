@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from detect_secrets.plugins.artifactory import ArtifactoryDetector
 from detect_secrets.plugins.aws import AWSKeyDetector
 from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
 from detect_secrets.plugins.base import RegexBasedDetector
@@ -32,13 +31,14 @@ EXCLUDED = {
     "HexHighEntropyString": "the same: every commit hash would go",
     "IPPublicDetector": "an address is no secret",
     "KeywordDetector": "takes `token: str` for a secret; `credentials` is the careful form",
+    "ArtifactoryDetector": "asks for blanks or quotes on both sides; `known_tokens` has the prefix",
     "BasicAuthDetector": "misses passwords with signs and empty users; `credentials` has the wider form",
-    "PrivateKeyDetector": "finds the header only; `tokens` takes the body",
+    "PrivateKeyDetector": "finds the header only; `known_tokens` takes the body",
     "CloudantDetector": "reads names; `credentials` knows them",
     "IbmCloudIamDetector": "the same",
     "IbmCosHmacDetector": "the same",
     "SoftlayerDetector": "the same",
-    "JwtTokenDetector": "leaves the signature standing; `tokens` takes all, with the library's check",
+    "JwtTokenDetector": "leaves the signature standing; `known_tokens` takes all, with the library's check",
 }
 
 
@@ -65,7 +65,7 @@ SOURCES = (
         group=1,
         anchors=(
             r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
-            r"(?i)aws.{0,20}?(?:key|pw|pass|token)",
+            r"(?i)aws.{0,120}?(?:key|pw|pass|token)",
         ),
     ),
     Source(kind="azure-storage-key", plugin=AzureStorageKeyDetector, anchors=("AccountKey=",)),
@@ -96,12 +96,6 @@ SOURCES = (
         random=True,
     ),
     Source(kind="mailchimp-key", plugin=MailchimpDetector, anchors=(r"[0-9a-z]{4}-us\d",)),
-    Source(
-        kind="artifactory-key",
-        plugin=ArtifactoryDetector,
-        anchors=(r"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}",),
-        random=True,
-    ),
 )
 
 

@@ -1,0 +1,154 @@
+"""Redaction of raw JSON: valid, idempotent, untouched where clean, whatever the encoder escaped."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessions.redaction import redact, redact_bytes, redaction_key
+from tests.redaction.secrets import IN_PLACE, KEY, TOKENS, made
+
+SECRET = TOKENS[2][1]
+PIECES = [secret for _, secret in TOKENS] + [text.format(secret) for _, text, secret in IN_PLACE]
+
+
+def escaped_ascii(value: Any) -> bytes:
+    """As an encoder writes that escapes what HTML minds (Gson), and slashes (PHP)."""
+    return re.sub(
+        r"[=<>&']|/", lambda m: "\\/" if m[0] == "/" else f"\\u{ord(m[0]):04x}", json.dumps(value)
+    ).encode()
+
+
+def all_escaped(value: str) -> bytes:
+    return ('"' + "".join(f"\\u{ord(c):04X}" for c in value) + '"').encode()
+
+
+ENCODERS = [
+    orjson.dumps,
+    lambda v: json.dumps(v).encode(),
+    lambda v: json.dumps(v, indent=2).encode(),
+    escaped_ascii,
+]
+
+texts = st.lists(
+    st.one_of(st.text(max_size=20), st.sampled_from(PIECES), st.sampled_from(['"', "\\", "\n", "=", " "]))
+)
+joined = texts.map("".join)
+values = st.recursive(
+    st.one_of(joined, st.integers(), st.none(), st.booleans()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(
+            st.one_of(joined, st.sampled_from(["password", "api_key", "content"])), inner, max_size=4
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(values)
+@settings(deadline=None, max_examples=150)
+def test_it_is_valid_and_idempotent(value: Any) -> None:
+    raw = json.dumps(value).encode()
+    once, findings = redact_bytes(raw, key=KEY)
+    json.loads(once)
+    assert (once is raw) == (findings == ())
+    assert redact_bytes(once, key=KEY)[0] is once
+
+
+@given(joined, st.integers(0, len(ENCODERS) - 1))
+@settings(deadline=None, max_examples=150)
+def test_what_is_found_does_not_depend_on_the_encoder(text: str, encoder: int) -> None:
+    expected, findings = redact({"content": text}, key=KEY)
+    raw, found = redact_bytes(ENCODERS[encoder]({"content": text}), key=KEY)
+    assert (json.loads(raw), found) == (expected, findings)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_secret_is_found_under_every_encoder(piece: str, encoder: Any) -> None:
+    raw, findings = redact_bytes(encoder({"content": [{"text": f'<a href="x/y">é\n{piece}\n'}]}), key=KEY)
+    assert findings
+    assert json.loads(raw)["content"][0]["text"].startswith('<a href="x/y">é\n')
+
+
+def test_a_text_of_nothing_but_escapes() -> None:
+    assert redact_bytes(all_escaped(SECRET), key=KEY)[1][0].kind == "anthropic-key"
+
+
+def test_json_within_json_stays_json() -> None:
+    arguments = json.dumps(
+        {"command": f'export X="1"\nexport API_KEY="{made("x", 30)}"\n', "password": "a\\1b" + made("q", 12)}
+    )
+    nested = json.dumps({"outer": arguments})
+    raw, findings = redact_bytes(json.dumps({"arguments": arguments, "twice": nested}).encode(), key=KEY)
+    assert sum(finding.count for finding in findings) >= 3
+    assert set(json.loads(json.loads(raw)["arguments"])) == {"command", "password"}
+    json.loads(json.loads(json.loads(raw)["twice"])["outer"])
+
+
+def test_a_clean_message_is_the_same_object() -> None:
+    raw = b'{"role":"user","content":"' + "ünï \\u0000 \\ud83d \\/ a=b".encode() * 50 + b'"}'
+    assert redact_bytes(raw, key=KEY) == (raw, ())
+    assert redact_bytes(raw, key=KEY)[0] is raw
+    value = json.loads(raw)
+    assert redact(value, key=KEY)[0] is value
+
+
+def test_all_other_bytes_stay() -> None:
+    odd = b'{ "n" : 1e400, "big":12345678901234567890123,\n"f":1.10, "t":"\\u00e9\\ud800", "s" : "%s" }'
+    raw, _ = redact_bytes(odd % SECRET.encode(), key=KEY)
+    before, after = odd.split(b"%s")
+    assert raw.startswith(before + b"[redacted:anthropic-key:")
+    assert raw.endswith(b"]" + after)
+
+
+@pytest.mark.parametrize("odd", [b"\xff\xfe", b'"\\q ', b"{" * 5000, b'["' * 3000, b'"' + b"\\" * 999])
+def test_broken_json_never_raises_and_loses_its_secret(odd: bytes) -> None:
+    redacted, _ = redact_bytes(odd + b' "' + SECRET.encode() + b'" ', key=KEY)
+    assert isinstance(redacted, bytes)
+
+
+def test_lone_surrogates_and_nul_beside_a_secret() -> None:
+    raw, findings = redact_bytes(json.dumps(f"\ud800\0 {SECRET} \udfff").encode(), key=KEY)
+    assert findings[0].count == 1
+    assert json.loads(raw).startswith("\ud800\0 [redacted:")
+    assert redact({"a": f"\ud800 {SECRET}"}, key=KEY)[1] == findings
+
+
+def test_names_of_objects_give_secrets_away_and_may_be_secrets() -> None:
+    value = {
+        "password": "Wint" + "er2031!x",
+        "Authorization": "Bearer " + made("b", 40),
+        SECRET: 1,
+        "token": "NOUN12345",
+    }
+    redacted, findings = redact({"input": value}, key=KEY)
+    assert {finding.kind for finding in findings} == {"credential", "authorization", "anthropic-key"} or len(
+        findings
+    ) == 2
+    assert redacted["input"]["password"].startswith("[redacted:credential:")
+    assert redacted["input"]["Authorization"].startswith("Bearer [redacted:")
+    assert redacted["input"]["token"] == "NOUN12345"
+    assert SECRET not in redacted["input"]
+
+
+@pytest.mark.parametrize("order", [("type", "thinking", "signature"), ("signature", "thinking", "type")])
+def test_thinking_that_was_changed_loses_its_signature(order: tuple[str, ...]) -> None:
+    block = {"type": "thinking", "thinking": f"the key is {SECRET}", "signature": "c2lnbmF0dXJl"}
+    other = {"type": "thinking", "thinking": "nothing", "signature": "b3RoZXI="}
+    value = {"role": "assistant", "content": [other, {name: block[name] for name in order}, other]}
+    redacted, _ = redact(value, key=KEY)
+    signatures = [part["signature"] for part in redacted["content"]]
+    assert signatures == ["b3RoZXI=", "", "b3RoZXI="]
+
+
+def test_the_key_differs_by_project_and_is_stable() -> None:
+    assert redaction_key(1) == redaction_key("1")
+    assert redaction_key(1) != redaction_key(2)

@@ -1,0 +1,59 @@
+"""Redaction costs little beside what a push does anyway: ratios within one run, no stopwatch."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+
+import orjson
+import pytest
+
+from sessions.redaction import redact_bytes
+from tests.redaction.secrets import KEY, TOKENS
+
+#: Clean messages: so many times the cost of parsing the same bytes with orjson. Measured: about 3.
+MOST_TIMES_ORJSON = 12
+
+LINES = [
+    "def plan(view: View, policy: Policy, counter: TokenCounter) -> tuple[View, tuple[Edit, ...]]:",
+    '    return replace(message, parts=tuple(part for part in message.parts if part), note="kept")',
+    "2031-04-05 12:00:01 INFO  request id=3f2504e0-4f89-41d3-9a0c-0305e82c3301 took 12.5 ms, status 200",
+    "ok  \tgithub.com/acme/tool/internal/store\t0.412s\tcoverage: 81.3% of statements in ./...",
+    "The session keeps its budget, and nothing that was pushed is ever changed by a compaction.",
+]
+
+
+def message(size: int) -> bytes:
+    choice = random.Random(size).choice
+    text = ""
+    while len(text) < size:
+        text += choice(LINES) + "\n"
+    return json.dumps({"role": "tool", "tool_call_id": "call_1", "content": text}).encode()
+
+
+def fastest(call: Callable[[], object], times: int = 30) -> float:
+    best = float("inf")
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+@pytest.mark.parametrize("size", [2_700, 84_000])
+def test_a_clean_message_costs_little(size: int) -> None:
+    raw = message(size)
+    ratio = fastest(lambda: redact_bytes(raw, key=KEY)) / fastest(lambda: orjson.loads(raw))
+    assert ratio < MOST_TIMES_ORJSON
+
+
+UNITS = ("password = ", "-----BEGIN RSA PRIVATE KEY-----\n", "eyJ", "://a:b", "A" * 50, '\\"', "[redacted:")
+
+
+@pytest.mark.parametrize("unit", [*UNITS, TOKENS[0][1] + " "])
+def test_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
+    small, large = (json.dumps(unit * (size // len(unit))).encode() for size in (20_000, 160_000))
+    costs = [fastest(lambda raw=raw: redact_bytes(raw, key=KEY), times=3) for raw in (small, large)]
+    assert costs[1] < costs[0] * 8 * 3
