@@ -96,7 +96,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, served_url: str) -> Iterator[Page]:
     """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`."""
     context = browser.new_context(base_url=served_url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)  # a busy machine is no failure
     yield context.new_page()
     context.close()
 
