@@ -28,11 +28,12 @@ def tokens(value: int | float | None) -> str:
 
 
 @register.filter
-def tokens_signed(value: int) -> str:
+def tokens_signed(value: int | float) -> str:
+    """`+1.24k`, on hover `+1,240 tokens`."""
     return format_html(
         '<data value="{}" title="{} tokens">{}{}</data>',
         value,
-        f"{value:+,}",
+        f"{value:+,.0f}",
         "+" if value >= 0 else "",
         figures.short_number(value),
     )

@@ -80,8 +80,10 @@ function tipPlugin(data) {
     hooks: {
       init: (plot) => {
         plot.over.append(tip);
-        plot.over.addEventListener("click", () => {
-          if (plot.cursor.idx != null) turnGo(data.turns[plot.cursor.idx]);
+        // From where the click is: a tap comes without a move that would have set the cursor.
+        plot.over.addEventListener("click", (event) => {
+          const index = plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left);
+          turnGo(data.turns[index]);
         });
       },
       setCursor: (plot) => {

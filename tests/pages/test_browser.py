@@ -120,7 +120,7 @@ def test_the_scale_switches_to_log(at, page, sample):
 def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
     at(address(sample))
     box = chart_drawn(page).bounding_box()
-    page.mouse.click(box["x"] + 1, box["y"] + box["height"] / 2)
+    page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
     page.wait_for_url(re.compile(r"\?turn=0#turn-0$"))
     expect(page.locator("#turn-0")).to_be_in_viewport()
 
