@@ -18,7 +18,8 @@ from sessions.redaction.spans import Rule, Span, compiled
 _PASSWORDS = r"(?:passw(?:or)?d|passphrase|passwd|pwd)"
 _KEYS = (
     r"(?:secret(?:[_-]?(?:access[_-]?)?key)?(?:[_-]base)?|credentials?"
-    r"|(?:api|access|auth|private|account|service|master|encryption|signing|client|shared|storage|iam|cloudant|softlayer)[_-]?key)"
+    r"|(?:api|access|auth|private|account|service|master|encryption"
+    r"|signing|client|shared|storage|iam|cloudant|softlayer)[_-]?key)"
 )
 _NAMES = rf"(?:{_PASSWORDS}|{_KEYS}|token)"
 

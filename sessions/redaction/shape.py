@@ -20,8 +20,8 @@ SHORTEST_PASSWORD = 8
 #: The runs of which names are made: a word, with or without its capital, an abbreviation, a number.
 _RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
-#: Longest mean run of a random value (characters): camelCase names have 3.2 and more; of random base62, 1 % of
-#: those with 20 characters do, and 0.2 % with 40. Random base36 has a mean of 2.5.
+#: Longest mean run of a random value (characters). CamelCase names have 3.2 and more. Of random base62, 1 %
+#: of those with 20 characters do, and 0.2 % of those with 40. Random base36 has a mean of 2.5.
 _LONGEST_MEAN_RUN = 3.0
 _LONGEST_MEAN_RUN_ONE_CASE = 3.2
 
