@@ -1,0 +1,307 @@
+"""Push and fetch over HTTP, against a bare DRF view that only inserts, in the same run.
+
+    python -m bench.api                  # all of it, about five minutes
+    python -m bench.api --turns 1000     # shorter: up to turn 1,000
+
+Starts an instance of its own in a temporary folder, with the embedded, durable Postgres. Read the figures as
+ratios to the bare view: both are measured turn by turn, one after the other, on the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from bench.bare_table import CREATE
+from contextapp.embedded.home import database_url
+
+ROOT = Path(__file__).resolve().parent.parent
+MARKS = (100, 1_000, 10_000)
+WINDOW = 100  # turns measured around each mark
+BUDGET = 30_000
+
+
+class Http:
+    """One kept connection, and as little work of the client's as can be: it shares the processors."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.head = f"Host: localhost\r\nAuthorization: Bearer {key}\r\n"
+        self.buffer = b""
+
+    def request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        self.socket.sendall(
+            f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        while b"\r\n\r\n" not in self.buffer:
+            self._read()
+        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        while len(self.buffer) < length:
+            self._read()
+        answer, self.buffer = self.buffer[:length], self.buffer[length:]
+        return int(head.split(b" ", 2)[1]), answer
+
+    def _read(self) -> None:
+        data = self.socket.recv(262_144)
+        if not data:
+            raise ConnectionError("the server closed the connection")
+        self.buffer += data
+
+
+def _texts(folder: Path) -> Iterator[Path]:
+    return (file for file in folder.rglob("*") if file.suffix in {".py", ".md"})
+
+
+class Load:
+    """Turns of a realistic, heavy-tailed size: a call and its result, text cut from this project's files."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        files = sorted(
+            file for folder in ("compaction", "sessions", "docs") for file in _texts(ROOT / folder)
+        )
+        self.text = "\n".join(file.read_text() for file in files)
+        self.number = 0
+
+    def turn(self) -> bytes:
+        self.number += 1
+        size = min(84_000, int(self.random.lognormvariate(7.65, 1.2)) + 150)
+        start = self.random.randrange(max(1, len(self.text) - size))
+        call = f"toolu_{self.random.getrandbits(80):020x}"
+        path = f"src/module_{self.random.randrange(60)}.py"
+        messages: list[dict[str, Any]] = [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "Let me look at the next file that this change touches."},
+                    {"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": path}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": call, "content": self.text[start : start + size]}
+                ],
+            },
+        ]
+        if self.number == 1:
+            messages.insert(0, {"role": "user", "content": "Make the tests of the parser pass."})
+        usage = {"input_tokens": 900, "cache_read_input_tokens": 20_000, "output_tokens": 250}
+        return json.dumps({"messages": messages, "usage": usage, "model": "claude-sonnet-4-5"}).encode()
+
+
+def timed(call: Callable[[], tuple[int, bytes]], status: int) -> float:
+    started = time.perf_counter()
+    got, answer = call()
+    took = (time.perf_counter() - started) * 1000
+    if got != status:
+        raise SystemExit(f"HTTP {got}: {answer[:300]!r}")
+    return took
+
+
+def quantiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 2)
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+    }
+
+
+def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, Any]]:
+    """One session, turn by turn; around each mark every push is paired with one to the bare view."""
+    ours, bare, load = Http(port, key), Http(bare_port, key), Load(1)
+    status, _ = ours.request(
+        "POST", "/api/v1/sessions/", json.dumps({"id": "long", "budget": {"input_tokens": BUDGET}}).encode()
+    )
+    assert status == 201, status
+    rows = []
+    for mark in (m for m in MARKS if m <= turns):
+        while load.number < mark - WINDOW:
+            timed(lambda: ours.request("POST", "/api/v1/sessions/long/turns/", load.turn()), 201)
+        push, floor, fetch = [], [], []
+        for _ in range(WINDOW):
+            body = load.turn()
+            push.append(
+                timed(lambda body=body: ours.request("POST", "/api/v1/sessions/long/turns/", body), 201)
+            )
+            floor.append(timed(lambda body=body: bare.request("POST", "/long/", body), 201))
+            fetch.append(timed(lambda: ours.request("GET", "/api/v1/sessions/long/prompt/"), 200))
+        rows.append(
+            {
+                "turn": mark,
+                "push": quantiles(push),
+                "bare": quantiles(floor),
+                "fetch": quantiles(fetch),
+                "push_to_bare": round(statistics.median(push) / statistics.median(floor), 2),
+            }
+        )
+    return rows
+
+
+def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, created: bool) -> None:
+    """The writers of one client process: a thread a session."""
+
+    def write(path: str, number: int) -> None:
+        http, load = Http(port, key), Load(seed * 1000 + number)
+        for _ in range(turns):
+            timed(lambda: http.request("POST", path, load.turn()), 201)
+
+    threads = [threading.Thread(target=write, args=(path, n)) for n, path in enumerate(paths)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def throughput(port: int, bare_port: int, key: str, sessions: int, turns: int) -> dict[str, Any]:
+    """Turns a second with so many sessions at once, ours and the bare view's, in alternation."""
+    http = Http(port, key)
+    rates: dict[str, list[float]] = {"ours": [], "bare": []}
+    for repeat in range(3):
+        names = [f"load-{sessions}-{repeat}-{n}" for n in range(sessions)]
+        for name in names:
+            body = json.dumps({"id": name, "budget": {"input_tokens": 200_000}}).encode()
+            assert http.request("POST", "/api/v1/sessions/", body)[0] == 201
+        for who, at, paths in (
+            ("ours", port, [f"/api/v1/sessions/{name}/turns/" for name in names]),
+            ("bare", bare_port, [f"/{name}/" for name in names]),
+        ):
+            rates[who].append(_rate(at, key, paths, turns // sessions))
+    ours, bare = statistics.median(rates["ours"]), statistics.median(rates["bare"])
+    return {"sessions": sessions, "ours": round(ours), "bare": round(bare), "ratio": round(ours / bare, 2)}
+
+
+def _rate(port: int, key: str, paths: list[str], turns: int) -> float:
+    halves = [half for half in (paths[::2], paths[1::2]) if half]
+    context = get_context("fork")
+    workers = [
+        context.Process(target=hammer, args=(port, key, half, turns, seed, True))
+        for seed, half in enumerate(halves)
+    ]
+    started = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if any(worker.exitcode for worker in workers):
+        raise SystemExit("a writer failed")
+    return turns * len(paths) / (time.perf_counter() - started)
+
+
+def stored(database: str, pushed: int) -> dict[str, Any]:
+    """Bytes in Postgres for each byte pushed: tables, indexes, TOAST."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        names = ("message", "turn", "blob", "edit", "compaction", "recap", "promptbase", "agentsession")
+        sizes = {
+            name: connection.execute(
+                "SELECT pg_total_relation_size(%s::regclass)", [f"agent_sessions_{name}"]
+            ).fetchone()[0]
+            for name in names
+        }
+        bare = connection.execute("SELECT pg_total_relation_size('bench_bare')").fetchone()[0]
+    return {"ours": sizes, "ratio": round(sum(sizes.values()) / pushed, 3), "bare_bytes": bare}
+
+
+@contextmanager
+def instance(port: int, bare_port: int) -> Iterator[tuple[str, str]]:
+    """The product and the bare view, both by granian with the same workers; answers key and database."""
+    home = Path(tempfile.mkdtemp(prefix="ctxbench"))
+    environment = {**os.environ, "CONTEXTAPP_HOME": str(home), "CONTEXTAPP_PORT": str(port)}
+    environment.pop("DATABASE_URL", None)
+    environment.pop("CELERY_BROKER_URL", None)
+    product = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, env=environment)
+    bare = None
+    try:
+        _wait(port)
+        database = database_url(home)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(CREATE)
+        command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(bare_port)]
+        command += ["--workers", "2", "--blocking-threads", "4", "--no-ws", "--log-level", "warning"]
+        bare = subprocess.Popen(
+            [*command, "bench.bare:application"], cwd=ROOT, env={**environment, "DATABASE_URL": database}
+        )
+        _wait(bare_port)
+        yield (home / "api-key").read_text().strip(), database
+    finally:
+        for process in (bare, product):
+            if process is not None:
+                process.terminate()
+                process.wait(30)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _wait(port: int) -> None:
+    for _ in range(600):
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
+                probe.sendall(b"GET /none HTTP/1.0\r\nHost: localhost\r\n\r\n")
+                if probe.recv(4) == b"HTTP":
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise SystemExit(f"nothing answers on port {port}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--turns", type=int, default=10_000, help="length of the long session")
+    parser.add_argument("--load", type=int, default=1_600, help="turns of each throughput run")
+    parser.add_argument("--port", type=int, default=18_400)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    options = parser.parse_args()
+    with instance(options.port, options.port + 1) as (key, database):
+        figures: dict[str, Any] = {"latency_ms": latency(options.port, options.port + 1, key, options.turns)}
+        pushed = sum(len(load.turn()) for load in [Load(1)] for _ in range(options.turns))
+        figures["bytes"] = stored(database, pushed)
+        figures["turns_per_second"] = [
+            throughput(options.port, options.port + 1, key, sessions, options.load) for sessions in (1, 4, 16)
+        ]
+    report(figures)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+
+
+def report(figures: dict[str, Any]) -> None:
+    print(
+        f"{'turn':>7} {'push p50/p95/p99':>22} {'bare p50/p95/p99':>22} {'fetch p50/p95/p99':>22}  push:bare"
+    )
+    for row in figures["latency_ms"]:
+        cells = [
+            "/".join(f"{row[name][q]:.2f}" for q in ("p50", "p95", "p99"))
+            for name in ("push", "bare", "fetch")
+        ]
+        print(f"{row['turn']:>7} {cells[0]:>22} {cells[1]:>22} {cells[2]:>22}  {row['push_to_bare']:.2f}")
+    for row in figures["turns_per_second"]:
+        print(
+            f"{row['sessions']:>3} sessions: {row['ours']:>5} turns/s, bare {row['bare']:>5}, {row['ratio']}"
+        )
+    print("bytes stored per byte pushed:", figures["bytes"]["ratio"], figures["bytes"]["ours"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The yardstick of `bench/api.py`: a DRF view that authenticates nobody and only inserts what it is sent.
+
+Run by granian like the product (`bench.bare:application`), on the same Postgres, with its own table.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import django
+from django.conf import settings
+
+if not settings.configured:
+    import dj_database_url
+
+    database = dj_database_url.parse(os.environ["DATABASE_URL"], conn_max_age=0)
+    database["OPTIONS"] = {"pool": {"min_size": 1, "max_size": 8}}
+    settings.configure(
+        SECRET_KEY="bench",
+        ALLOWED_HOSTS=["*"],
+        DATABASES={"default": database},
+        INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "rest_framework"],
+        ROOT_URLCONF="bench.bare",
+        MIDDLEWARE=[],
+        REST_FRAMEWORK={"DEFAULT_AUTHENTICATION_CLASSES": [], "UNAUTHENTICATED_USER": None},
+    )
+    django.setup()
+
+from django.core.wsgi import get_wsgi_application
+from django.db import connection
+from django.urls import path
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+
+class Push(APIView):
+    def post(self, request: Request, session: str) -> Response:
+        rows = [
+            (session, message["role"], zlib.compress(str(message).encode(), 1))
+            for message in request.data["messages"]
+        ]
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO bench_bare (session, role, body) VALUES (%s, %s, %s)", rows)
+        return Response({"stored": len(rows)}, status=201)
+
+
+urlpatterns = [path("<str:session>/", Push.as_view())]
+application = get_wsgi_application()
