@@ -28,10 +28,17 @@ def is_safe_id(call_id: str) -> bool:
     return _ID.match(call_id) is not None
 
 
-def safe_id(call_id: str, limit: int | None = None) -> str:
-    """An id that every provider takes, the same one for the same `call_id` always."""
-    if is_safe_id(call_id) and (limit is None or len(call_id) <= limit):
-        return call_id
+def safe_id(call_id: str) -> str:
+    """An id that Anthropic takes, the same one for the same `call_id` always."""
+    return call_id if is_safe_id(call_id) else _digested(call_id)
+
+
+def short_id(call_id: str) -> str:
+    """An id that OpenAI takes, the same one for the same `call_id` always."""
+    return call_id if len(call_id) <= MAX_ID else _digested(call_id)
+
+
+def _digested(call_id: str) -> str:
     digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:12]
     return f"{_NOT_ID.sub('_', call_id)[:24]}_{digest}"
 

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.formats.blocks import (
-    MAX_ID,
     as_text,
     joined_text,
     note_of,
     opaque,
-    safe_id,
+    short_id,
     text_of,
     to_image_url,
 )
@@ -246,7 +245,7 @@ def _media(part: ToolResult) -> list[dict[str, JSON]]:
 
 
 def _id(call_id: str, native: bool) -> str:
-    return call_id if native else safe_id(call_id, MAX_ID)
+    return call_id if native else short_id(call_id)
 
 
 def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:

@@ -143,8 +143,8 @@ class _Regrouping:
             message = self._messages[at]
             made = replace(message, role=Role.TOOL, parts=tuple(parts), patched=True)
             self._out.append(_with_parts(message, parts, Role.TOOL) if alone else made)
-        position = self._messages[end - 1].position
-        self._out += (_made_answer(position, call_id) for call_id in missing)
+        caller = self._messages[end - 1]
+        self._out += (_made_answer(caller, call_id) for call_id in missing)
         return end
 
     def _emit_rest(self, message: Message) -> None:
@@ -166,6 +166,7 @@ def _with_parts(message: Message, parts: list[Part], role: Role) -> Message:
     return replace(message, role=role, parts=tuple(parts), patched=True)
 
 
-def _made_answer(position: int, call_id: str) -> Message:
-    result = ToolResult(call_id=call_id, text=NO_RESULT)
-    return Message(position=position, role=Role.TOOL, parts=(result,))
+def _made_answer(caller: Message, call_id: str) -> Message:
+    """In the caller's format, so that its id is spelled as the call's."""
+    result = ToolResult(call_id=call_id, text=NO_RESULT, patched=True)
+    return Message(position=caller.position, role=Role.TOOL, parts=(result,), format=caller.format)

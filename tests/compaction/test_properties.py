@@ -1,0 +1,120 @@
+"""Whatever is pushed: no crash, a valid prompt, the same one every time, and the session goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from compaction import formats
+from compaction.capabilities import Capabilities
+from compaction.invariants import validate
+from compaction.pipeline import plan
+from compaction.policy import PRESETS, Budget
+from compaction.render import render
+from compaction.view import Components, apply
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.compaction.builders import COUNTER, faults, parse
+
+texts = st.one_of(
+    st.text(max_size=40),
+    st.sampled_from(["", " ", "\n", "ok", "Error: boom", "[Output not shown: 3 lines; handle h_1]", "漢字" * 50]),
+    st.integers(1, 400).map(lambda n: "\n".join(f"name_{i} = {i}" for i in range(n))),
+    st.integers(1, 60).map(lambda n: json.dumps([{"id": i, "path": f"src/m{i}.py"} for i in range(n)])),
+)
+ids = st.sampled_from(["a", "b", "c", "call_0", "functions.run:1", "", "x y", "é"])
+names = st.sampled_from(["Read", "bash", "edit_file", "grep", "plan"])
+arguments = st.one_of(
+    st.sampled_from(["{}", '{"path": "a.py"}', '{"command": "cat b.py"}', "[]", "no json", "", '{"a": 1e999}']),
+    st.text(max_size=30),
+)
+
+
+@st.composite
+def openai_messages(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["system", "user", "assistant", "calls", "tool", "tool"]))
+    if kind == "tool":
+        return {"role": "tool", "tool_call_id": draw(ids), "content": draw(texts)}
+    if kind != "calls":
+        return {"role": kind, "content": draw(texts)}
+    wanted = draw(st.lists(st.tuples(ids, names, arguments), min_size=1, max_size=4))
+    made = [{"id": i, "type": "function", "function": {"name": n, "arguments": a}} for i, n, a in wanted]
+    return {"role": "assistant", "content": draw(st.none() | texts), "tool_calls": made}
+
+
+@st.composite
+def anthropic_messages(draw: st.DrawFn) -> dict[str, Any]:
+    block = st.one_of(
+        st.builds(lambda t: {"type": "text", "text": t}, texts),
+        st.builds(lambda i, n: {"type": "tool_use", "id": i, "name": n, "input": {}}, ids, names),
+        st.builds(lambda i, t: {"type": "tool_result", "tool_use_id": i, "content": t}, ids, texts),
+        st.builds(lambda t: {"type": "thinking", "thinking": t, "signature": "s"}, texts),
+        st.just({"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}}),
+    )
+    content = draw(st.one_of(texts, st.lists(block, max_size=5)))
+    return {"role": draw(st.sampled_from(["user", "assistant"])), "content": content}
+
+
+transcripts = st.one_of(
+    st.tuples(st.just("openai"), st.lists(openai_messages(), max_size=30)),
+    st.tuples(st.just("anthropic"), st.lists(anthropic_messages(), max_size=20)),
+)
+models = st.builds(Capabilities, prefill=st.booleans(), bound_thinking=st.booleans())
+quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@quick
+@given(transcripts, st.sampled_from(sorted(PRESETS)), st.integers(1, 4_000), models, st.integers(0, 300))
+def test_any_transcript_gives_a_valid_prompt(
+    transcript: tuple[str, list[dict[str, Any]]], policy: str, budget: int, model: Capabilities, tools: int
+) -> None:
+    source, items = transcript
+    messages = parse(items, source)
+    view = apply((), messages, components=Components(tools=tools))
+    limit = Budget(input_tokens=budget)
+    made = plan(view, PRESETS[policy], COUNTER, budget=limit, capabilities=model)
+    assert made.view.tokens <= view.tokens
+    assert made.fits == (made.view.tokens <= budget)
+    assert made.fits or made.reason
+    assert apply(made.edits, messages, components=Components(tools=tools)).messages == made.view.messages
+    assert plan(view, PRESETS[policy], COUNTER, budget=limit, capabilities=model).edits == made.edits
+    for format in ("anthropic", "openai"):
+        shown = render(made.view.messages, format=format, capabilities=model).messages
+        assert validate(shown, format, capabilities=model) == ()
+        assert faults(shown, format) == []
+
+
+@quick
+@given(transcripts)
+def test_a_repair_is_done_once(transcript: tuple[str, list[dict[str, Any]]]) -> None:
+    source, items = transcript
+    once = render(parse(items, source), format=source)
+    again = render(formats.parse(once.messages, format=source), format=source, system=once.system)
+    assert again.messages == once.messages
+
+
+@quick
+@given(st.lists(openai_messages(), min_size=4, max_size=40), st.integers(60, 1_500), st.data())
+def test_a_session_goes_on_after_its_compactions(
+    items: list[dict[str, Any]], budget: int, data: st.DataObject
+) -> None:
+    messages = parse(items)
+    edits: tuple[Any, ...] = ()
+    previous = None
+    policy = PRESETS[data.draw(st.sampled_from(["baseline", "masking", "balanced", "aggressive"]))]
+    pinned = data.draw(st.sets(st.integers(0, len(items) - 1), max_size=2))
+    messages = tuple(replace(m, pinned=m.position in pinned) for m in messages)
+    for count in range(2, len(items) + 1, 3):
+        view = apply(edits, messages[:count])
+        limit = Budget(input_tokens=budget)
+        made = plan(view, policy, COUNTER, budget=limit, previous=previous)
+        edits, previous = edits + made.edits, made.recap
+        assert apply(edits, messages[:count]).messages == made.view.messages
+        for format in ("anthropic", "openai"):
+            shown = render(made.view.messages, format=format).messages
+            assert validate(shown, format) == ()
+        for position in pinned:
+            if position < count:
+                assert any(shown is messages[position] for shown in made.view.messages)
