@@ -1,0 +1,296 @@
+"""The small values around a plan: policies, memory, meter, windows, triggers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compaction.errors import PolicyError, WorkingMemoryError
+from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
+from compaction.meter import Calibration, Composition, OutputMean, Verdict, compose, measure, slope
+from compaction.pipeline import plan
+from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
+from compaction.render import render
+from compaction.triggers import TriggerState, evaluate
+from compaction.view import Components, apply
+from compaction.window import MessageWindow
+from tests.compaction.builders import (
+    COUNTER,
+    assistant,
+    call,
+    calls,
+    dialogue,
+    faults,
+    parse,
+    result,
+    system,
+    tool_loop,
+    user,
+    view_of,
+)
+
+# Policies and budgets
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"target": 0.95}, "target"),
+        ({"target": 0}, "target"),
+        ({"hard": 1.5}, "hard"),
+        ({"soft": 0.95}, "soft"),
+        ({"steps": ["collapse", "pray"]}, "steps"),
+        ({"clip_head": 1.0}, "clip_head"),
+        ({"recap_tokens_max": 10}, "recap_tokens_max"),
+        ({"cache_read_price": 0}, "cache_read_price"),
+        ({"tail_messages": 0}, "tail_messages"),
+        ({"collapse_tokens": "many"}, "collapse_tokens"),
+        ({"colapse_tokens": 800}, "colapse_tokens"),
+        ({"tools": [{"pattern": "x", "clip": 3}]}, "tools.clip"),
+        ({"tools": [{"pattern": "x", "clip_tokens": 3}]}, "tools.clip_tokens"),
+        ({"tools": "Read"}, "tools"),
+        ({"preset": "boldest"}, "preset"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused_by_field(settings: dict[str, Any], field: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Policy.from_json(settings)
+    assert caught.value.field == field
+    assert field in str(caught.value)
+
+
+def test_a_policy_comes_back_from_its_json() -> None:
+    policy = Policy.from_json(
+        {"preset": "aggressive", "hard": 1, "tools": [{"pattern": "Read*", "exempt": True}]}
+    )
+    assert policy.target == get_policy("aggressive").target
+    assert policy.version == POLICY_VERSION
+    assert Policy.from_json(policy.to_json()) == policy
+
+
+def test_the_first_rule_that_fits_a_tool_counts() -> None:
+    policy = replace(
+        get_policy("balanced"),
+        tools=(ToolRule(pattern="mcp__*", exempt=True), ToolRule(pattern="*", clip_tokens=100)),
+    )
+    assert policy.tool_rule("mcp__db__query").exempt
+    assert policy.tool_rule("Bash").clip_tokens == 100
+    assert get_policy("balanced").tool_rule("Bash") == ToolRule(pattern="*")
+
+
+def test_a_budget_is_what_the_window_leaves() -> None:
+    assert Budget.of_window(200_000, max_output=8_000, reserve=2_000).input_tokens == 190_000
+    with pytest.raises(PolicyError, match="at least 1"):
+        Budget.of_window(8_000, max_output=8_000)
+
+
+# Working memory
+
+
+def test_a_memory_is_patched_rendered_and_compared() -> None:
+    old = WorkingMemory.from_json({"task": "fix the pool", "decisions": ["monotonic clock"]})
+    new = old.patched(
+        {"decisions": ["monotonic clock", "evict at capacity"], "next": "run pytest", "task": None}
+    )
+    assert diff(old, new) == (
+        Change(field="task", removed=("fix the pool",)),
+        Change(field="decisions", added=("evict at capacity",)),
+        Change(field="next", added=("run pytest",)),
+    )
+    assert (
+        new.render()
+        == "[Working memory]\nDecisions:\n- monotonic clock\n- evict at capacity\nNext: run pytest"
+    )
+    assert WorkingMemory().render() == ""
+    assert WorkingMemory.from_json(new.to_json()) == new
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"mood": "good"}, "mood"),
+        ({"task": ["a"]}, "task"),
+        ({"decisions": "a"}, "decisions"),
+        ({"tried": [1]}, "tried"),
+        ({"important_files": [f"f{n}" for n in range(8)]}, "important_files"),
+    ],
+)
+def test_a_memory_that_cannot_be_is_refused_by_field(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(WorkingMemoryError) as caught:
+        WorkingMemory().patched(changes)
+    assert caught.value.field == field
+
+
+def test_a_bloated_memory_is_refused() -> None:
+    small = WorkingMemory(recent_edits=("- a\n+ b",))
+    assert small.checked(COUNTER) < 20
+    with pytest.raises(WorkingMemoryError, match=str(MAX_TOKENS)):
+        WorkingMemory(tried=("x" * 8_000,)).checked(COUNTER)
+
+
+def test_churn_is_told_from_growth() -> None:
+    grown = [WorkingMemory(decisions=tuple(f"d{i}" for i in range(n))) for n in range(6)]
+    assert churn(grown) == (Churn.ADDITIVE, 0.0)
+    assert churn([WorkingMemory(task=str(n), next=str(n)) for n in range(6)])[0] is Churn.CHURNING
+    assert churn([WorkingMemory(next=str(n)) for n in range(6)]) == (Churn.STEADY, 0.0)
+
+
+def test_memory_stands_with_the_recap() -> None:
+    text = WorkingMemory(task="fix the pool").render()
+    made = plan(
+        view_of(dialogue(40)),
+        get_policy("balanced"),
+        COUNTER,
+        budget=Budget(input_tokens=2_000),
+        memory_text=text,
+    )
+    assert "recap" in made.record.strategies
+    assert [m.text.endswith(text) for m in made.view.messages].count(True) == 1
+
+
+# The meter
+
+
+def test_a_prompt_is_told_by_component() -> None:
+    items = [system("s" * 40), user("u" * 80), call("c", "run"), result("c", "r" * 400)]
+    components = Components(system=5, tools=7, memory=9)
+    measured = measure(apply((), parse(items), components=components))
+    assert measured == Composition(system=13 + 5, user=23, assistant=12, tool_outputs=111, tools=7, memory=9)
+    assert measured.total == sum(m.tokens for m in parse(items)) + 21
+
+
+def test_results_and_words_in_one_message_are_told_apart() -> None:
+    content = [
+        {"type": "tool_result", "tool_use_id": "t", "content": "r" * 300},
+        {"type": "text", "text": "u" * 100},
+    ]
+    measured = compose(parse([{"role": "user", "content": content}], "anthropic"))
+    assert measured.tool_outputs == pytest.approx(3 * measured.user, abs=3)
+
+
+def test_the_composition_of_a_turn_adds_up() -> None:
+    messages = parse(dialogue(5))
+    assert compose(messages[:9]) + compose(messages[9:]) == compose(messages)
+
+
+def test_the_recap_is_a_component() -> None:
+    made = plan(view_of(dialogue(40)), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=2_000))
+    measured = measure(made.view)
+    assert measured.recap > 0
+    assert measured.total == made.view.tokens
+
+
+def test_calibration_follows_the_reports_and_not_the_outliers() -> None:
+    seen = Calibration()
+    for _ in range(40):
+        seen = seen.updated(estimated=1_000, reported=1_600)
+    assert seen.ratio == pytest.approx(1.6)
+    assert seen.updated(estimated=1_000, reported=90_000).ratio < 1.75
+    assert seen.updated(estimated=20, reported=900) == seen
+    assert seen.real(500) == 800
+
+
+def test_a_calibrated_plan_fits_in_real_tokens() -> None:
+    made = plan(
+        view_of(dialogue(40)),
+        get_policy("balanced"),
+        COUNTER,
+        budget=Budget(input_tokens=3_000),
+        calibration=1.5,
+    )
+    assert made.view.tokens * 1.5 <= 3_000
+    assert made.record.calibration == 1.5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "verdict"),
+    [
+        ([], Verdict.FLAT),
+        ([5_000], Verdict.FLAT),
+        ([5_000] * 30, Verdict.FLAT),
+        ([1_000 * n for n in range(1, 6)] + [6_000] * 20, Verdict.FLAT),
+        ([5_000 + 600 * n for n in range(30)], Verdict.GROWING),
+        ([5_000 + 3_000 * n for n in range(30)], Verdict.WALL),
+    ],
+)
+def test_the_slope_has_a_verdict(sizes: list[int], verdict: Verdict) -> None:
+    told = slope(sizes, 100_000)
+    assert told.verdict is verdict
+    assert (told.turns_left is None) == (verdict is Verdict.FLAT)
+
+
+def test_a_spike_of_outputs_is_told_from_a_busy_session() -> None:
+    usual = OutputMean()
+    for _ in range(10):
+        usual = usual.updated(1_000)
+    assert usual.is_spike(20_000, 100_000)
+    assert not usual.is_spike(3_000, 100_000)
+    busy = OutputMean(turns=10, tokens=200_000)
+    assert not busy.is_spike(20_000, 100_000)
+
+
+# Windows by count
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 20, 50, 400])
+@pytest.mark.parametrize("items", [dialogue(30), tool_loop(30, parallel=3)])
+def test_a_window_never_parts_a_pair(items: list[dict[str, Any]], size: int) -> None:
+    messages = parse(items)
+    trimmed = MessageWindow(max_messages=size).trim(messages)
+    assert trimmed.messages[0] is messages[0]
+    assert len(trimmed.messages) - trimmed.stats.over_by <= size
+    assert faults(render(trimmed.messages, format="openai").messages, "openai") == []
+    assert trimmed.stats.dropped_messages == len(messages) - len(trimmed.messages)
+    assert all(any(kept is message for message in messages) for kept in trimmed.messages)
+
+
+def test_a_window_tells_what_it_did() -> None:
+    items = [system(), user("a"), call("1", "r"), result("1", "x"), assistant("b"), user("c")]
+    stats = MessageWindow(max_messages=4).trim(parse(items)).stats
+    assert (stats.dropped_messages, stats.dropped_turns, stats.pairs_kept, stats.over_by) == (3, 1, 0, 0)
+
+
+def test_recent_messages_stay_even_where_the_window_is_small() -> None:
+    items = [user("a"), calls(("1", "r", {}), ("2", "r", {})), result("1", "x"), result("2", "y"), user("b")]
+    trimmed = MessageWindow(max_messages=2, preserve_system=False, min_keep_recent=3).trim(parse(items))
+    assert len(trimmed.messages) == 4
+    assert trimmed.stats.over_by == 2
+
+
+def test_a_window_that_cannot_be_is_refused() -> None:
+    with pytest.raises(PolicyError, match="max_messages"):
+        MessageWindow(max_messages=0)
+
+
+# Triggers
+
+QUIET = TriggerState(tokens=75_000, budget=100_000)
+
+
+@pytest.mark.parametrize(
+    ("state", "policy", "fired"),
+    [
+        (replace(QUIET, tokens=60_000), {}, None),
+        (QUIET, {}, "soft"),
+        (replace(QUIET, open_calls=1), {}, None),
+        (replace(QUIET, failures=3), {}, None),
+        (replace(QUIET, fired_tokens=72_000), {}, None),
+        (replace(QUIET, fired_tokens=65_000), {}, "soft"),
+        (replace(QUIET, tokens=92_000, open_calls=2, failures=9), {}, "hard"),
+        (replace(QUIET, tokens=92_000, fired_tokens=91_000), {}, None),
+        (replace(QUIET, tokens=101_000, fired_tokens=100_900), {}, "hard"),
+        (replace(QUIET, tokens=10_000, asked=True, open_calls=1), {}, "user"),
+        (replace(QUIET, tokens=30_000, turns_since_fired=10), {"every_turns": 10}, "turns"),
+        (replace(QUIET, tokens=30_000, turns_since_fired=9), {"every_turns": 10}, None),
+        (replace(QUIET, tokens=60_000, idle_seconds=700), {"idle_seconds": 600}, "idle"),
+        (replace(QUIET, tokens=40_000, idle_seconds=700), {"idle_seconds": 600}, None),
+        (replace(QUIET, tokens=99_000), {"soft": 0, "hard": 0}, None),
+    ],
+)
+def test_when_a_trigger_fires(state: TriggerState, policy: dict[str, Any], fired: str | None) -> None:
+    firing = evaluate(state, replace(get_policy("balanced"), **policy))
+    assert (firing.trigger if firing else None) == fired
+    if firing:
+        assert firing.background == (fired in ("soft", "turns", "idle"))
