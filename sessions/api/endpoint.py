@@ -36,6 +36,8 @@ from sessions.bodies import json_bytes
 
 log = logging.getLogger(__name__)
 
+_JSON_TYPES = frozenset({"application/json", "application/merge-patch+json", ""})
+
 
 class Call:
     """One request to the API, with who sent it."""
@@ -52,7 +54,7 @@ class Call:
     def raw(self) -> bytes:
         """The body's bytes. Raises `InvalidRequest` where it is no JSON by its header, or too large."""
         limit = settings.CONTEXTAPP_MAX_BODY_BYTES
-        if self.request.content_type not in {"application/json", ""}:
+        if self.request.content_type not in _JSON_TYPES:
             raise InvalidRequest("unsupported_media_type", "send the body as application/json", status=415)
         length = self.request.META.get("CONTENT_LENGTH") or "0"
         try:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from sessions.api import blobs, compactions, prompt, sessions, tools, turns
+from sessions.api import blobs, compactions, memory, prompt, sessions, tools, turns
 
 app_name = "api"
 
@@ -11,6 +11,18 @@ urlpatterns = [
     path("sessions/<str:session_id>/", sessions.SessionDetail.as_view(), name="session"),
     path("sessions/<str:session_id>/turns/", turns.Turns.as_view(), name="turns"),
     path("sessions/<str:session_id>/prompt/", prompt.Prompt.as_view(), name="prompt"),
+    path("sessions/<str:session_id>/memory/", memory.Memory.as_view(), name="memory"),
+    path(
+        "sessions/<str:session_id>/memory/revisions/",
+        memory.MemoryRevisions.as_view(),
+        name="memory-revisions",
+    ),
+    path(
+        "sessions/<str:session_id>/memory/revisions/<int:number>/",
+        memory.MemoryRevisionDetail.as_view(),
+        name="memory-revision",
+    ),
+    path("sessions/<str:session_id>/memory/diff/", memory.MemoryDiffs.as_view(), name="memory-diff"),
     path("sessions/<str:session_id>/compact/", compactions.Compact.as_view(), name="compact"),
     path("sessions/<str:session_id>/compactions/", compactions.Compactions.as_view(), name="compactions"),
     path(

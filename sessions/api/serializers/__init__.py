@@ -7,16 +7,28 @@ from sessions.api.serializers.compactions import (
 )
 from sessions.api.serializers.contents import Content, SearchPage, ToolAnswer, ToolCall, Tools
 from sessions.api.serializers.fields import MAX_TOKENS, Error, validated
+from sessions.api.serializers.memory import (
+    CHURN_REVISIONS,
+    MemoryDiff,
+    MemoryFields,
+    MemoryPage,
+    MemoryShown,
+)
 from sessions.api.serializers.sessions import Session, SessionCreate, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
 
 __all__ = [
+    "CHURN_REVISIONS",
     "MAX_TOKENS",
     "CompactRequest",
     "CompactionDetail",
     "CompactionPage",
     "Content",
     "Error",
+    "MemoryDiff",
+    "MemoryFields",
+    "MemoryPage",
+    "MemoryShown",
     "Prompt",
     "SearchPage",
     "Session",

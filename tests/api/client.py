@@ -1,0 +1,43 @@
+"""The API as an agent sees it: JSON in, status and JSON out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.test import Client
+
+from sessions.bodies import json_bytes
+
+
+class Api:
+    """Calls with one key: `api.post("sessions/", {"format": "anthropic"})`."""
+
+    def __init__(self, key: str) -> None:
+        self._client = Client()
+        self._authorization = f"Bearer {key}"
+
+    def call(self, method: str, address: str, body: Any = None, **headers: str) -> HttpResponse:
+        """`headers` with underscores: `if_match='"3"'`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self._client.generic(
+            method,
+            address if address.startswith("/") else f"/api/v1/{address}",
+            data=b"" if body is None else json_bytes(body),
+            content_type="application/json",
+            headers={"authorization": self._authorization, **named},
+        )
+
+    def get(self, address: str, **headers: str) -> HttpResponse:
+        return self.call("GET", address, **headers)
+
+    def post(self, address: str, body: Any = None, **headers: str) -> HttpResponse:
+        return self.call("POST", address, body, **headers)
+
+    def patch(self, address: str, body: Any = None, **headers: str) -> HttpResponse:
+        return self.call("PATCH", address, body, **headers)
+
+
+def code(response: HttpResponse) -> str:
+    """The code of an error answer."""
+    return response.json()["error"]["code"]

@@ -1,0 +1,35 @@
+"""Callers of the API, and a session of theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import Project
+from accounts.services import api_key_create
+from tests.api.client import Api
+
+
+@pytest.fixture
+def api(api_key: str) -> Api:
+    return Api(api_key)
+
+
+@pytest.fixture
+def stranger_api(stranger_api_key: str) -> Api:
+    """A key of another project."""
+    return Api(stranger_api_key)
+
+
+@pytest.fixture
+def reader_api(project: Project) -> Api:
+    """A key that may only read."""
+    return Api(api_key_create(project=project, name="reader", scopes=["read"])[1])
+
+
+@pytest.fixture
+def session(api: Api) -> dict[str, Any]:
+    """A session without turns, in Anthropic's format, with the external id `s1`."""
+    made: dict[str, Any] = api.post("sessions/", {"id": "s1", "format": "anthropic", "agent": "tests"}).json()
+    return made
