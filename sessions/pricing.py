@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from importlib.metadata import version
 
 import genai_prices
 from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import ModelInfo, Provider
+from genai_prices.types import ModelInfo, Provider, TieredPrices
 
 from compaction.messages import Usage
 
@@ -43,19 +43,70 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
     if found is None:
         return Price(None, UNPRICED)
     provider, info = found
-    calculation = genai_prices.calc_price(
-        genai_prices.Usage(
-            input_tokens=usage.prompt_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            cache_write_1h_tokens=min(cache_write_1h_tokens, usage.cache_write_tokens),
-            output_tokens=usage.output_tokens,
-        ),
-        info.id,
-        provider_id=provider.id,
-        genai_request_timestamp=at,
+    source = f"{_table()} {provider.id}/{info.id}"
+    minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
+    tier = max((start for start in _tiers(model, minute) if usage.prompt_tokens > start), default=-1)
+    return Price(_microusd(_rates(model, minute, tier).of(usage, cache_write_1h_tokens)), source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """Dollars a token of one call."""
+
+    uncached: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+    cache_write_1h: Decimal
+    output: Decimal
+
+    def of(self, usage: Usage, cache_write_1h_tokens: int) -> Decimal:
+        for_an_hour = min(cache_write_1h_tokens, usage.cache_write_tokens)
+        return (
+            self.uncached * usage.uncached_tokens
+            + self.cache_read * usage.cache_read_tokens
+            + self.cache_write * (usage.cache_write_tokens - for_an_hour)
+            + self.cache_write_1h * for_an_hour
+            + self.output * usage.output_tokens
+        )
+
+
+@lru_cache(maxsize=1024)
+def _tiers(model: str, at: datetime) -> tuple[int, ...]:
+    """Prompt sizes (tokens) above which the model has other prices."""
+    found = _find(model)
+    assert found is not None
+    prices = vars(found[1].get_prices(at)).values()
+    return tuple({tier.start for price in prices if isinstance(price, TieredPrices) for tier in price.tiers})
+
+
+@lru_cache(maxsize=1024)
+def _rates(model: str, at: datetime, tier: int) -> _Rates:
+    """The rates of a model in one minute, for prompts of more than `tier` tokens.
+
+    A look-up in the table takes longer than all else that a push computes, so it is made once a minute and
+    not once a call: the price may depend on the time of the day.
+    """
+    found = _find(model)
+    assert found is not None
+    provider, info = found
+    floor, step = tier + 1, 1_000
+
+    def total(*, prompt: int = 0, **tokens: int) -> Decimal:
+        usage = genai_prices.Usage(input_tokens=floor + prompt, **tokens)
+        return genai_prices.calc_price(
+            usage, info.id, provider_id=provider.id, genai_request_timestamp=at
+        ).total_price
+
+    def rate(**tokens: int) -> Decimal:
+        return (total(**tokens) - total()) / step
+
+    return _Rates(
+        uncached=rate(prompt=step),
+        cache_read=rate(prompt=step, cache_read_tokens=step),
+        cache_write=rate(prompt=step, cache_write_tokens=step),
+        cache_write_1h=rate(prompt=step, cache_write_tokens=step, cache_write_1h_tokens=step),
+        output=rate(output_tokens=step),
     )
-    return Price(_microusd(calculation.total_price), f"{_table()} {provider.id}/{info.id}")
 
 
 def context_window(model: str) -> int | None:
