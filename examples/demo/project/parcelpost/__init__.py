@@ -1,0 +1,1 @@
+"""Prices of parcels, and invoices."""

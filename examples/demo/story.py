@@ -1,0 +1,166 @@
+"""What the scripted model does in the demo: it finds the seven faults of the scratch project and mends them.
+
+Each step is one turn. The tools really run; only the model's part is written down here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from demo.faults import FAULTS
+from scripted_model import Call, Reply, Request, Step
+
+TASK = (
+    "Our invoices of March are wrong. Customers complain about amounts, and the nightly job logs errors. "
+    "Read the README, find out what is wrong in parcelpost, mend it so that all tests pass, and check the "
+    "totals of data/shipments.csv. Do not change the tests."
+)
+TESTS = "python -m unittest"
+_FAILED = "^FAIL: |^ERROR: test_(dec|byte)|^Ran |^FAILED"
+
+
+def read(path: str, offset: int = 1, limit: int = 2000) -> Call:
+    where = {} if (offset, limit) == (1, 2000) else {"offset": offset, "limit": limit}
+    return Call("read_file", {"path": path, **where})
+
+
+def grep(pattern: str, path: str) -> Call:
+    return Call("grep", {"pattern": pattern, "path": path})
+
+
+def run(command: str) -> Call:
+    return Call("run_command", {"command": command})
+
+
+def edit(path: str, old: str, new: str) -> Call:
+    return Call("edit_file", {"path": path, "old": old, "new": new})
+
+
+def remember(**fields: object) -> Call:
+    return Call("update_working_memory", dict(fields))
+
+
+def say(text: str, *calls: Call) -> Step:
+    """A turn with these calls, less those of tools that the model was not given."""
+
+    def reply(request: Request) -> Reply:
+        known = tuple(call for call in calls if call.name in request.tools)
+        return Reply(text, known or (run("git status --short 2>/dev/null | head -5; ls"),))
+
+    return reply
+
+
+def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Request], Reply]:
+    """A turn that brings back lines of an output that is not shown; where it still is, `instead`."""
+
+    def reply(request: Request) -> Reply:
+        handle = request.handle(about)
+        call = Call("expand_clip", {"handle": handle, "grep": pattern}) if handle else instead
+        return Reply(text, (call,))
+
+    return reply
+
+
+def story() -> Iterator[Step]:
+    """All turns, in order."""
+    yield from _look_around()
+    done: list[str] = []
+    for fault in FAULTS:
+        yield say(f"Next: {fault.title}.", *(read(path) for path in fault.reads))
+        yield say(fault.thought, *(grep(pattern, path) for pattern, path in fault.greps))
+        if fault.wrong is not None:
+            yield say("I try the obvious change first.", edit(fault.path, fault.old, fault.wrong))
+            yield say("Does it hold?", run(f"{TESTS} {fault.tests}"))
+            yield say("It does not. I look at the file again.", read(fault.path))
+        old = fault.old if fault.wrong is None else fault.wrong
+        yield say(fault.change, edit(fault.path, old, fault.new))
+        yield say("I run the tests of this part.", run(f"{TESTS} -v {fault.tests}"))
+        done.append(fault.decision)
+        tried = {"tried": [fault.failed]} if fault.failed else {}
+        yield say(
+            "I note what was decided.",
+            remember(
+                decisions=list(done),
+                important_files=[fault.path, "README.md"],
+                recent_edits=[f"{fault.path}: - {old.splitlines()[0].strip()}"],
+                next=fault.next,
+                **tried,
+            ),
+        )
+    yield from _check_totals()
+    yield from _finish(done)
+
+
+def _look_around() -> Iterator[Step]:
+    yield say(
+        "I begin with the README and the shape of the project.",
+        read("README.md"),
+        run("find . -name '*.py' | sort | xargs wc -l"),
+    )
+    yield say(
+        "I write down the task.",
+        remember(
+            task="Mend parcelpost so that all tests pass, leave the tests alone; check the month's totals.",
+            next="Run all tests.",
+        ),
+    )
+    yield say("All tests, to see where it hurts.", run(TESTS))
+    yield expand(
+        "That is long. I only want the names of what failed outside of the zones.",
+        "unittest",
+        _FAILED,
+        run(f"{TESTS} 2>&1 | grep -E '{_FAILED}'"),
+    )
+    yield say("The log of the nightly job may tell more.", grep("ERROR|WARNING", "logs/nightly.log"))
+    yield say("How does a good night look?", run("sed -n 1,60p logs/nightly.log"))
+    yield say("And the export itself.", read("data/shipments.csv", 1, 80))
+    yield say(
+        "How many rows have decimal commas, how many postcodes stand at the end of a range?",
+        run("grep -c '[0-9],[0-9]' data/shipments.csv"),
+        run("cut -d';' -f4 data/shipments.csv | grep -c '99$'"),
+    )
+
+
+_WEIGHTS = """python - <<'EOF'
+from pathlib import Path
+from parcelpost import parsing, rates
+shipments = parsing.read(Path("data/shipments.csv"))
+for each in shipments[:120]:
+    print(each.reference, each.customer, each.postcode, rates.chargeable_weight(each.parcel))
+print("heaviest", max(rates.chargeable_weight(each.parcel) for each in shipments))
+EOF"""
+
+
+def _check_totals() -> Iterator[Step]:
+    yield say("Now everything together.", run(TESTS))
+    yield say(
+        "All pass. The totals of the month, by customer and by zone.",
+        run("python -m parcelpost data/shipments.csv"),
+        run("python -m parcelpost data/shipments.csv --zones"),
+    )
+    yield say("How are the lines summed?", read("parcelpost/report.py"), read("parcelpost/invoice.py"))
+    yield say("I look at all parcels of one customer.", grep(r"^P-\d+;Ecru;", "data/shipments.csv"))
+    yield say("A parcel that is too heavy would stop the month. Is there one?", run(_WEIGHTS))
+    yield expand(
+        "Which errors did the log have again?", "nightly.log", "ERROR", grep("ERROR", "logs/nightly.log")
+    )
+
+
+def _finish(done: list[str]) -> Iterator[Step]:
+    yield say(
+        "The lookup of zones walks the whole table for each parcel. Is that slow?",
+        run("python -m timeit -n 20 -s 'from parcelpost.zones import zone_of' 'zone_of(\"97000\")'"),
+    )
+    yield say("Fast enough for 640 parcels. Any leftovers?", grep(r"FIXME|XXX|print\(", "parcelpost"))
+    changes = "".join(f"- {decision}\n" for decision in done)
+    yield say("I add a changelog.", edit("CHANGELOG.md", "", f"# Changes\n\n{changes}"))
+    changed = list(dict.fromkeys(fault.path for fault in FAULTS))
+    yield say("A last look at what I changed.", *(read(path) for path in changed[:3]))
+    yield say("And the other half.", *(read(path) for path in changed[3:]))
+    yield say("All tests a last time.", run(f"{TESTS} -v"))
+    yield say("I close the notes.", remember(next="Nothing; the task is done.", open_questions=[]))
+    yield Reply(
+        "All 27 tests pass. Mended were: rounding half up, the ends of the postcode ranges, the volumetric "
+        "weight and the limits of the brackets, discounts that multiply under their cap, tax on what the "
+        "discount leaves, decimal commas and the byte order mark, and returned parcels."
+    )

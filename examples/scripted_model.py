@@ -1,0 +1,203 @@
+"""A model server that plays a script: Anthropic's Messages API and OpenAI's chat completions, offline.
+
+It is as strict about tool calls and results as the real ones, and bills a prompt as they do: what it shares
+with the prompt before is read from the cache, the rest is written to it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+#: Characters of a token, near enough for code and logs.
+CHARACTERS = 3.3
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call of the model."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the model says and does next."""
+
+    text: str
+    calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the model got."""
+
+    body: dict[str, Any]
+
+    @property
+    def tools(self) -> set[str]:
+        return {tool.get("name") or tool["function"]["name"] for tool in self.body.get("tools", [])}
+
+    def handle(self, about: str) -> str | None:
+        """The handle of the newest output that is not shown and whose line speaks of `about`."""
+        text = json.dumps(self.body["messages"], ensure_ascii=False)
+        found = re.findall(rf"\[[^\[\]]*{re.escape(about)}[^\[\]]*handle (h_\w+)[^\[\]]*\]", text)
+        return found[-1] if found else None
+
+
+#: One answer of the model: fixed, or made from what it got.
+Step = Reply | Callable[[Request], Reply]
+
+
+class ScriptedModel:
+    """The server, on a free port of this machine, for the length of a `with` block."""
+
+    def __init__(self, script: Iterable[Step]) -> None:
+        self._script = iter(script)
+        self._last = ""
+        self._count = 0
+        handler = type("Handler", (_Handler,), {"model": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def messages(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Anthropic's answer."""
+        cached, fresh = self._meter(body)
+        reply = self._next(body)
+        content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}]
+        for index, call in enumerate(reply.calls):
+            id = f"toolu_{self._count:04}{index}"
+            content.append({"type": "tool_use", "id": id, "name": call.name, "input": call.arguments})
+        return {
+            "id": f"msg_{self._count:04}",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": content,
+            "stop_reason": "tool_use" if reply.calls else "end_turn",
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 3,
+                "cache_read_input_tokens": cached,
+                "cache_creation_input_tokens": fresh,
+                "output_tokens": _tokens(json.dumps(content)),
+            },
+        }
+
+    def completions(self, body: dict[str, Any]) -> dict[str, Any]:
+        """OpenAI's answer."""
+        cached, fresh = self._meter(body)
+        reply = self._next(body)
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        if reply.calls:
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{self._count:04}{index}",
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                }
+                for index, call in enumerate(reply.calls)
+            ]
+        finish = "tool_calls" if reply.calls else "stop"
+        return {
+            "id": f"chatcmpl-{self._count:04}",
+            "object": "chat.completion",
+            "model": body["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": {
+                "prompt_tokens": cached + fresh,
+                "completion_tokens": _tokens(json.dumps(message)),
+                "prompt_tokens_details": {"cached_tokens": cached},
+            },
+        }
+
+    def _next(self, body: dict[str, Any]) -> Reply:
+        step = next(self._script)
+        self._count += 1
+        return step if isinstance(step, Reply) else step(Request(body))
+
+    def _meter(self, body: dict[str, Any]) -> tuple[int, int]:
+        """Tokens of the prompt that the one before shared, and the others."""
+        parts = [body.get("tools", []), body.get("system", ""), *body["messages"]]
+        text = "\n".join(json.dumps(part, ensure_ascii=False) for part in parts)
+        shared = _tokens(text[: _shared(self._last, text)])
+        self._last = text
+        return shared, _tokens(text) - shared
+
+
+def _tokens(text: str) -> int:
+    return round(len(text) / CHARACTERS)
+
+
+def _shared(one: str, other: str) -> int:
+    """The length of the beginning that both have."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def complaint(messages: list[dict[str, Any]]) -> str | None:
+    """Why the real servers would refuse these messages: calls and results that do not meet."""
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        blocks = message["content"] if isinstance(message.get("content"), list) else []
+        answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+        if message["role"] == "tool":
+            answered = {message["tool_call_id"]}
+        if answered - waiting:
+            return f"messages.{index}: result without its call: {sorted(answered - waiting)}"
+        waiting -= answered
+        if waiting and message["role"] != "tool":
+            return f"messages.{index}: calls without a result: {sorted(waiting)}"
+        waiting |= {block["id"] for block in blocks if block["type"] == "tool_use"}
+        waiting |= {call["id"] for call in message.get("tool_calls") or []}
+    return f"calls without a result: {sorted(waiting)}" if waiting else None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model: ScriptedModel
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answers = {"/v1/messages": self.model.messages, "/v1/chat/completions": self.model.completions}
+        answer = answers.get(self.path)
+        if answer is None:
+            return self._send(404, _error("not_found_error", f"no such address: {self.path}"))
+        if wrong := complaint(body["messages"]):
+            return self._send(400, _error("invalid_request_error", wrong))
+        try:
+            return self._send(200, answer(body))
+        except StopIteration:
+            return self._send(400, _error("invalid_request_error", "the script has ended"))
+
+    def _send(self, status: int, value: dict[str, Any]) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet: who runs the script sees its turns."""
+
+
+def _error(kind: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}
