@@ -8,7 +8,7 @@ output; the newer, the shorter the output, and the more its file was worked on, 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from compaction.recap.ledger import Ledger
@@ -18,52 +18,88 @@ from compaction.tokens import TokenCounter
 
 OTHER_NAMES = "other names"
 
+#: Names kept for the next recap. With 100, two in a hundred of the far references fewer were kept.
+RESERVE = 200
+
+#: A line with as many names takes only names that the assistant used: past that it is a heap.
+LINE_NAMES = 60
+
+Lines = dict[str, dict[str, Mention]]  #: by the path or title of a line, its names in order of need
+
 #: A name's age where nobody worked on its file, as a logarithm.
 _COLD = 6.0
 
 
 def pack(
     ledger: Ledger, *, shown: Collection[str], end: int, room: int, counter: TokenCounter
-) -> tuple[Item, ...]:
-    """As many names as `room` tokens hold, the most needed first, each under its file.
+) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
+    """As many names as `room` tokens hold, the most needed first, each under its file; and a reserve of
+    the most needed of the rest, which the next recap may find room for.
 
     `shown` are names that the prompt shows anyway. `end` is the position behind the evicted messages.
     """
     lines: dict[str, dict[str, Mention]] = {}
     listed: dict[str, str] = {}  # name -> its line
-    for mention in _ranked(ledger, shown, end):
-        name = mention.name
-        if name in listed:
+    reserve: list[Mention] = []
+    for mention in sorted(ledger.names.values(), key=lambda m: _need(m, ledger, end), reverse=True):
+        if mention.name in listed:
             continue
-        home = name if name in ledger.files else ledger.home.get(name, OTHER_NAMES)
-        home = home if home in ledger.files else OTHER_NAMES
-        cost = counter.count(f" {name}") if name != home else 0
-        if home not in lines:
-            cost += counter.count(_line(home, ledger).render()) + 2
-        covered = [short for short in references(name) if short in lines.get(listed.get(short, ""), ())]
-        cost -= sum(counter.count(f" {short}") for short in covered)
-        if cost > room:
-            break
+        if mention.own < 0 and len(lines.get(_home(mention.name, ledger), ())) >= LINE_NAMES:
+            continue
+        cost = _cost(mention, lines, listed, ledger, counter)
+        if mention.name in shown or cost > room:
+            reserve.append(mention)
+            room = room if mention.name in shown else 0
+            if len(reserve) == RESERVE:
+                break
+            continue
         room -= cost
-        for short in covered:  # the long form tells it too
-            del lines[listed[short]][short]
-        if home not in lines:
-            lines[home] = {}
-            listed.update(dict.fromkeys(references(home), home))
-        if name != home:
-            lines[home][name] = mention
-            listed.update(dict.fromkeys(references(name), home))
+        _list(mention, lines, listed, ledger)
     order = sorted(lines, key=lambda home: (home in ledger.files, _line(home, ledger).sources), reverse=True)
-    return tuple(replace(_line(home, ledger), mentions=tuple(lines[home].values())) for home in order)
+    items = (replace(_line(home, ledger), mentions=tuple(lines[home].values())) for home in order)
+    return tuple(items), tuple(reserve)
+
+
+def _cost(
+    mention: Mention,
+    lines: Lines,
+    listed: Mapping[str, str],
+    ledger: Ledger,
+    counter: TokenCounter,
+) -> int:
+    """Tokens that listing a name adds: itself, its file's line if that is new, less what it covers."""
+    home = _home(mention.name, ledger)
+    cost = counter.count(f" {mention.name}") if mention.name != home else 0
+    if home not in lines:
+        cost += counter.count(_line(home, ledger).render()) + 2
+    return cost - sum(counter.count(f" {short}") for short in _covered(mention.name, lines, listed))
+
+
+def _list(mention: Mention, lines: Lines, listed: dict[str, str], ledger: Ledger) -> None:
+    home = _home(mention.name, ledger)
+    for short in _covered(mention.name, lines, listed):
+        del lines[listed[short]][short]
+    if home not in lines:
+        lines[home] = {}
+        listed.update(dict.fromkeys(references(home), home))
+    if mention.name != home:
+        lines[home][mention.name] = mention
+        listed.update(dict.fromkeys(references(mention.name), home))
+
+
+def _covered(name: str, lines: Lines, listed: Mapping[str, str]) -> list[str]:
+    """Listed names that `name` tells too: `pool.PoolError` tells `PoolError`."""
+    return [short for short in references(name) if short in lines.get(listed.get(short, ""), ())]
+
+
+def _home(name: str, ledger: Ledger) -> str:
+    """The line that a name belongs to: the path of its file, or the line of the names of no file."""
+    home = name if name in ledger.files else ledger.home.get(name, "")
+    return home if home in ledger.files else OTHER_NAMES
 
 
 def _line(home: str, ledger: Ledger) -> Item:
     return ledger.files.get(home) or Item(text=home)
-
-
-def _ranked(ledger: Ledger, shown: Collection[str], end: int) -> list[Mention]:
-    wanted = (mention for mention in ledger.names.values() if mention.name not in shown)
-    return sorted(wanted, key=lambda mention: _need(mention, ledger, end), reverse=True)
 
 
 def _need(mention: Mention, ledger: Ledger, end: int) -> float:

@@ -20,6 +20,10 @@ FACT_SHARE = 0.16
 #: A request is clipped to no less than this, however many there are.
 _MIN_REQUEST = 80
 _CHARACTERS_PER_TOKEN = 4
+_TITLE_TOKENS = 4
+
+#: How many messages an open item counts as newer than it is.
+_OPEN_BONUS = 40
 
 
 def extract(
@@ -32,8 +36,8 @@ def extract(
 ) -> Recap:
     """The recap of `evicted`, messages in order of time that follow those of `previous`.
 
-    `visible` are the identifiers that the rest of the prompt still shows. The recap's text takes at most
-    `cap_tokens`, save that the requests of users are always there, clipped.
+    `visible` are the identifiers that the rest of the prompt still shows: they take no room. The recap's
+    text takes at most `cap_tokens`, except that a cap too small for the frame itself is exceeded by it.
     """
     ledger = Ledger()
     if previous:
@@ -44,37 +48,54 @@ def extract(
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
         last_turn=max(turns, default=previous.last_turn if previous else 0),
-        open_items=_requests(ledger, int(cap_tokens * REQUEST_SHARE)),
+        open_items=_requests(ledger, int(cap_tokens * REQUEST_SHARE), counter),
         decisions=_newest(ledger.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
         facts=_newest(ledger.commands.values(), int(cap_tokens * FACT_SHARE), counter),
     )
-    text = recap.render()
-    room = cap_tokens - counter.count(text)
-    shown = references(text).union(visible)
+    shown = references(recap.render()).union(visible)
     end = evicted[-1].position + 1 if evicted else 0
-    return replace(recap, entities=pack(ledger, shown=shown, end=end, room=room, counter=counter))
+    return _with_entities(recap, ledger, shown, end, cap_tokens, counter)
 
 
-def _requests(ledger: Ledger, cap_tokens: int) -> tuple[Item, ...]:
-    """Every request, the longest clipped so far that all fit."""
+def _with_entities(
+    recap: Recap, ledger: Ledger, shown: Collection[str], end: int, cap_tokens: int, counter: TokenCounter
+) -> Recap:
+    """The recap with as many names as its cap leaves room for."""
+    room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
+    while True:
+        entities, reserve = pack(ledger, shown=shown, end=end, room=room, counter=counter)
+        full = replace(recap, entities=entities, reserve=reserve)
+        over = counter.count(full.render()) - cap_tokens
+        if over <= 0 or not entities:
+            return full
+        room -= over  # tokens of the parts are not quite those of the whole
+
+
+def _requests(ledger: Ledger, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
+    """Every request, the longest clipped so far that all fit. Where there are so many that not even their
+    beginnings do, the oldest answered ones go."""
     items = list(ledger.requests.values())
     room = cap_tokens * _CHARACTERS_PER_TOKEN
     size = max((len(item.text) for item in items), default=0)
     while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
         size = size * 3 // 4
-    return tuple(replace(item, text=_clip(item.text, max(size, _MIN_REQUEST))) for item in items)
+    clipped = [replace(item, text=_clip(item.text, max(size, _MIN_REQUEST))) for item in items]
+    return _newest(clipped, cap_tokens * 3 // 2, counter)
 
 
 def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
-    """As many of the newest items as fit, open ones first, in order of time."""
-    by_need = sorted(items, key=lambda item: (item.status is Status.OPEN, item.sources), reverse=True)
+    """As many of the newest items as fit, in order of time. An open one counts as newer than it is."""
     kept, room = [], cap_tokens
-    for item in by_need:
+    for item in sorted(items, key=_recency, reverse=True):
         room -= counter.count(item.render()) + 1
         if room < 0:
             break
         kept.append(item)
     return tuple(sorted(kept, key=lambda item: item.sources))
+
+
+def _recency(item: Item) -> int:
+    return max(item.sources, default=0) + (_OPEN_BONUS if item.status is Status.OPEN else 0)
 
 
 def _clip(text: str, size: int) -> str:

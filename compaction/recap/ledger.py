@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
+from compaction.outcomes import is_error
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import argument_text, mentions, references
 from compaction.tools import Action, Kind, action_of
@@ -16,25 +17,21 @@ from compaction.tools import Action, Kind, action_of
 _DECISION = re.compile(
     r"\b(?:decid|instead|because|so that|root cause|the (?:issue|problem|cause|fix|reason) (?:is|was)"
     r"|going with|I'll (?:use|keep|make|add|change)|let's (?:use|keep)|we (?:should|must)|must not|prefer"
-    r"|turns out|found (?:that|the)|confirmed|actually)",
+    r"|turns out|found (?:that|the))",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_FAILURE = re.compile(
-    r"^(?:error|fatal|FAIL|E  |panic|[\w.]*(?:Error|Exception)\b)"
-    r"|<returncode>[1-9]|exit (?:code|status):? [1-9]|Traceback \(most recent|command not found|No such file",
-    re.MULTILINE | re.IGNORECASE,
-)
+_ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 
 _VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
 _UNKNOWN = Action(kind=Kind.OTHER)
 
 #: Sentences longer than this are prose about the work, not a choice.
-_MAX_SENTENCE = 280
+_MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 _MAX_LINE = 160
 _MAX_COMMAND = 120
-_FAILURE_WINDOW = 4_000
+_OUTCOME_WINDOW = 4_000
 
 
 @dataclass(slots=True)
@@ -54,6 +51,7 @@ class Ledger:
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
+        self.names.update((mention.name, mention) for mention in previous.reserve)
         for item in previous.entities:
             if item.notes:
                 self.files[item.text] = replace(item, mentions=())
@@ -116,7 +114,7 @@ class Ledger:
             self._observe_outcome(action.command, result, message)
 
     def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:
-        failed = bool(result.is_error) or _FAILURE.search(result.text, 0, _FAILURE_WINDOW) is not None
+        failed = is_error(result)
         line = _telling_line(result.text, failed)
         outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f" {line}" if line else "")
         key = _clip(f"`{' '.join(command.split())}`", _MAX_COMMAND)
@@ -130,7 +128,7 @@ class Ledger:
 
     def _mention(self, names: Iterable[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
         is_own = message.role is Role.ASSISTANT
-        weight = 0.0 if is_own else -0.26 * math.log1p(message.tokens) + bonus
+        weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
         for name in names:
             old = self.names.get(name)
             self.names[name] = Mention(
@@ -158,20 +156,20 @@ class Ledger:
                 self.home.setdefault(name, current)
 
 
-def _decisions(text: str) -> Iterable[str]:
-    for sentence in _SENTENCE_END.split(text):
-        stripped = sentence.strip(" -*#")
-        if 20 <= len(stripped) <= _MAX_SENTENCE and _DECISION.search(stripped):
-            yield stripped
+def _decisions(text: str) -> Sequence[str]:
+    """The first and the last sentence that state one: what came between was thinking aloud."""
+    sentences = (sentence.strip(" -*#") for sentence in _SENTENCE_END.split(text))
+    found = [s for s in sentences if _MIN_SENTENCE <= len(s) <= _MAX_SENTENCE and _DECISION.search(s)]
+    return found if len(found) <= 2 else (found[0], found[-1])
 
 
 def _telling_line(text: str, failed: bool) -> str:
     """The line of an output that tells most: of a failure the last that says error, else the last one."""
-    lines = [line.strip() for line in text[-_FAILURE_WINDOW:].splitlines() if _LETTERS.search(line)]
+    lines = [line.strip() for line in text[-_OUTCOME_WINDOW:].splitlines() if _LETTERS.search(line)]
     lines = [line for line in lines if not line.startswith("<")]
     if not lines:
         return ""
-    telling = [line for line in lines if _FAILURE.search(line)] if failed else []
+    telling = [line for line in lines if _ERROR_LINE.search(line)] if failed else []
     return _clip((telling or lines)[-1], _MAX_LINE)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.messages import JSON
@@ -22,7 +23,8 @@ class Mention:
     """An identifier (see `compaction.references`) and where it was last met.
 
     `last` is the position of the newest message that mentions it, `own` of the newest message of the
-    assistant itself that does, -1 where none did. `count` is how many messages mention it.
+    assistant itself that does, -1 where none did. `count` is how many messages of the assistant do.
+    `weight` says how telling the place was where it was met last, as a logarithm of odds.
     """
 
     name: str
@@ -48,19 +50,36 @@ class Item:
     sources: tuple[int, ...] = ()
 
     def render(self) -> str:
-        """`- [status] text: note, note; name name`. A blank costs no token of its own, a comma does."""
+        """`- [status] text: note, note; name name; also name name; figures 12 34`.
+
+        First the names that the assistant used, then those that only stood in what it read. Blanks are
+        between them, since a blank costs no token of its own and a comma does.
+        """
         status = f"[{self.status}] " if self.status else ""
-        notes = ": " + ", ".join(self.notes) if self.notes else ""
-        names = ("; " if notes else ": ") + " ".join(m.name for m in self.mentions) if self.mentions else ""
-        return f"- {status}{self.text}{notes}{names}"
+        figures = [m.name for m in self.mentions if _FIGURE.fullmatch(m.name)]
+        words = [m for m in self.mentions if not _FIGURE.fullmatch(m.name)]
+        told = (
+            ", ".join(self.notes),
+            " ".join(m.name for m in words if m.own >= 0),
+            " ".join(("also", *(m.name for m in words if m.own < 0))),
+            " ".join(("figures", *figures)),
+        )
+        details = "; ".join(part for part in told if part not in ("", "also", "figures"))
+        return f"- {status}{self.text}" + (f": {details}" if details else "")
 
 
+_FIGURE = re.compile(r"[\d.]+")
 _FRAME = "A record, not a request: the latest user message wins. tN = turn N."
+_SECTIONS = ("decisions", "entities", "facts", "open_items")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recap:
-    """What an evicted span held. `first_turn` and `last_turn` are the turns that it stands for."""
+    """What an evicted span held. `first_turn` and `last_turn` are the turns that it stands for.
+
+    `reserve` are identifiers that found no room, or that the prompt shows elsewhere: they are not in the
+    text, but kept for the next recap to weigh again.
+    """
 
     first_turn: int
     last_turn: int
@@ -68,6 +87,7 @@ class Recap:
     entities: tuple[Item, ...] = ()
     facts: tuple[Item, ...] = ()
     open_items: tuple[Item, ...] = ()
+    reserve: tuple[Mention, ...] = ()
 
     def render(self) -> str:
         """The text that stands in the prompt. It says that it is a record, so that no model takes an old
@@ -90,8 +110,13 @@ class Recap:
         }
 
     def to_json(self) -> dict[str, JSON]:
-        """A JSON object that `from_json` reads back."""
-        return asdict(self)
+        """A JSON object that `from_json` reads back. A mention is a list, since there are hundreds."""
+        return {
+            "first_turn": self.first_turn,
+            "last_turn": self.last_turn,
+            "reserve": list(map(_mention_json, self.reserve)),
+            **{name: list(map(_item_json, getattr(self, name))) for name in _SECTIONS},
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Recap:
@@ -100,17 +125,41 @@ class Recap:
         Raises:
             KeyError, TypeError, ValueError: the data is not a recap's JSON.
         """
-        sections = {
-            f.name: tuple(map(_item, data[f.name])) for f in fields(cls) if not f.name.endswith("_turn")
-        }
-        return cls(first_turn=data["first_turn"], last_turn=data["last_turn"], **sections)
+        return cls(
+            first_turn=data["first_turn"],
+            last_turn=data["last_turn"],
+            decisions=tuple(map(_item, data["decisions"])),
+            entities=tuple(map(_item, data["entities"])),
+            facts=tuple(map(_item, data["facts"])),
+            open_items=tuple(map(_item, data["open_items"])),
+            reserve=tuple(map(_mention, data["reserve"])),
+        )
+
+
+def _item_json(item: Item) -> dict[str, JSON]:
+    return {
+        "text": item.text,
+        "notes": list(item.notes),
+        "mentions": list(map(_mention_json, item.mentions)),
+        "status": item.status.value if item.status else None,
+        "sources": list(item.sources),
+    }
 
 
 def _item(data: Mapping[str, JSON]) -> Item:
     return Item(
         text=data["text"],
         notes=tuple(data["notes"]),
-        mentions=tuple(Mention(**mention) for mention in data["mentions"]),
+        mentions=tuple(map(_mention, data["mentions"])),
         status=Status(data["status"]) if data["status"] else None,
         sources=tuple(data["sources"]),
     )
+
+
+def _mention_json(mention: Mention) -> list[JSON]:
+    return [mention.name, mention.last, mention.own, mention.count, mention.weight]
+
+
+def _mention(data: Sequence[JSON]) -> Mention:
+    name, last, own, count, weight = data
+    return Mention(name=name, last=last, own=own, count=count, weight=weight)
