@@ -1,6 +1,7 @@
 """`make run`: it starts, stops, survives a kill, and says in one line why it cannot start."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -61,6 +62,7 @@ def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_lo
         assert count_projects(again) == 2
         assert (home / "api-key").read_text() == key
     assert eventually(lambda: not alive(below))
+    shutil.rmtree(homes.sockets(home))
 
 
 @linux
