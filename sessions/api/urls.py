@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from sessions.api import blobs, compactions, memory, prompt, sessions, tools, turns
+from sessions.api import blobs, compactions, memory, prompt, sessions, tools, turns, usage, validate
 
 app_name = "api"
 
@@ -39,4 +39,6 @@ urlpatterns = [
     path("sessions/<str:session_id>/search/", blobs.Search.as_view(), name="search"),
     path("sessions/<str:session_id>/tool_calls/", tools.ToolCalls.as_view(), name="tool_calls"),
     path("tools/", tools.Tools.as_view(), name="tools"),
+    path("prompts/validate/", validate.Validate.as_view(), name="validate"),
+    path("usage/", usage.Usage.as_view(), name="usage"),
 ]

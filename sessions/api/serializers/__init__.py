@@ -1,5 +1,6 @@
 """The shapes of bodies and answers, a file a resource: what is validated, what OpenAPI says."""
 
+from sessions.api.serializers.checks import ValidateRequest, Validity
 from sessions.api.serializers.compactions import (
     CompactionDetail,
     CompactionPage,
@@ -16,6 +17,7 @@ from sessions.api.serializers.memory import (
 )
 from sessions.api.serializers.sessions import Session, SessionCreate, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
+from sessions.api.serializers.usage import Usage
 
 __all__ = [
     "CHURN_REVISIONS",
@@ -40,5 +42,8 @@ __all__ = [
     "TurnPage",
     "TurnPush",
     "TurnPushed",
+    "Usage",
+    "ValidateRequest",
+    "Validity",
     "validated",
 ]

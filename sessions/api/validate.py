@@ -1,0 +1,52 @@
+"""`prompts/validate/`: whether a provider would take these messages. Nothing is stored."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+
+from accounts.models import Scope
+from compaction.capabilities import capabilities_of
+from compaction.invariants import validate
+from sessions.api import serializers
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest
+from sessions.api.schema import errors
+
+#: A whole prompt holds the messages of many pushes.
+_PROMPT_OF_PUSHES = 10
+
+
+class Validate(Endpoint):
+    @extend_schema(
+        operation_id="prompts_validate",
+        summary="Check whether a provider takes these messages",
+        request=serializers.ValidateRequest,
+        responses={200: serializers.Validity, **errors(400, 413, 415)},
+    )
+    def post(self, call: Call) -> HttpResponse:
+        data = serializers.validated(serializers.ValidateRequest, call.body)
+        limit = settings.CONTEXTAPP_MAX_MESSAGES * _PROMPT_OF_PUSHES
+        if len(data["messages"]) > limit:
+            raise InvalidRequest(
+                "too_many_messages",
+                f"{len(data['messages']):,} messages; at most {limit:,} are checked at once",
+                param="messages",
+                status=413,
+            )
+        # The messages as they came: a serializer's copy is slower to make than the check itself.
+        found = validate(
+            call.body["messages"],
+            data["format"],
+            system=data.get("system"),
+            tools=data.get("tools"),
+            capabilities=capabilities_of(data.get("model", "")),
+        )
+        violations = [
+            {"rule": violation.rule, "position": violation.position, "message": violation.message}
+            for violation in found
+        ]
+        return answer({"valid": not violations, "violations": violations})
+
+    scopes = {"POST": Scope.READ}

@@ -1,0 +1,124 @@
+"""What was used in a span of days: turns, tokens and cost, by day, model, agent and tag.
+
+Read from the turns of the sessions that were active since the span began, which the index of the list of
+sessions finds; within each the primary key finds its turns. The cost grows with the span, never with what
+is older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+
+#: How a group is named in SQL, over the sums of one session, day and model.
+_KEYS = {
+    "day": "spent.day",
+    "model": "spent.model",
+    "agent": "spent.agent",
+    "tag": "coalesce(tag, '')",
+}
+GROUPS = tuple(_KEYS)
+
+_SUMS = ("turns", "unpriced_turns", "uncached", "cache_read", "cache_write", "output", "cost_microusd")
+
+_SPENT = """
+WITH spent AS (
+    SELECT (t.at AT TIME ZONE %(zone)s)::date AS day, coalesce(nullif(t.model, ''), s.model) AS model,
+           s.agent, s.tags, count(*) AS turns,
+           count(*) FILTER (WHERE t.prompt_reported IS NOT NULL AND t.cost_microusd IS NULL)
+               AS unpriced_turns,
+           sum(t.uncached_tokens) AS uncached, sum(t.cache_read_tokens) AS cache_read,
+           sum(t.cache_write_tokens) AS cache_write, sum(t.output_tokens) AS output,
+           sum(t.cost_microusd) AS cost_microusd
+      FROM agent_sessions_agentsession s
+      JOIN agent_sessions_turn t ON t.session_id = s.id
+     WHERE s.project_id = %(project)s AND s.last_active_at >= %(start)s
+       AND t.at >= %(start)s AND t.at < %(end)s AND t.billed
+     GROUP BY day, t.model, s.id
+)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Whole days of a time zone, both ends included."""
+
+    first: date
+    last: date
+    zone: ZoneInfo
+
+    @property
+    def days(self) -> int:
+        return (self.last - self.first).days + 1
+
+    def bounds(self) -> tuple[datetime, datetime]:
+        """The first moment of the span and the first one behind it."""
+        start, end = (
+            datetime.combine(day, time(), tzinfo=self.zone)
+            for day in (self.first, self.last + timedelta(days=1))
+        )
+        return start, end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """Sums of one group, or of all. Tokens are what was billed; cost is in micro-dollars."""
+
+    group: Mapping[str, Any]
+    turns: int
+    unpriced_turns: int
+    uncached: int
+    cache_read: int
+    cache_write: int
+    output: int
+    cost_microusd: int
+
+
+def usage_sums(*, project_id: UUID, span: Span, groups: Sequence[str], limit: int) -> tuple[Used, list[Used]]:
+    """The total and at most `limit` groups, in the order of their names.
+
+    Turns that only repeat what another session was billed for (a fork's history) are left out. A session
+    with several tags counts in the group of each; the total counts it once.
+    """
+    start, end = span.bounds()
+    parameters = {
+        "zone": span.zone.key,
+        "project": project_id,
+        "start": start,
+        "end": end,
+        "limit": limit + 1,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_sql(groups), parameters)
+        rows = cursor.fetchall()
+    used = [_used(groups, row) for row in rows]
+    return used[0], used[1:]
+
+
+def _sql(groups: Sequence[str]) -> str:
+    sums = ", ".join(f"coalesce(sum({name}), 0)::bigint AS {name}" for name in _SUMS)
+    keys = [_KEYS[group] for group in groups]
+    columns = "".join(f"{key} AS key{index}, " for index, key in enumerate(keys))
+    names = ", ".join(f"key{index}" for index in range(len(keys)))
+    none = "".join("NULL, " for _ in keys)
+    tags = "LEFT JOIN LATERAL unnest(spent.tags) AS tag ON true" if "tag" in groups else ""
+    # Every piece is a name written in this file.
+    grouped = f"""
+        UNION ALL
+        SELECT * FROM (SELECT 1, {columns}{sums} FROM spent {tags} GROUP BY {names}) g
+    """  # noqa: S608
+    return f"""{_SPENT}
+        SELECT * FROM (SELECT 0 AS part, {none}{sums} FROM spent {grouped if keys else ""}) u
+         ORDER BY 1{"".join(f", {index + 2}" for index in range(len(keys)))} LIMIT %(limit)s
+    """  # noqa: S608
+
+
+def _used(groups: Sequence[str], row: Sequence[Any]) -> Used:
+    sums = dict(zip(_SUMS, row[1 + len(groups) :], strict=True))
+    return Used(group=dict(zip(groups, row[1:], strict=False)), **sums)
