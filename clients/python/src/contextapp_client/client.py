@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
-from typing import Self, cast
+from typing import Literal, Self, cast
 from uuid import uuid4
 
 from contextapp_client import types
@@ -84,12 +84,27 @@ class ContextApp:
         return cast(list[types.JsonObject], answer.json()["tools"])
 
     def usage(
-        self, *, group_by: str | None = None, since: date | None = None, until: date | None = None
-    ) -> types.JsonObject:
-        """Tokens and cost (micro-dollars) of the project by day, model, agent or tag."""
+        self,
+        *,
+        group_by: Sequence[Literal["day", "model", "agent", "tag"]] = (),
+        since: date | None = None,
+        until: date | None = None,
+        time_zone: str | None = None,
+    ) -> types.Usage:
+        """Tokens and cost (micro-dollars) of the project, both days included; else of 30 days by day."""
         query = {
-            "group_by": group_by,
+            "group_by": ",".join(group_by) or None,
             "from": since and since.isoformat(),
             "to": until and until.isoformat(),
+            "time_zone": time_zone,
         }
-        return cast(types.JsonObject, self._transport.call("GET", "usage", query=query).json())
+        return cast(types.Usage, self._transport.call("GET", "usage", query=query).json())
+
+    def validate(
+        self, params: Mapping[str, object], *, format: types.Format = "anthropic", model: str | None = None
+    ) -> list[types.Violation]:
+        """The rules of the provider that a prompt breaks, none for a valid one. `params` are `messages`, and
+        `system` and `tools` where there are any. Nothing is stored."""
+        body = {**params, "format": format, **({"model": model} if model else {})}
+        answer = self._transport.call("POST", "prompts", "validate", body=body, repeatable=True)
+        return cast(list[types.Violation], answer.json()["violations"])

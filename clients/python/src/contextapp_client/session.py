@@ -128,15 +128,38 @@ class Session:
         answer = self._call("POST", "compactions", str(number), "revert")
         return cast(types.CompactionRecord, answer.json())
 
-    def memory(self) -> types.JsonObject:
-        """Working memory with its revision."""
-        return cast(types.JsonObject, self._call("GET", "memory").json())
+    def memory(self) -> types.Memory:
+        """Working memory as it is now; revision 0 is the empty one that nobody wrote."""
+        return cast(types.Memory, self._call("GET", "memory").json())
 
-    def patch_memory(self, changes: Mapping[str, object], *, revision: int | None = None) -> types.JsonObject:
+    def patch_memory(
+        self,
+        changes: Mapping[str, object],
+        *,
+        revision: int | None = None,
+        author: Literal["model", "harness", "person"] | None = None,
+        reason: str | None = None,
+    ) -> types.Memory:
         """Replace some fields of working memory; None clears one. With `revision` only if it is still that
         one: a `Conflict` with code `precondition_failed` says that it is not."""
-        headers = None if revision is None else {"If-Match": f'"{revision}"'}
-        answer = self._call("PATCH", "memory", body=changes, headers=headers)
+        answer = self._call(
+            "PATCH",
+            "memory",
+            body=changes,
+            query={"author": author, "reason": reason},
+            headers={"If-Match": "*" if revision is None else f'"{revision}"'},
+            # The same fields once more change nothing; under a revision the second time would be refused.
+            repeatable=revision is None,
+        )
+        return cast(types.Memory, answer.json())
+
+    def memory_revisions(self) -> Iterator[types.Memory]:
+        """All revisions of working memory, newest first."""
+        return pages(self._transport, "sessions", self.id, "memory", "revisions")
+
+    def memory_diff(self, *, first: int | None = None, last: int | None = None) -> types.JsonObject:
+        """What changed from one revision to another, else in the newest one, and whether memory churns."""
+        answer = self._call("GET", "memory", "diff", query={"from": first, "to": last})
         return cast(types.JsonObject, answer.json())
 
     def expand(

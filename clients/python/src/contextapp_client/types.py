@@ -191,3 +191,59 @@ class Hit(TypedDict):
     role: str
     tool: str
     snippet: str
+
+
+class MemoryFields(TypedDict, total=False):
+    """Working memory. `recent_edits` are diffs; `tried` says what did not work, and why."""
+
+    task: str
+    important_files: list[str]
+    decisions: list[str]
+    open_questions: list[str]
+    next: str
+    blockers: list[str]
+    recent_edits: list[str]
+    tried: list[str]
+
+
+class Memory(TypedDict):
+    """A revision of working memory. `warning` says where it is larger than is asked for."""
+
+    revision: int
+    memory: MemoryFields
+    tokens: int
+    turn: int | None
+    author: str | None
+    reason: str
+    at: str | None
+    warning: str | None
+
+
+class UsageRow(TypedDict):
+    """Sums. Costs are in micro-dollars, without the unpriced turns; rows have the names of their groups."""
+
+    turns: int
+    unpriced_turns: int
+    billed_tokens: Billed
+    cost_microusd: int
+    day: NotRequired[str]
+    model: NotRequired[str]
+    agent: NotRequired[str]
+    tag: NotRequired[str]
+
+
+class Usage(TypedDict):
+    """Tokens and cost of a span of days."""
+
+    time_zone: str
+    group_by: list[str]
+    total: UsageRow
+    data: list[UsageRow]
+
+
+class Violation(TypedDict):
+    """A rule of a provider that a prompt breaks; `position` is the message's index."""
+
+    rule: str
+    position: int | None
+    message: str
