@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from sessions import convert
 from sessions.models import Message as MessageRow
 from sessions.models.transcript import MessageFlag
@@ -13,7 +13,8 @@ from sessions.pages.arguments import Argument, argument_text, arguments_of
 from sessions.pages.text import OUTPUT, PROSE, Fold, FoldRule, fold, visible
 
 _MEDIA = {"image": "image", "image_url": "image", "document": "document", "file": "file"}
-_SUMMARY = FoldRule(lines=8, characters=800)
+#: What nobody said in the conversation itself stands back: system text, reminders, summaries.
+_ASIDE = FoldRule(lines=8, characters=800)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,13 @@ def shown_message(row: MessageRow, format: str, tool_names: dict[str, str]) -> S
     value = convert.message_value(row, format)
     tool_names |= calls_of(value)
     is_summary = bool(row.flags & MessageFlag.CLIENT_SUMMARY)
-    prose = _SUMMARY if is_summary else PROSE
+    is_meta = bool(row.flags & MessageFlag.META)
+    prose = _ASIDE if is_summary or is_meta or value.role is Role.SYSTEM else PROSE
     return ShownMessage(
         position=row.position,
         voice=_voice(value),
         tokens=row.tokens,
-        is_meta=bool(row.flags & MessageFlag.META),
+        is_meta=is_meta,
         is_summary=is_summary,
         blocks=[_block(part, index, prose, tool_names) for index, part in enumerate(value.parts)],
     )

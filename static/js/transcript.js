@@ -73,6 +73,6 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:afterSettle", () => {
   if (!anchor) return;
   const moved = anchor.turn.getBoundingClientRect().top - anchor.top;
-  if (moved) scrollBy({ top: moved, behavior: "instant" });
+  if (moved) scrollBy(0, moved);
   anchor = null;
 });
