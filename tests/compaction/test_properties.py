@@ -6,6 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from compaction import formats
 from compaction.capabilities import Capabilities
 from compaction.invariants import validate
@@ -13,21 +16,18 @@ from compaction.pipeline import plan
 from compaction.policy import PRESETS, Budget
 from compaction.render import render
 from compaction.view import Components, apply
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from tests.compaction.builders import COUNTER, faults, parse
 
 texts = st.one_of(
     st.text(max_size=40),
-    st.sampled_from(["", " ", "\n", "ok", "Error: boom", "[Output not shown: 3 lines; handle h_1]", "漢字" * 50]),
+    st.sampled_from(["", " ", "\n", "ok", "Error: boom", "[Output not shown; handle h_1]", "漢字" * 50]),
     st.integers(1, 400).map(lambda n: "\n".join(f"name_{i} = {i}" for i in range(n))),
     st.integers(1, 60).map(lambda n: json.dumps([{"id": i, "path": f"src/m{i}.py"} for i in range(n)])),
 )
 ids = st.sampled_from(["a", "b", "c", "call_0", "functions.run:1", "", "x y", "é"])
 names = st.sampled_from(["Read", "bash", "edit_file", "grep", "plan"])
 arguments = st.one_of(
-    st.sampled_from(["{}", '{"path": "a.py"}', '{"command": "cat b.py"}', "[]", "no json", "", '{"a": 1e999}']),
+    st.sampled_from(["{}", '{"path": "a.py"}', '{"command": "cat b.py"}', "[]", "no json", "", '{"a": 1e9}']),
     st.text(max_size=30),
 )
 

@@ -157,7 +157,7 @@ def test_a_prompt_is_told_by_component() -> None:
     items = [system("s" * 40), user("u" * 80), call("c", "run"), result("c", "r" * 400)]
     components = Components(system=5, tools=7, memory=9)
     measured = measure(apply((), parse(items), components=components))
-    assert measured == Composition(system=13 + 5, user=23, assistant=12, tool_outputs=111, tools=7, memory=9)
+    assert measured == Composition(system=13 + 5, user=23, assistant=13, tool_outputs=111, tools=7, memory=9)
     assert measured.total == sum(m.tokens for m in parse(items)) + 21
 
 
