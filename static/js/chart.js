@@ -43,7 +43,7 @@ function element(name, className, text) {
 
 function legend(data) {
   const list = element("ul", "chart-legend");
-  const keys = [["estimate", "our estimate"]];
+  const keys = [["estimate", "our estimate of the messages"]];
   if (data.reported.some((size) => size != null)) keys.unshift(["reported", "reported by the provider"]);
   if (data.window) keys.push(["window", `the model's window, ${exact(data.window)}`]);
   if (data.compactions.length) keys.push(["compaction", "the client compacted"]);
