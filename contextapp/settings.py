@@ -112,6 +112,8 @@ if pool_size := int(os.environ.get("CONTEXTAPP_DB_POOL", "8")):
         "max_size": pool_size,
         "timeout": 10,
     }
+# The hot calls prepare their statements (see `sessions/hot.py`); everything else Django sends as text.
+DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or broker_url(HOME)
@@ -183,6 +185,8 @@ STORAGES = {
 CONTEXTAPP_MAX_BODY_BYTES = int(os.environ.get("CONTEXTAPP_MAX_BODY_BYTES", str(16 * 1024 * 1024)))
 CONTEXTAPP_MAX_MESSAGES = int(os.environ.get("CONTEXTAPP_MAX_MESSAGES", "1000"))
 CONTEXTAPP_MAX_TEXT_CHARS = int(os.environ.get("CONTEXTAPP_MAX_TEXT_CHARS", str(8 * 1024 * 1024)))
+#: Bytes of one log that is imported over the API; the command line takes any.
+CONTEXTAPP_MAX_IMPORT_BYTES = int(os.environ.get("CONTEXTAPP_MAX_IMPORT_BYTES", str(64 * 1024 * 1024)))
 #: Requests a minute of one API key; 0: no limit. A key may have its own.
 CONTEXTAPP_RATE_LIMIT = int(os.environ.get("CONTEXTAPP_RATE_LIMIT", "0"))
 #: Where rates are counted: the broker, if it is a Valkey or Redis.

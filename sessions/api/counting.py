@@ -12,7 +12,7 @@ from sessions import bodies
 from sessions.api.errors import InvalidRequest
 from sessions.counter import counter
 from sessions.redaction import Finding, redact_bytes
-from sessions.services.push import NewPreamble, PushedMessage
+from sessions.services.push_values import NewPreamble, PushedMessage
 
 
 def messages_read(

@@ -11,7 +11,7 @@ from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.schema import errors
 from sessions.api.sessions import int_param, no_session
 from sessions.models.session import Format
-from sessions.selectors.lookups import session_route
+from sessions.selectors.lookups import route_forget, session_route
 from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, prompt_state
 
 
@@ -41,6 +41,7 @@ class Prompt(Endpoint):
             key_id=principal.key_id, project_id=principal.project_id, session_id=route.id
         )
         if not state:
+            route_forget(project_id=principal.project_id, name=session_id)
             no_session(session_id)
         etag = f'"{state.etag}-{wanted or state.format}{"-m" * manifest}{f"-t{at_turn}" * (at_turn >= 0)}"'
         if call.request.META.get("HTTP_IF_NONE_MATCH") == etag:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from compaction.messages import Usage
-from sessions import pricing
 from sessions.api import serializers
 from sessions.api.counting import messages_read, preamble_read
 from sessions.api.cursors import cursor_decode, cursor_encode
@@ -18,12 +19,12 @@ from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.rawjson import raw_elements
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, int_param, no_session, size_json
-from sessions.budgets import budget_tokens
 from sessions.redaction import Finding, redaction_key
 from sessions.selectors.api import turn_messages, turns_page
-from sessions.selectors.lookups import session_route
-from sessions.services.push import KeyReused, Push, Pushed, Replayed, SessionGone, StaleTurn, turn_push
-from sessions.services.triggers import fire
+from sessions.selectors.lookups import route_forget, session_route
+from sessions.services.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
+from sessions.services.push_values import Push, Pushed
+from sessions.services.triggers import PushTrigger, push_budget
 from sessions.usage import UsageError, usage_read, written_for_an_hour
 
 _FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn"})
@@ -78,23 +79,19 @@ class Turns(Endpoint):
     )
     def post(self, call: Call, session_id: str) -> HttpResponse:
         principal = call.principal
-        route = session_route(project_id=principal.project_id, name=session_id)
-        if route is None:
-            no_session(session_id)
-        push, found = _read(call, format=route.format, model=route.model)
-
-        def after(pushed: Pushed) -> dict[str, Any]:
-            return _answer(pushed, push, found)
-
+        route = session_route(project_id=principal.project_id, name=session_id) or no_session(session_id)
+        push, found = _read(call, format=route.format)
         try:
             stored = turn_push(
                 key_id=principal.key_id,
                 project_id=principal.project_id,
                 session_id=route.id,
                 push=push,
-                answer=after,
+                trigger=PushTrigger(),
+                answer=partial(_answer, push, found),
             )
         except SessionGone:
+            route_forget(project_id=principal.project_id, name=session_id)
             no_session(session_id)
         except StaleTurn as error:
             raise Conflict("stale_turn", str(error), param="expected_turn") from None
@@ -110,12 +107,7 @@ class Turns(Endpoint):
         return answer(stored, status=201)
 
 
-def _answer(pushed: Pushed, push: Push, found: list[Finding]) -> dict[str, Any]:
-    session = pushed.session
-    budget = budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=push.model or session.model
-    )
-    fired, shown = fire(pushed, budget=budget)
+def _answer(push: Push, found: Sequence[Finding], pushed: Pushed, fired: Fired) -> dict[str, Any]:
     return {
         "turn": pushed.turn,
         "positions": {
@@ -123,15 +115,18 @@ def _answer(pushed: Pushed, push: Push, found: list[Finding]) -> dict[str, Any]:
             "last": pushed.first_position + len(push.messages) - 1,
         },
         "prompt": size_json(
-            shown=shown, context=pushed.context, budget=budget, calibration=session.calibration
+            shown=fired.shown,
+            context=pushed.context,
+            budget=push_budget(pushed),
+            calibration=pushed.session.calibration,
         ),
-        "cost_microusd": push.cost_microusd,
-        "fired": fired,
+        "cost_microusd": pushed.cost_microusd,
+        "fired": fired.told,
         "redacted": [{"kind": finding.kind, "count": finding.count} for finding in found],
     }
 
 
-def _read(call: Call, *, format: str, model: str) -> tuple[Push, list[Finding]]:
+def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
     """The push that the request holds. Raises `InvalidRequest`. Checked by hand: this is the hot path."""
     body = call.body
     if unknown := body.keys() - _FIELDS:
@@ -152,13 +147,13 @@ def _read(call: Call, *, format: str, model: str) -> tuple[Push, list[Finding]]:
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise InvalidRequest("invalid_field", "`tools` must be a list", param="tools")
-    pushed_model = _text(body, "model")
-    usage, cost = _usage(body.get("usage"), pushed_model or model)
+    model = _text(body, "model")
+    usage, for_an_hour = _usage(body.get("usage"))
     return Push(
         messages=messages,
-        model=pushed_model,
+        model=model,
         usage=usage,
-        cost_microusd=cost,
+        cache_write_1h_tokens=for_an_hour,
         preamble=preamble_read(body.get("system"), tools, key=key),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=_idempotency_key(call),
@@ -175,17 +170,16 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value
 
 
-def _usage(data: Any, model: str) -> tuple[Usage | None, int | None]:
+def _usage(data: Any) -> tuple[Usage | None, int]:
+    """The usage, and how much of its cache write is for an hour."""
     if data is None:
-        return None, None
+        return None, 0
     if not isinstance(data, dict):
         raise InvalidRequest("invalid_field", "`usage` must be an object", param="usage")
     try:
-        usage = usage_read(data)
-        for_an_hour = written_for_an_hour(data)
+        return usage_read(data), written_for_an_hour(data)
     except UsageError as error:
         raise InvalidRequest("invalid_field", str(error), param=f"usage.{error.field}") from None
-    return usage, pricing.price(model, usage, cache_write_1h_tokens=for_an_hour).microusd
 
 
 def _expected(value: Any) -> int | None:

@@ -10,20 +10,34 @@ from sessions.models import AgentSession
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What never changes of a session, or only by its own pushes: enough to read a push before the lock."""
+    """What never changes of a session: enough to read a push before the lock."""
 
     id: UUID
     format: str
-    model: str
+
+
+#: Routes that this process has looked up. Only a deletion makes one wrong, and then the statement that uses
+#: it finds no session.
+_routes: dict[tuple[UUID, str], Route] = {}
+
+_ROUTES_SIZE = 100_000
 
 
 def session_route(*, project_id: UUID, name: str) -> Route | None:
-    rows = AgentSession.objects.filter(project_id=project_id)
-    by = {"pk": uuid} if (uuid := as_uuid(name)) is not None else {"external_id": name}
-    row = rows.filter(**by).values_list("pk", "format", "model").first()
-    if row is None and uuid is not None:
-        row = rows.filter(external_id=name).values_list("pk", "format", "model").first()
-    return Route(id=row[0], format=row[1], model=row[2]) if row is not None else None
+    """The session that `name` is the id or the external id of; None where there is none."""
+    if (known := _routes.get((project_id, name))) is not None:
+        return known
+    session = session_find(project_id=project_id, name=name)
+    if session is None:
+        return None
+    if len(_routes) >= _ROUTES_SIZE:
+        _routes.clear()
+    route = _routes[project_id, name] = Route(id=session.pk, format=session.format)
+    return route
+
+
+def route_forget(*, project_id: UUID, name: str) -> None:
+    _routes.pop((project_id, name), None)
 
 
 def session_find(*, project_id: UUID, name: str) -> AgentSession | None:

@@ -13,9 +13,9 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.db import connection
 from django.db.models import F, Q
+from psycopg.types.numeric import Int4
 
 from compaction import formats
 from compaction.capabilities import capabilities_of
@@ -25,6 +25,7 @@ from compaction.view import Components, apply
 from sessions import bodies
 from sessions.budgets import budget_tokens
 from sessions.convert import edit_value, message_bytes, message_value
+from sessions.hot import execute, raw_connection
 from sessions.ledger import Ledger
 from sessions.models import Compaction, Edit, Message, Preamble, Turn
 from sessions.serving import Elements, elements_of, prompt_fields
@@ -81,9 +82,9 @@ SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data)
 
 def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State | None:
     """The state of a session; None where it is not in the project, or the key no longer lives."""
-    with connection.cursor() as cursor:
-        cursor.execute(_STATE, {"key": key_id, "project": project_id, "session": session_id})
-        row = cursor.fetchone()
+    asked = {"key": key_id, "project": project_id, "session": session_id}
+    with connection.wrap_database_errors:
+        row = execute(raw_connection(), _STATE, asked).fetchone()
     if row is None:
         return None
     return State(
@@ -92,8 +93,8 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State |
         model=row[2],
         turn_count=row[3],
         message_count=row[4],
-        context=Ledger(tokens=_json(row[5])),
-        shown=Ledger(tokens=_json(row[6]) or _json(row[5])),
+        context=Ledger(tokens=row[5]),
+        shown=Ledger(tokens=row[6] or row[5]),
         base_end=row[7],
         regular=not row[8] and not row[9],
         calibration=row[10],
@@ -103,12 +104,8 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State |
         preamble_version=row[15],
         system=bodies.unpack(row[16]) if row[16] is not None else None,
         tools=bodies.unpack(row[17]) if row[17] is not None else None,
-        base=bytes(row[18]) if row[18] is not None else None,
+        base=row[18],
     )
-
-
-def _json(value: Any) -> Any:
-    return orjson.loads(value) if isinstance(value, str | bytes) else value
 
 
 def elements_now(state: State) -> Elements:
@@ -117,9 +114,10 @@ def elements_now(state: State) -> Elements:
 
 
 def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, int, bytes]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_ROWS, {"session": session_id, "first": first, "end": end})
-        return [(at, role, tokens, bodies.unpack(data)) for at, role, tokens, data in cursor]
+    asked = {"session": session_id, "first": Int4(first), "end": Int4(end)}
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), _ROWS, asked).fetchall()
+    return [(at, role, tokens, bodies.unpack(data)) for at, role, tokens, data in rows]
 
 
 def prompt_json(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -15,7 +15,7 @@ from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.invariants.continuation import Continuation
-from compaction.pipeline import Plan, plan, with_references
+from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
 from compaction.record import State
@@ -172,11 +172,10 @@ def compaction_store(
     session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
     if not done:
         return compaction
-    edits = with_references(made.edits, loaded.view.transcript, made.view)
     Edit.objects.bulk_create(
-        edit_row(edit, compaction=compaction, ordinal=ordinal) for ordinal, edit in enumerate(edits)
+        edit_row(edit, compaction=compaction, ordinal=ordinal) for ordinal, edit in enumerate(made.edits)
     )
-    _retire(loaded.edits, edits)
+    _retire(loaded.edits, made.edits)
     if made.recap is not None:
         _store_recap(compaction, made.recap)
     base_write(session=session, view=made.view, raw=loaded.raw)

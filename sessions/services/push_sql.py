@@ -19,16 +19,16 @@ WITH turn AS (
     INSERT INTO agent_sessions_turn (
         session_id, index, at, model, first_position, message_count, preamble_version, idempotency_key,
         body_hash, prompt_estimate, prompt_reported, prompt_served, components, uncached_tokens,
-        cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed)
+        cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed, answer)
     VALUES (
         %(session)s, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
         %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s, %(uncached)s,
-        %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true)
+        %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(answer)b)
 ), blob AS (
     INSERT INTO agent_sessions_blob (id, project_id, sha256, size, data)
     SELECT b.id, %(project)s, b.sha256, b.size, b.data
-      FROM unnest(%(blob_ids)s::uuid[], %(blob_hashes)s::bytea[], %(blob_sizes)s::int[],
-                  %(blob_data)s::bytea[]) AS b (id, sha256, size, data)
+      FROM unnest(%(blob_ids)s::uuid[], %(blob_hashes)b::bytea[], %(blob_sizes)s::int[],
+                  %(blob_data)b::bytea[]) AS b (id, sha256, size, data)
      ORDER BY b.sha256
         ON CONFLICT (project_id, sha256) DO UPDATE SET size = excluded.size
     RETURNING id, sha256
@@ -37,7 +37,7 @@ WITH turn AS (
         session_id, position, turn_index, role, tokens, flags, tool_name, content_hash, body, blob_id)
     SELECT %(session)s, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.hash, m.body, blob.id
       FROM unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
-                  %(tool_names)s::text[], %(hashes)s::bytea[], %(bodies)s::bytea[], %(in_blob)s::bytea[])
+                  %(tool_names)s::text[], %(hashes)b::bytea[], %(bodies)b::bytea[], %(in_blob)b::bytea[])
            AS m (position, role, tokens, flags, tool_name, hash, body, sha256)
       LEFT JOIN blob ON blob.sha256 = m.sha256
 )
@@ -67,5 +67,7 @@ WRITE_PREAMBLE = """
 INSERT INTO agent_sessions_preamble (
     session_id, version, from_turn, system, tools, system_tokens, tools_tokens)
 VALUES (
-    %(session)s, %(version)s, %(from_turn)s, %(system)s, %(tools)s, %(system_tokens)s, %(tools_tokens)s)
+    %(session)s, %(version)s, %(from_turn)s, %(system)b, %(tools)b, %(system_tokens)s, %(tools_tokens)s)
 """
+
+WRITE_ANSWER = "UPDATE agent_sessions_turn SET answer = %b WHERE session_id = %s AND index = %s"

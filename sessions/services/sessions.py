@@ -14,7 +14,7 @@ from accounts.services import audit_record
 from sessions import bodies, pricing
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Preamble
-from sessions.services.push import NewPreamble
+from sessions.services.push_values import NewPreamble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
