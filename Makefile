@@ -1,7 +1,7 @@
 # `make help` lists the targets.
 PYTHON_BIN := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help run test lint clean
+.PHONY: help run demo test lint clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -9,6 +9,10 @@ help: ## this list
 run: ## install what is needed and run contextapp on this machine
 	@scripts/setup run
 	@$(PYTHON_BIN) -m contextapp
+
+demo: ## fill the dashboard with a session of 79 turns: an agent at work, offline, with a scripted model
+	@scripts/setup run
+	@PYTHONPATH=examples:clients/python/src $(PYTHON_BIN) -m demo
 
 test: ## install what the tests need, a browser included, and run them all (ARGS="-k name" for some)
 	@scripts/setup test
@@ -20,6 +24,7 @@ lint: ## style, types, import directions, missing migrations
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/mypy --config-file examples/mypy.ini
 	.venv/bin/lint-imports
 	$(PYTHON_BIN) manage.py makemigrations --check --dry-run
 

@@ -64,9 +64,10 @@ class Agent:
         prompt = self.session.prompt()
         if not prompt.fits:
             print(f"  the prompt does not fit: {prompt.reason}")
-        return self.model.messages.create(
+        response: Message = self.model.messages.create(
             model=self.name, max_tokens=8_000, cache_control={"type": "ephemeral"}, **prompt.params
         )
+        return response
 
     def answer(self, call: ToolUseBlock) -> dict[str, object]:
         """The result of a tool call: contextapp runs its own tools, the toolbox the others."""
