@@ -1,4 +1,5 @@
 from sessions.models.compactions import Compaction, Edit, Recap
+from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision
 from sessions.models.rollups import UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
@@ -9,6 +10,7 @@ __all__ = [
     "Blob",
     "Compaction",
     "Edit",
+    "ImportedLog",
     "MemoryRevision",
     "Message",
     "Preamble",

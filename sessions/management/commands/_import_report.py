@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from sessions.importers.base import Damage, ImportedSession
+from sessions.importers.base import Damage
+from sessions.importers.prepare import PreparedSession
 from sessions.importers.registry import known_formats
-from sessions.services.imports import ImportResult
+from sessions.services.imports import ImportResult, KnownLog
 
 #: So many damaged lines, conflicts and unknown files are named; the rest is a number.
 _NAMED = 20
@@ -24,6 +25,7 @@ class Report:
         self._conflicts: list[str] = []
         self._unknown: list[str] = []
         self._unreadable: list[str] = []
+        self._redacted: Counter[str] = Counter()
 
     @property
     def recognised(self) -> bool:
@@ -33,17 +35,22 @@ class Report:
     def file(self, format: str, files: int) -> None:
         self._formats[format]["files"] += files
 
+    def known(self, log: KnownLog, files: int) -> None:
+        """A log that is stored as it is, and was not read."""
+        self._formats[log.origin].update({"files": files, "unchanged": log.sessions})
+
     def stored(self, format: str, result: ImportResult) -> None:
         """A session that the service took in."""
-        grown = result.turns_added or result.messages_added
-        state = "new" if result.created else "grown" if grown else "unchanged"
+        state = "new" if result.created else "grown" if result.changed else "unchanged"
         counts = {state: 1, "turns": result.turns_added, "messages": result.messages_added}
         self._formats[format].update(counts)
+        self._redacted.update(result.redacted)
 
-    def counted(self, format: str, session: ImportedSession) -> None:
+    def counted(self, format: str, session: PreparedSession) -> None:
         """A session of a dry run."""
         messages = sum(len(turn.messages) for turn in session.turns)
         self._formats[format].update({"new": 1, "turns": len(session.turns), "messages": messages})
+        self._redacted.update(session.redacted)
 
     def damage(self, damage: Damage) -> None:
         self._damages.append(f"{damage.file}:{damage.line}: {damage.reason}")
@@ -60,7 +67,7 @@ class Report:
     def text(self, seconds: float, *, dry_run: bool) -> str:
         """The whole report. In a dry run every session counts as new."""
         megabytes = self.bytes / 1e6
-        lines = [*self._table(), ""]
+        lines = [*self._table(), "", *self._secrets()]
         lines += _named("damaged lines, the rest of their files is there", self._damages)
         lines += _named("sessions left as they are stored", self._conflicts)
         lines += _named("files that could not be read", self._unreadable)
@@ -71,6 +78,12 @@ class Report:
         return "\n".join(
             [*lines, f"{megabytes:.1f} MB {done} in {seconds:.1f} s, {megabytes / seconds:.1f} MB/s"]
         )
+
+    def _secrets(self) -> list[str]:
+        if not self._redacted:
+            return []
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._redacted.most_common())
+        return [f"{self._redacted.total():,} secrets taken out of what was read: {kinds}"]
 
     def _table(self) -> list[str]:
         total = sum(self._formats.values(), Counter[str]())

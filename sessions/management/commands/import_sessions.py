@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,16 @@ from rich.progress import (
 )
 
 from accounts.models import Project
-from sessions.importers.base import Damage, ImportedSession, Importer, LogFile
-from sessions.importers.reading import LogSource, UnreadableLogError, discovered_folders, log_sources
-from sessions.importers.registry import IMPORTERS, importer_named, recognise
-from sessions.services.imports import ImportConflictError, session_import
+from sessions.importers.jobs import Reader, ReadLog, read_logs
+from sessions.importers.reading import LogSource, discovered_folders, log_sources
+from sessions.importers.registry import IMPORTERS
+from sessions.redaction import redaction_key
+from sessions.services.imports import ImportConflictError, known_logs, log_import
 
 from ._import_report import Report
+
+#: Storing what is read is one process' work: more readers than this would wait for it.
+_MOST_JOBS = 4
 
 
 class Command(BaseCommand):
@@ -43,68 +48,70 @@ class Command(BaseCommand):
             help="read everything as this format; otherwise each file tells its own",
         )
         parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
+        parser.add_argument(
+            "--jobs",
+            type=int,
+            default=min(_MOST_JOBS, os.cpu_count() or 1),
+            help="processes that read, where there is enough to read (default: %(default)s)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         paths = _paths(options["paths"], discover=options["discover"])
         run = _Run(
-            project=None if options["dry_run"] else _project(options["project"]),
-            importer=importer_named(options["format"]) if options["format"] else None,
+            project=None if options["dry_run"] else _project(options["project"]), format=options["format"]
         )
         started = time.monotonic()
-        run.read_all(list(log_sources(paths)), quiet=options["verbosity"] == 0)
+        run.read_all(list(log_sources(paths)), jobs=options["jobs"], quiet=options["verbosity"] == 0)
         self.stdout.write(run.report.text(time.monotonic() - started, dry_run=options["dry_run"]))
         if not run.report.recognised:
             raise CommandError("nothing here is a log of a known format")
 
 
 class _Run:
-    """One run of the command: reads the logs one at a time, so that memory holds the largest of them."""
+    """One run of the command: other processes read a few logs ahead, and this one stores them."""
 
-    def __init__(self, *, project: Project | None, importer: Importer | None) -> None:
+    def __init__(self, *, project: Project | None, format: str | None) -> None:
         self.report = Report()
         self._project = project
-        self._importer = importer
+        self._known = known_logs(project) if project else {}
+        # Without a project there is nothing that placeholders would have to agree with.
+        key = redaction_key(project.pk) if project else secrets.token_bytes(32)
+        self._reader = Reader(key=key, known=frozenset(self._known), format=format)
 
-    def read_all(self, sources: list[LogSource], *, quiet: bool) -> None:
+    def read_all(self, sources: list[LogSource], *, jobs: int, quiet: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
         console = Console(stderr=True, quiet=quiet)
         with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
             task = progress.add_task("importing", total=sum(source.size for source in sources))
-            for source in sources:
-                self._read(source)
+            logs = read_logs(sources, self._reader, jobs=jobs)
+            for source, log in zip(sources, logs, strict=True):
+                self._take(log)
                 progress.advance(task, source.size)
 
-    def _read(self, source: LogSource) -> None:
-        try:
-            log = source.read()
-        except UnreadableLogError as error:
-            self.report.unreadable(str(error))
-            return
-        self.report.bytes += len(log.data)
-        importer = self._importer or recognise(log)
-        if importer is None:
-            self.report.unknown(source.name)
-            return
-        self.report.file(importer.name, len(source.files))
-        self._store(importer, log)
+    def _take(self, log: ReadLog) -> None:
+        self.report.bytes += log.size
+        if log.error:
+            self.report.unreadable(log.error)
+        elif log.known:
+            self.report.known(self._known[log.digest], log.files)
+        elif not log.importer:
+            self.report.unknown(log.name)
+        else:
+            self.report.file(log.importer, log.files)
+            self._store(log)
 
-    def _store(self, importer: Importer, log: LogFile) -> None:
-        for item in _parents_first(importer.read(log)):
-            if isinstance(item, Damage):
-                self.report.damage(item)
-            elif self._project is None:
-                self.report.counted(importer.name, item)
+    def _store(self, log: ReadLog) -> None:
+        for damage in log.damages:
+            self.report.damage(damage)
+        if self._project is None:
+            for session in log.sessions:
+                self.report.counted(log.importer, session)
+            return
+        for result in log_import(project=self._project, log=log):
+            if isinstance(result, ImportConflictError):
+                self.report.conflict(str(result))
             else:
-                try:
-                    result = session_import(project=self._project, imported=item, origin=importer.name)
-                except ImportConflictError as error:
-                    self.report.conflict(str(error))
-                else:
-                    self.report.stored(importer.name, result)
-
-
-def _parents_first(items: Iterable[ImportedSession | Damage]) -> list[ImportedSession | Damage]:
-    return sorted(items, key=lambda item: isinstance(item, ImportedSession) and bool(item.parent_external_id))
+                self.report.stored(log.importer, result)
 
 
 def _paths(given: list[Path], *, discover: bool) -> list[Path]:
