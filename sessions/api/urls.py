@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from sessions.api import blobs, compactions, memory, prompt, sessions, tools, turns, usage, validate
+from sessions.api import blobs, compactions, imports, memory, prompt, sessions, tools, turns, usage, validate
 
 app_name = "api"
 
@@ -41,4 +41,5 @@ urlpatterns = [
     path("tools/", tools.Tools.as_view(), name="tools"),
     path("prompts/validate/", validate.Validate.as_view(), name="validate"),
     path("usage/", usage.Usage.as_view(), name="usage"),
+    path("imports/", imports.Imports.as_view(), name="imports"),
 ]

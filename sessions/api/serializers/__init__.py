@@ -8,6 +8,7 @@ from sessions.api.serializers.compactions import (
 )
 from sessions.api.serializers.contents import Content, SearchPage, ToolAnswer, ToolCall, Tools
 from sessions.api.serializers.fields import MAX_TOKENS, Error, validated
+from sessions.api.serializers.imports import Imported, ImportUpload
 from sessions.api.serializers.memory import (
     CHURN_REVISIONS,
     MemoryDiff,
@@ -27,6 +28,8 @@ __all__ = [
     "CompactionPage",
     "Content",
     "Error",
+    "ImportUpload",
+    "Imported",
     "MemoryDiff",
     "MemoryFields",
     "MemoryPage",
