@@ -34,7 +34,7 @@ class Layout:
 
 
 def head_end(messages: Sequence[Message]) -> int:
-    """Index behind the head."""
+    """Index behind the head of pushed messages."""
     end = 0
     while end < len(messages) and messages[end].role is Role.SYSTEM:
         end += 1
@@ -46,7 +46,8 @@ def head_end(messages: Sequence[Message]) -> int:
 def split(view: View, *, budget_tokens: int, tail_share: float, tail_messages: int) -> Layout:
     """Where the head ends and the tail begins."""
     messages = view.messages
-    head = head_end(messages) if view.entries and not view.entries[0].is_made else 0
+    pushed = next((i for i, entry in enumerate(view.entries) if entry.is_made), len(messages))
+    head = head_end(messages[:pushed])
     start, bound = _tail_start(messages, head, tail_share * budget_tokens, tail_messages)
     snapped = _snap(view.entries, start, head)
     tokens = [message.tokens for message in messages]

@@ -72,23 +72,10 @@ class View:
         return self.message_tokens + self.components.total
 
     def with_edits(self, edits: Sequence[Edit]) -> View:
-        """This view after more edits. Where none evicts, only the messages that they touch are made anew."""
+        """This view after more edits. Messages that they do not touch are the same objects still."""
         if not edits:
             return self
-        held = {(edit.position, edit.part) for edit in self.edits}
-        if any(edit.op is Op.EVICT or (edit.position, edit.part) in held for edit in edits):
-            return apply((*self.edits, *edits), self.transcript, components=self.components)
-        current = (*self.edits, *edits)
-        touched = {edit.position for edit in edits}
-        originals = {message.position: message for message in self.transcript if message.position in touched}
-        changed = _by_position(edit for edit in current if edit.position in touched)
-        entries = tuple(
-            _entry(originals[entry.first], changed[entry.first])
-            if entry.first in originals and entry.first in changed and not entry.is_made
-            else entry
-            for entry in self.entries
-        )
-        return replace(self, entries=entries, edits=current, components=shed(self.components, edits))
+        return _view((*self.edits, *edits), self.transcript, self.components, self)
 
 
 def shed(components: Components, edits: Iterable[Edit]) -> Components:
@@ -138,15 +125,36 @@ def apply(
     `messages` may leave out what an EVICT covers: fetching a prompt then asks for the shown ones only.
     An edit of a part that is not there changes nothing.
     """
+    return _view(edits, messages, components or Components(), None)
+
+
+def _view(
+    edits: Sequence[Edit], messages: Sequence[Message], components: Components, known: View | None
+) -> View:
     current = in_force(edits)
-    evictions = sorted((e for e in current if e.op is Op.EVICT), key=lambda e: (e.position, -e.end))
-    entries = tuple(_entries(messages, evictions, _by_position(current)))
+    changed = _by_position(current)
+    entries = _entries(
+        messages,
+        sorted((e for e in current if e.op is Op.EVICT), key=lambda e: (e.position, -e.end)),
+        changed,
+        _unchanged(known, changed) if known else {},
+    )
     return View(
-        entries=entries,
+        entries=tuple(entries),
         edits=current,
-        components=shed(components or Components(), current),
+        components=shed(components, current),
         transcript=messages,
     )
+
+
+def _unchanged(known: View, changed: dict[int, list[Edit]]) -> dict[int, Entry]:
+    """The entries of an earlier view that look the same after these edits, by position."""
+    before = _by_position(known.edits)
+    return {
+        entry.first: entry
+        for entry in known.entries
+        if not entry.is_made and before.get(entry.first) == changed.get(entry.first)
+    }
 
 
 def _by_position(edits: Iterable[Edit]) -> dict[int, list[Edit]]:
@@ -159,7 +167,10 @@ def _by_position(edits: Iterable[Edit]) -> dict[int, list[Edit]]:
 
 
 def _entries(
-    messages: Sequence[Message], evictions: Sequence[Edit], changed: dict[int, list[Edit]]
+    messages: Sequence[Message],
+    evictions: Sequence[Edit],
+    changed: dict[int, list[Edit]],
+    known: dict[int, Entry],
 ) -> Iterator[Entry]:
     waiting = list(reversed(evictions))
     gone_until = -1
@@ -169,7 +180,7 @@ def _entries(
             gone_until = max(gone_until, eviction.end)
             yield from _stand_in(eviction)
         if message.position > gone_until:
-            yield _entry(message, changed.get(message.position))
+            yield known.get(message.position) or _entry(message, changed.get(message.position))
     for eviction in reversed(waiting):
         yield from _stand_in(eviction)
 
