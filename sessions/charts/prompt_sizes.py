@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 #: More points than pixels draw nothing but a slower chart.
@@ -29,16 +30,15 @@ class PromptSize:
 
 
 def downsample(points: Sequence[PromptSize], limit: int = POINTS_LIMIT) -> Sequence[PromptSize]:
-    """At most about `limit` of the points: of each stretch the smallest and the largest prompt, so that no
-    peak is lost; the first, the last and every compaction always stay. Needs the points in order."""
+    """At most about `limit` of the points: of each stretch the smallest and the largest, by both figures, so
+    that no peak is lost; the first, the last and every compaction always stay. Needs the points in order."""
     if len(points) <= limit:
         return points
-    stretch = -(-2 * len(points) // limit)
+    stretch = -(-4 * len(points) // limit)
     kept = {points[0].turn: points[0], points[-1].turn: points[-1]}
     kept |= {p.turn: p for p in points if p.client_compaction is not None}
     for start in range(0, len(points), stretch):
-        chunk = points[start : start + stretch]
-        for point in (min(chunk, key=_tokens), max(chunk, key=_tokens)):
+        for point in _extremes(points[start : start + stretch]):
             kept[point.turn] = point
     return [kept[turn] for turn in sorted(kept)]
 
@@ -58,5 +58,11 @@ def columns(points: Iterable[PromptSize]) -> dict[str, list[Any]]:
     }
 
 
-def _tokens(point: PromptSize) -> int:
-    return point.tokens
+def _extremes(points: Sequence[PromptSize]) -> Iterator[PromptSize]:
+    """The two figures apart: mixed, a turn without a report would always look like the smallest."""
+    yield min(points, key=lambda point: point.estimate)
+    yield max(points, key=lambda point: point.estimate)
+    reported = [(point.reported, point) for point in points if point.reported is not None]
+    if reported:
+        yield min(reported, key=itemgetter(0))[1]
+        yield max(reported, key=itemgetter(0))[1]

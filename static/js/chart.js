@@ -49,7 +49,7 @@ function legend(data) {
   if (data.compactions.length) keys.push(["compaction", "the client compacted"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
   if (data.is_sampled) {
-    list.append(element("li", "", `${exact(data.turns.length)} of ${exact(data.turn_count)} turns drawn, no peak left out`));
+    list.append(element("li", "key-none", `${exact(data.turns.length)} of ${exact(data.turn_count)} turns drawn, no peak left out`));
   }
   return list;
 }
@@ -137,7 +137,9 @@ function options(data, scale, width, colour) {
   const least = Math.min(...sizes, most);
   const few = data.turns.length < 60;
   const axis = { stroke: colour.text, grid: { stroke: colour.line, width: 1 }, ticks: { stroke: colour.line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
-  const line = (label, stroke) => ({ label, stroke, width: 2, spanGaps: false, points: { show: few, size: 5 } });
+  // Of thinned points some are kept for the estimate only; a missing report there is no gap.
+  const spanGaps = data.is_sampled;
+  const line = (label, stroke) => ({ label, stroke, width: 2, spanGaps, points: { show: few, size: 5 } });
   const first = data.turns[0];
   const last = data.turns.at(-1);
   return {

@@ -23,6 +23,15 @@ def test_thinning_keeps_ends_peaks_and_compactions():
     assert {0, 5_001, 7_003, 9_999} <= set(turns)
 
 
+def test_thinning_keeps_the_reports_between_turns_without():
+    points = [
+        PromptSize(turn=turn, estimate=turn, reported=None if turn % 9 == 0 else 2 * turn)
+        for turn in range(10_000)
+    ]
+    kept = downsample(points, 400)
+    assert sum(point.reported is not None for point in kept) > len(kept) / 2
+
+
 def test_columns_name_the_compactions():
     points = [
         PromptSize(turn=0, estimate=10),
