@@ -96,6 +96,8 @@ class Toolbox:
     def edit_file(self, path: str, old: str, new: str) -> str:
         file = self._path(path)
         if not old:
+            if file.exists():
+                raise ToolFailure(f"{path} is there already; say what to replace.")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(new)
             return f"Made {path}."

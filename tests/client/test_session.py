@@ -1,0 +1,244 @@
+"""The client against the real server."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from contextapp_client import (
+    Conflict,
+    ContextApp,
+    InvalidRequest,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    Session,
+    types,
+)
+
+from sessions.api import serializers
+
+QUESTION = {"role": "user", "content": "Why does the build fail?"}
+ANSWER = {"role": "assistant", "content": "A test is missing."}
+LONG = "\n".join(f"line {number}: nothing to see in module_{number % 7}.py" for number in range(400))
+
+
+def call(number: int, text: str) -> list[dict[str, Any]]:
+    """The model's call of a tool, and the tool's answer."""
+    id = f"toolu_{number}"
+    use = {"type": "tool_use", "id": id, "name": "run_command", "input": {"command": f"make {number}"}}
+    result = {"type": "tool_result", "tool_use_id": id, "content": text}
+    return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+
+
+def worked(session: Session, turns: int = 4) -> Session:
+    """After some turns with long outputs: more than the budget of 4,000 tokens takes."""
+    session.push([QUESTION])
+    for number in range(turns):
+        session.push(call(number, f"{number}\n{LONG}"))
+    return session
+
+
+class TestSessions:
+    def test_it_is_made_once_and_found_by_its_id(self, app: ContextApp) -> None:
+        made = app.session("mine", create={"agent": "tests", "tags": ["a"]})
+        again = app.session("mine", create={"agent": "others"})
+        assert made.info()["id"] == again.info()["id"]
+        assert again.info()["agent"] == "tests"
+        assert app.session("mine").info()["external_id"] == "mine"
+
+    def test_without_an_id_each_is_a_new_one(self, app: ContextApp) -> None:
+        assert app.session().id != app.session().id
+
+    def test_they_are_listed(self, app: ContextApp) -> None:
+        for number in range(3):
+            app.session(f"s{number}", create={"tags": ["odd"] if number % 2 else []})
+        assert {found["external_id"] for found in app.sessions()} == {"s0", "s1", "s2"}
+        assert [found["external_id"] for found in app.sessions(tag="odd")] == ["s1"]
+
+    def test_there_is_none(self, app: ContextApp) -> None:
+        with pytest.raises(NotFound) as caught:
+            app.session("nowhere").info()
+        assert (caught.value.status, caught.value.code) == (404, "not_found")
+
+    def test_a_wrong_key(self, served_url: str) -> None:
+        with pytest.raises(NotAuthenticated):
+            ContextApp(served_url, "ctx_wrong").session("s").info()
+
+    def test_a_key_that_may_not_delete(self, session: Session) -> None:
+        with pytest.raises(NotAllowed) as caught:
+            session.delete()
+        assert caught.value.code == "missing_scope"
+
+
+class TestTurns:
+    def test_a_push_says_what_it_did(self, session: Session) -> None:
+        session.push([QUESTION])
+        pushed = session.push(
+            [ANSWER], usage={"input_tokens": 12, "output_tokens": 5}, model="claude-sonnet-5-5"
+        )
+        assert pushed["turn"] == 1
+        assert pushed["positions"] == {"first": 1, "last": 1}
+        assert pushed["prompt"]["budget"] == 4000
+        assert pushed["cost_microusd"] == 12 * 2 + 5 * 10
+
+    def test_the_same_key_is_one_turn(self, session: Session) -> None:
+        first = session.push([QUESTION], idempotency_key="k1")
+        assert session.push([QUESTION], idempotency_key="k1") == first
+        assert session.info()["turns"] == 1
+        with pytest.raises(InvalidRequest) as caught:
+            session.push([ANSWER], idempotency_key="k1")
+        assert caught.value.code == "idempotency_mismatch"
+
+    def test_a_stale_writer(self, session: Session) -> None:
+        session.push([QUESTION], expected_turn=0)
+        with pytest.raises(Conflict) as caught:
+            session.push([ANSWER], expected_turn=0)
+        assert caught.value.code == "stale_turn"
+
+    def test_they_are_listed_with_their_messages(self, session: Session) -> None:
+        session.push([QUESTION])
+        session.push([ANSWER])
+        assert [turn["messages"] for turn in session.turns()] == [[QUESTION], [ANSWER]]
+        assert [turn["turn"] for turn in session.turns(last=1)] == [1]
+
+
+class TestPrompt:
+    def test_params_are_the_providers(self, session: Session) -> None:
+        tool = {"name": "look", "description": "Look.", "input_schema": {"type": "object", "properties": {}}}
+        session.push([QUESTION], system="Be brief.", tools=[tool])
+        params = session.prompt().params
+        assert params == {"system": "Be brief.", "messages": [QUESTION], "tools": [tool]}
+        translated = session.prompt(format="openai").params
+        assert translated["messages"][0] == {"role": "system", "content": "Be brief."}
+        assert translated["tools"][0]["function"]["name"] == "look"
+        assert set(translated) == {"messages", "tools"}
+
+    def test_an_unchanged_prompt_is_not_sent_again(self, session: Session, monkeypatch: Any) -> None:
+        session.push([QUESTION])
+        statuses: list[int] = []
+        transport = session._transport
+        real = transport.call
+
+        def counted(*args: Any, **options: Any) -> Any:
+            answer = real(*args, **options)
+            statuses.append(answer.status)
+            return answer
+
+        monkeypatch.setattr(transport, "call", counted)
+        first = session.prompt()
+        first.params["messages"].append("mine to change")
+        assert session.prompt().params["messages"] == [QUESTION]
+        session.push([ANSWER])
+        assert session.prompt().params["messages"][:2] == [QUESTION, ANSWER]
+        assert statuses == [200, 304, 201, 200]
+
+    def test_the_manifest_says_where_each_message_is_from(self, session: Session) -> None:
+        prompt = worked(session).prompt(manifest=True)
+        assert prompt.manifest is not None
+        assert "verbatim" in {entry["rule"] for entry in prompt.manifest}
+        assert len({entry["rule"] for entry in prompt.manifest}) > 1
+        assert session.prompt().manifest is None
+
+    def test_it_fits_and_the_past_can_be_seen(self, session: Session) -> None:
+        worked(session)
+        prompt = session.prompt()
+        assert prompt.fits
+        assert prompt.tokens <= prompt.budget < prompt.raw_tokens
+        assert session.prompt(at_turn=0).params["messages"] == [QUESTION]
+
+    def test_it_is_valid_for_both(self, app: ContextApp, session: Session) -> None:
+        worked(session)
+        formats: tuple[types.Format, ...] = ("anthropic", "openai")
+        for format in formats:
+            assert app.validate(session.prompt(format=format).params, format=format) == []
+        assert app.validate({"messages": call(1, "x")[1:]})[0]["rule"]
+
+
+class TestCompaction:
+    def test_preview_compact_revert(self, app: ContextApp) -> None:
+        session = worked(app.session(create={"budget": {"input_tokens": 100_000}}))
+        whole = session.prompt().tokens
+        preview = session.compact(policy="aggressive", preview=True)
+        assert preview["state"] == "preview"
+        assert session.prompt().tokens == whole
+        done = session.compact(policy="aggressive", instructions="keep the names of modules")
+        assert done["state"] == "done"
+        assert session.prompt().tokens < whole
+        assert done["number"] is not None
+        assert [record["number"] for record in session.compactions()] == [done["number"]]
+        assert session.revert(done["number"])["state"] == "reverted"
+        assert session.prompt().tokens == whole
+
+    def test_what_was_taken_out_comes_back(self, session: Session) -> None:
+        worked(session)
+        handle = re.search(r"h_\w+", str(session.prompt().params["messages"]))
+        assert handle
+        whole = session.expand(handle[0])
+        assert "line 399" in whole["text"]
+        assert session.expand(handle[0], offset=3, limit=2)["text"].splitlines()[0].startswith("line 2:")
+        assert session.expand(handle[0], grep="^line 7[01]:")["match_count"] == 2
+
+    def test_search_finds_what_is_no_longer_shown(self, session: Session) -> None:
+        worked(session)
+        assert {hit["turn"] for hit in session.search('"line 399"')} == {1, 2, 3, 4}
+
+
+class TestTools:
+    @pytest.mark.parametrize("format", ["anthropic", "openai"])
+    def test_they_are_there_in_both_formats(self, app: ContextApp, format: types.Format) -> None:
+        names = {
+            tool["name"] if format == "anthropic" else tool["function"]["name"] for tool in app.tools(format)
+        }
+        assert {"expand_clip", "search_history"} <= names
+
+    def test_a_call_of_the_model(self, session: Session) -> None:
+        worked(session)
+        handle = re.search(r"h_\w+", str(session.prompt().params["messages"]))
+        assert handle
+        told = session.call_tool("expand_clip", {"handle": handle[0], "grep": "line 399"})
+        assert not told["is_error"]
+        assert "line 399" in told["content"]
+        assert session.call_tool("expand_clip", '{"handle": "h_none"}')["is_error"]
+
+
+class TestMemory:
+    def test_read_patch_and_revisions(self, session: Session) -> None:
+        assert session.memory()["revision"] == 0
+        session.patch_memory({"task": "Mend the build", "decisions": ["no new tools"]})
+        now = session.patch_memory(
+            {"decisions": None, "next": "test"}, revision=1, author="model", reason="done"
+        )
+        assert now["revision"] == 2
+        assert now["memory"]["task"] == "Mend the build"
+        assert now["memory"]["decisions"] == []
+        assert [revision["author"] for revision in session.memory_revisions()] == ["model", "harness"]
+        changed = {change["field"] for change in session.memory_diff(first=1, last=2)["changes"]}
+        assert changed == {"decisions", "next"}
+
+    def test_a_stale_revision(self, session: Session) -> None:
+        session.patch_memory({"task": "a"})
+        with pytest.raises(Conflict) as caught:
+            session.patch_memory({"task": "b"}, revision=0)
+        assert (caught.value.status, caught.value.code) == (412, "precondition_failed")
+
+
+def test_usage(app: ContextApp, session: Session) -> None:
+    session.push([QUESTION, ANSWER], usage={"input_tokens": 12, "output_tokens": 5})
+    used = app.usage(group_by=["model", "agent"])
+    assert used["total"]["cost_microusd"] == 12 * 2 + 5 * 10
+    assert [(row["model"], row["agent"]) for row in used["data"]] == [("claude-sonnet-5-5", "tests")]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (types.SessionInfo, serializers.Session),
+        (types.PushResult, serializers.TurnPushed),
+        (types.CompactionRecord, serializers.CompactionDetail),
+        (types.Content, serializers.Content),
+    ],
+)
+def test_types_name_fields_that_the_server_has(ours: Any, theirs: Any) -> None:
+    assert ours.__annotations__.keys() <= theirs().fields.keys()

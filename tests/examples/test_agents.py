@@ -1,0 +1,61 @@
+"""Both example agents really run, against a model that plays a short script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import anthropic_agent
+import openai_agent
+import pytest
+from contextapp_client import ContextApp
+from scripted_model import Call, Reply, Request, ScriptedModel, Step
+
+BUDGET = 4_000
+
+
+def script() -> Iterable[Step]:
+    """Long outputs until one is no longer shown, which is brought back; parallel calls, an error, notes."""
+    yield Reply(
+        "I look around.",
+        (Call("read_file", {"path": "README.md"}), Call("grep", {"pattern": "def ", "path": "parcelpost"})),
+    )
+    yield Reply("The table.", (Call("read_file", {"path": "parcelpost/zone_table.py"}),))
+    yield Reply("The log.", (Call("run_command", {"command": "cat logs/nightly.log"}),))
+    yield Reply("What is missing?", (Call("read_file", {"path": "missing.py"}),))
+    yield _expand
+    yield Reply("Notes.", (Call("update_working_memory", {"task": "Look around", "next": "Stop"}),))
+    yield Reply("I am done.")
+
+
+def _expand(request: Request) -> Reply:
+    handle = request.handle("nightly.log")
+    return Reply("The errors.", (Call("expand_clip", {"handle": handle, "grep": "ERROR"}),))
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+def test_an_agent_works_within_its_budget(
+    kind: str, app: ContextApp, project_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent: anthropic_agent.Agent | openai_agent.Agent
+    with ScriptedModel(script()) as model:
+        if kind == "anthropic":
+            monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
+            agent = anthropic_agent.Agent(app, project_folder, model="claude-sonnet-5-5", budget=BUDGET)
+        else:
+            monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
+            agent = openai_agent.Agent(app, project_folder, model="gpt-5", budget=BUDGET)
+        agent.run("Look around.")
+    turns = list(agent.session.turns())
+    said = [json.dumps(turn["messages"]) for turn in turns]
+    assert len(turns) == 8
+    assert "InvalidOperation" in said[5], "expand_clip brought the log's errors back"
+    assert "No such file" in said[4]
+    assert "I am done." in said[7]
+    assert agent.session.memory()["memory"]["task"] == "Look around"
+    info = agent.session.info()
+    assert info["compactions"] > 0
+    assert info["prompt"]["tokens"] <= BUDGET < info["prompt"]["raw_tokens"]
+    assert all(turn["usage"] for turn in turns[1:])
+    assert info["cost_microusd"] > 0
