@@ -10,8 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sessions.models import AgentSession
+from compaction.errors import WorkingMemoryError
+from compaction.memory import WorkingMemory
+from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors import contents
+from sessions.selectors.memory import memory_latest, memory_value
+from sessions.services.memory import MemoryTooLarge, StaleMemory, memory_patch
+
+#: How often a change of the memory is tried again when others write at the same time.
+_TRIES = 5
 
 #: Characters of one answer: bringing a giant back whole would undo the compaction.
 MAX_ANSWER = 20_000
@@ -64,6 +71,52 @@ def _search(session: AgentSession, arguments: Mapping[str, Any]) -> str:
     return _bounded("\n\n".join(f"[turn {hit.turn}, {hit.role}] {hit.snippet}" for hit in hits))
 
 
+def _remember(session: AgentSession, arguments: Mapping[str, Any]) -> str:
+    operations = arguments.get("operations")
+    if not isinstance(operations, list) or not operations:
+        raise ToolError("`operations` must be a list of at least one")
+    for _ in range(_TRIES):
+        latest = memory_latest(session_id=session.pk)
+        memory = memory_value(latest)
+        try:
+            for operation in operations:
+                memory = _operated(memory, operation)
+            revision = memory_patch(
+                session=session,
+                changes=memory.to_json(),
+                author=MemoryRevision.Author.MODEL,
+                reason=str(arguments.get("reason") or ""),
+                expected=latest.number if latest else 0,
+            )
+        except StaleMemory:
+            continue  # somebody else wrote in between: their change is kept, ours goes on top of it
+        except (MemoryTooLarge, WorkingMemoryError) as error:
+            raise ToolError(str(error)) from None
+        return f"working memory is at revision {revision.number if revision else 0}"
+    raise ToolError("the working memory is being changed by others; try again")
+
+
+def _operated(memory: WorkingMemory, operation: Any) -> WorkingMemory:
+    """The memory after one operation on one item. Raises ToolError."""
+    if not isinstance(operation, Mapping):
+        raise ToolError("an operation must be an object")
+    name, field, item = (_text(operation, key) for key in ("op", "field", "item"))
+    current = memory.to_json().get(field)
+    if current is None:
+        raise ToolError(f"no field {field!r}; there are: {', '.join(memory.to_json())}")
+    if name not in ("add", "replace", "resolve", "remove"):
+        raise ToolError(f"no operation {name!r}; there are: add, replace, resolve, remove")
+    if isinstance(current, str):
+        return memory.patched({field: item if name in ("add", "replace") else ""})
+    if name == "add":
+        return memory.patched({field: [*current, item] if item not in current else current})
+    if item not in current:
+        raise ToolError(f"{field} has no item {item!r}")
+    new = [_text(operation, "with")] if name == "replace" else []
+    at = current.index(item)
+    return memory.patched({field: [*current[:at], *new, *current[at + 1 :]]})
+
+
 def _text(arguments: Mapping[str, Any], name: str) -> str:
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip():
@@ -81,9 +134,7 @@ def _number(arguments: Mapping[str, Any], name: str, default: int) -> int:
 def _bounded(text: str) -> str:
     if len(text) <= MAX_ANSWER:
         return text
-    return (
-        f"{text[:MAX_ANSWER]}\n[{len(text) - MAX_ANSWER} more characters; ask with offset and limit, or grep]"
-    )
+    return f"{text[:MAX_ANSWER]}\n[{len(text) - MAX_ANSWER} characters more; use offset and limit, or grep]"
 
 
 TOOLS: Mapping[str, AgentTool] = {
@@ -119,6 +170,34 @@ TOOLS: Mapping[str, AgentTool] = {
                 "required": ["query"],
             },
             run=_search,
+        ),
+        AgentTool(
+            name="update_working_memory",
+            description=(
+                "Keep notes that survive when old messages are no longer shown: the task, important files, "
+                "decisions, open questions, the next step, blockers, what was tried and failed."
+            ),
+            schema={
+                "type": "object",
+                "properties": {
+                    "operations": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "op": {"enum": ["add", "replace", "resolve", "remove"]},
+                                "field": {"enum": list(WorkingMemory().to_json())},
+                                "item": {"type": "string", "description": "the item, word for word"},
+                                "with": {"type": "string", "description": "for replace: the new item"},
+                            },
+                            "required": ["op", "field", "item"],
+                        },
+                    },
+                    "reason": {"type": "string"},
+                },
+                "required": ["operations"],
+            },
+            run=_remember,
         ),
     )
 }

@@ -21,6 +21,7 @@ from compaction.messages import Message
 from compaction.render import render
 from compaction.view import VERBATIM, View
 from sessions import bodies
+from sessions.rawjson import raw_elements
 
 #: A12: so many cache breakpoints, system text and tools included.
 _BREAKPOINTS = 4
@@ -45,6 +46,16 @@ class Elements:
             data=b"%b,%b" % (self.data, joined) if self.data else joined,
             manifest=[*self.manifest, *added],
         )
+
+    def with_memory(self, text: str, tokens: int) -> Elements:
+        """With the working memory as a message of its own behind the head: the task and what goes before."""
+        roles = [entry["role"] for entry in self.manifest]
+        at = roles.index("user") + 1 if "user" in roles else len(roles)
+        pieces = raw_elements(b'{"messages":[%b]}' % self.data, "messages")
+        pieces.insert(at, bodies.json_bytes({"role": "user", "content": text}))
+        position = self.manifest[at - 1]["positions"]["last"] if at else 0
+        entry = _manifest(position, position, "user", "memory", 0, tokens)
+        return Elements(data=b",".join(pieces), manifest=[*self.manifest[:at], entry, *self.manifest[at:]])
 
     def pack(self) -> bytes:
         return bodies.pack(orjson.dumps(self.manifest) + b"\n" + self.data)

@@ -31,8 +31,8 @@ from sessions.api.errors import (
     Unavailable,
     error_response,
 )
-from sessions.api.rawjson import read_object
 from sessions.bodies import json_bytes
+from sessions.rawjson import BadJson, TooDeep, read_object
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +70,13 @@ class Call:
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """The body's JSON object; an absent body is an empty one."""
-        return read_object(self.raw) if self.raw else {}
+        """The body's JSON object; an absent body is an empty one. Raises `InvalidRequest`."""
+        try:
+            return read_object(self.raw) if self.raw else {}
+        except TooDeep as error:
+            raise InvalidRequest("too_deep", str(error)) from None
+        except BadJson as error:
+            raise InvalidRequest("bad_json", str(error)) from None
 
 
 class Endpoint(APIView):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
@@ -12,6 +14,7 @@ from sessions.api.schema import errors
 from sessions.api.sessions import int_param, no_session
 from sessions.models.session import Format
 from sessions.selectors.lookups import route_forget, session_route
+from sessions.selectors.memory import memory_latest, memory_value
 from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, prompt_state
 
 
@@ -33,7 +36,7 @@ class Prompt(Endpoint):
     def get(self, call: Call, session_id: str) -> HttpResponse:
         wanted = _choice(call, "format", Format.values)
         manifest = _choice(call, "manifest", ["0", "1"]) == "1"
-        _choice(call, "memory", ["latest"])
+        with_memory = _choice(call, "memory", ["latest"]) is not None
         at_turn = int_param(call, "at_turn", default=-1)
         principal = call.principal
         route = session_route(project_id=principal.project_id, name=session_id)
@@ -43,7 +46,9 @@ class Prompt(Endpoint):
         if not state:
             route_forget(project_id=principal.project_id, name=session_id)
             no_session(session_id)
-        etag = f'"{state.etag}-{wanted or state.format}{"-m" * manifest}{f"-t{at_turn}" * (at_turn >= 0)}"'
+        memory = memory_latest(session_id=state.id) if with_memory else None
+        variant = [state.etag, wanted or state.format, f"{at_turn}", f"{int(manifest)}"]
+        etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
         if call.request.META.get("HTTP_IF_NONE_MATCH") == etag:
             return HttpResponse(status=304, headers={"ETag": etag})
         turn = state.turn_count - 1
@@ -56,6 +61,9 @@ class Prompt(Endpoint):
             raise NotFound("not_found", f"there is no turn {at_turn}", param="at_turn")
         else:
             elements = elements_now(state)
+        if memory is not None:
+            elements = elements.with_memory(memory_value(memory).render(), memory.tokens)
+            state = replace(state, shown=state.shown.set(memory=memory.tokens))
         body = prompt_json(state, elements, wanted=wanted or state.format, manifest=manifest, turn=turn)
         return answer(body, headers={"ETag": etag})
 

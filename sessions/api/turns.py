@@ -16,9 +16,9 @@ from sessions.api.counting import messages_read, preamble_read
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.rawjson import raw_elements
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, int_param, no_session, size_json
+from sessions.rawjson import raw_elements
 from sessions.redaction import Finding, redaction_key
 from sessions.selectors.api import turn_messages, turns_page
 from sessions.selectors.lookups import route_forget, session_route

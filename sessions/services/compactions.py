@@ -27,6 +27,7 @@ from sessions.counter import counter
 from sessions.handles import handle_make
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase, Recap
+from sessions.selectors.memory import memory_latest, memory_value
 from sessions.selectors.prompts import components_of
 from sessions.serving import elements_of
 
@@ -106,6 +107,7 @@ def session_plan(loaded: Loaded, *, trigger: str | None, policy: Policy | None =
         capabilities=capabilities_of(session.model),
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
+        memory_text=memory_value(memory_latest(session_id=session.pk)).render(),
     )
 
 

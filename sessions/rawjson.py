@@ -12,8 +12,6 @@ from typing import Any
 
 import orjson
 
-from sessions.api.errors import InvalidRequest
-
 #: Levels of nesting. No provider's message comes near it, and code that walks JSON by recursion is safe.
 MAX_DEPTH = 100
 
@@ -21,19 +19,27 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _scan = json.JSONDecoder().raw_decode
 
 
+class BadJson(ValueError):
+    """No JSON, or JSON that cannot be stored as it is."""
+
+
+class TooDeep(BadJson):
+    """Nested deeper than `MAX_DEPTH`."""
+
+
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object that `body` is. Strict: no NaN, no lone surrogates, UTF-8 only, bounded depth.
 
-    Raises `InvalidRequest`.
+    Raises `BadJson`, `TooDeep`.
     """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise InvalidRequest("bad_json", f"the body is not JSON that can be stored: {error}") from None
+        raise BadJson(f"the body is not JSON that can be stored: {error}") from None
     if not isinstance(value, dict):
-        raise InvalidRequest("bad_json", "the body must be a JSON object")
+        raise BadJson("the body must be a JSON object")
     if depth_exceeds(value, MAX_DEPTH):
-        raise InvalidRequest("too_deep", f"the JSON is nested deeper than {MAX_DEPTH} levels")
+        raise TooDeep(f"the JSON is nested deeper than {MAX_DEPTH} levels")
     return value
 
 
