@@ -1,0 +1,192 @@
+"""A log that is imported while its client writes it: piece after piece ends as the whole at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+import pytest
+from django.forms.models import model_to_dict
+
+from accounts.models import Project
+from accounts.services import project_create
+from sessions import bodies
+from sessions.convert import message_bytes
+from sessions.importers.base import ImportedSession, LogFile
+from sessions.importers.registry import importer_named
+from sessions.models import AgentSession
+from sessions.services.imports import ImportConflictError, ImportResult, session_import
+from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
+
+pytestmark = pytest.mark.django_db
+
+
+def lines() -> list[dict[str, Any]]:
+    """A Claude Code log with what makes one hard to follow while it grows."""
+    thought = {"type": "thinking", "thinking": "Two files at once.", "signature": "c2ln"}
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b1", "sessionId": SESSION}
+    told = [
+        {"type": "summary", "summary": "Of another session", "leafUuid": "not here"},
+        user("<command-name>/clear</command-name>", "u0", isMeta=True),
+        user("Fix the two files", "u1"),
+        # One response in four lines: its calls run in parallel, and the first result comes in between.
+        block("m1", thought, "a1", output=1),
+        block("m1", text("I read both."), "a2", output=9),
+        block("m1", tool_use("c1"), "a3", output=30),
+        result("c1", "first file\n" * 40, "r1"),
+        block("m1", tool_use("c2"), "a4", output=55),
+        # A word of the user's that came before the second result.
+        user("And be quick", "u2"),
+        result("c2", "x" * (bodies.BLOB_BYTES + 1), "r2"),
+        block("m2", tool_use("c3"), "a5", output=12),
+        # The same block again, with the final count.
+        block("m2", tool_use("c3"), "a6", output=80),
+        {"type": "ai-title", "aiTitle": "Two files", "sessionId": SESSION},
+        result("c3", "done", "r3"),
+        block("m3", text("Fixed."), "a7", output=5),
+        # A sub-agent, a session of its own.
+        user("Look for tests", "s1", isSidechain=True, agentId="k1"),
+        block("n1", tool_use("d1"), "s2", isSidechain=True, agentId="k1"),
+        boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 900}},
+        user("Summary of what was done", "u3", isCompactSummary=True),
+        user("Now the docs", "u4"),
+        block("m4", tool_use("c4"), "a8", output=7),
+        result("c4", "one", "r4"),
+        user("[Request interrupted by user]", "u5"),
+        user("No, the tests", "u6"),
+        block("m5", text("All right."), "a9", output=4),
+    ]
+    return [line | {"timestamp": f"2026-01-05T10:{n:02}:00Z"} for n, line in enumerate(told)]
+
+
+LINES = lines()
+
+
+def sessions_of(log: LogFile) -> Iterator[ImportedSession]:
+    """What the importer tells of a log, even of one that is too short to be recognised."""
+    for item in importer_named("claude-code").read(log):
+        if isinstance(item, ImportedSession):
+            yield item
+
+
+def take(project: Project, told: Sequence[dict[str, Any]], tail: bytes = b"") -> list[ImportResult]:
+    log = LogFile(name=f"{SESSION}.jsonl", data=jsonl(*told).data + tail)
+    return [session_import(project=project, imported=session) for session in sessions_of(log)]
+
+
+def rows(project: Project) -> list[Any]:
+    """All that is stored of a project's sessions, but the ids and times that differ from run to run."""
+    return [_session_rows(session) for session in project.agent_sessions.order_by("external_id")]
+
+
+def _session_rows(session: AgentSession) -> Any:
+    # The revision counts how often what is served was changed, so it tells the imports apart.
+    facts = model_to_dict(session, exclude=["id", "project", "parent", "edits_revision", "created_at"])
+    turns = [model_to_dict(turn, exclude=["session"]) for turn in session.turns.order_by("index")]
+    messages = [
+        (model_to_dict(message, exclude=["session", "body", "blob"]), message_bytes(message))
+        for message in session.messages.select_related("blob").order_by("position")
+    ]
+    return session.parent and session.parent.external_id, facts, turns, messages
+
+
+@pytest.fixture(scope="module")
+def cuts() -> list[int]:
+    """Every place where the log may have been cut; from the first line of the conversation on."""
+    return list(range(3, len(LINES)))
+
+
+@pytest.fixture
+def whole(other_project: Project) -> list[Any]:
+    take(other_project, LINES)
+    return rows(other_project)
+
+
+def test_the_log_is_as_hard_as_it_should_be(whole: list[Any]) -> None:
+    (_, facts, turns, _), (parent, *_) = whole
+    assert [turn["client_compaction"] is not None for turn in turns].count(True) == 1
+    assert facts["turn_count"] == len(turns) == 5
+    assert facts["title"] == "Two files"
+    assert facts["output_tokens"] == 55 + 80 + 5 + 7 + 4
+    assert parent == SESSION
+
+
+def test_line_after_line(project: Project, whole: list[Any], cuts: list[int]) -> None:
+    for cut in cuts:
+        take(project, LINES[:cut])
+    take(project, LINES)
+    assert rows(project) == whole
+
+
+def test_each_cut_then_the_whole(project: Project, whole: list[Any], cuts: list[int]) -> None:
+    for cut in cuts:
+        take(project, LINES[:cut])
+        take(project, LINES)
+        assert rows(project) == whole, f"cut behind line {cut}"
+        project.agent_sessions.all().delete()
+
+
+def test_some_cuts_on_the_way(project: Project, whole: list[Any], cuts: list[int]) -> None:
+    choice = random.Random(7)
+    for _ in range(20):
+        way = sorted(choice.sample(cuts, choice.randint(2, 5)))
+        for cut in [*way, len(LINES)]:
+            take(project, LINES[:cut])
+        assert rows(project) == whole, f"cut behind lines {way}"
+        project.agent_sessions.all().delete()
+
+
+def test_a_line_that_is_half_written(project: Project, whole: list[Any], cuts: list[int]) -> None:
+    for cut in cuts:
+        half = orjson.dumps(LINES[cut])
+        take(project, LINES[:cut], tail=half[: len(half) // 2])
+    take(project, LINES)
+    assert rows(project) == whole
+
+
+def test_again_and_an_older_state_change_nothing(project: Project, whole: list[Any], cuts: list[int]) -> None:
+    take(project, LINES)
+    revisions = list(project.agent_sessions.values_list("edits_revision", flat=True))
+    for cut in [len(LINES), *reversed(cuts)]:
+        try:
+            results = take(project, LINES[:cut])
+        except ImportConflictError:
+            assert cut < len(LINES) - 2  # cut within an answer that was finished long ago
+            continue
+        assert not any(result.changed for result in results), f"cut behind line {cut}"
+    assert [row[2:] for row in rows(project)] == [row[2:] for row in whole]
+    assert list(project.agent_sessions.values_list("edits_revision", flat=True)) == revisions
+
+
+def test_a_tag_of_what_is_served_changes_with_the_last_answer(project: Project) -> None:
+    take(project, LINES[:4])
+    before = AgentSession.objects.get(project=project)
+    (result,) = take(project, LINES[:6])
+    assert (result.changed, result.turns_added, result.messages_added) == (True, 0, 0)
+    assert result.session.edits_revision == before.edits_revision + 1
+
+
+def test_another_story_is_a_conflict(project: Project, whole: list[Any]) -> None:
+    take(project, LINES)
+    other = [LINES[0], LINES[1], user("Something else", "u1"), *LINES[3:]]
+    with pytest.raises(ImportConflictError, match="from message 1 on"):
+        take(project, other)
+    assert rows(project) == whole
+
+
+def test_a_fork_is_billed_once(project: Project) -> None:
+    take(project, LINES)
+    spent = AgentSession.objects.get(project=project, external_id=SESSION).cost_microusd
+    fork = jsonl(*(line | {"sessionId": "fork"} for line in LINES if not line.get("isSidechain")))
+    (imported,) = sessions_of(LogFile(name="fork.jsonl", data=fork.data))
+    copy = session_import(project=project, imported=imported).session
+    assert spent > 0
+    assert (copy.cost_microusd, copy.output_tokens) == (0, 0)
+
+
+def test_projects_do_not_know_each_other(project: Project) -> None:
+    take(project, LINES)
+    other = project_create(name="Gamma", slug="gamma")
+    assert all(result.created for result in take(other, LINES))

@@ -1,0 +1,242 @@
+"""Imported sessions in the rest of the product: secrets, prompts over the API, compactions, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from accounts.models import Project
+from compaction import formats, policy
+from compaction.invariants.continuation import Continuation
+from compaction.messages import Usage
+from sessions import pricing
+from sessions.convert import message_bytes
+from sessions.importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
+from sessions.ledger import Ledger
+from sessions.models import AgentSession, Compaction
+from sessions.services.compactions import session_compact
+from sessions.services.imports import ImportConflictError, session_import
+from tests.api.client import Api
+from tests.redaction.secrets import TOKENS
+
+pytestmark = pytest.mark.django_db
+
+MODEL = "claude-opus-4-5"
+USAGE = Usage(uncached_tokens=10, cache_read_tokens=500, cache_write_tokens=2_000, output_tokens=80)
+
+
+@pytest.fixture
+def api(api_key: str) -> Api:
+    return Api(api_key)
+
+
+def said(role: str, content: Any, name: str, **flags: bool) -> ImportedMessage:
+    return ImportedMessage(body={"role": role, "content": content}, source_id=name, **flags)
+
+
+def step(n: int, output: str = "line of output\n" * 120, **facts: Any) -> ImportedTurn:
+    """A turn that brings the result of the call before it and makes the next."""
+    found = [{"type": "tool_result", "tool_use_id": f"c{n - 1}", "content": f"{n}: {output}"}]
+    call = [{"type": "tool_use", "id": f"c{n}", "name": "Bash", "input": {"command": f"make {n}"}}]
+    messages = [said("user", found if n else "Make all of it", f"u{n}"), said("assistant", call, f"a{n}")]
+    return ImportedTurn(messages=messages, model=MODEL, **facts)
+
+
+def session_of(turns: Sequence[ImportedTurn], **facts: Any) -> ImportedSession:
+    return ImportedSession(
+        external_id="log-1", format="anthropic", agent="maker", model=MODEL, turns=turns, **facts
+    )
+
+
+def take(project: Project, turns: Sequence[ImportedTurn], **facts: Any) -> AgentSession:
+    session_import(project=project, imported=session_of(turns, **facts))
+    return AgentSession.objects.get(project=project, external_id="log-1")
+
+
+def served(api: Api, query: str = "") -> dict[str, Any]:
+    response = api.get(f"sessions/log-1/prompt/?{query}")
+    assert response.status_code == 200
+    prompt: dict[str, Any] = response.json()
+    checked = api.post(
+        "prompts/validate/",
+        {"format": "anthropic", "messages": prompt["messages"], "model": MODEL},
+    ).json()
+    assert checked["valid"], checked
+    return prompt
+
+
+class TestSecrets:
+    KIND, SECRET = next((kind, secret) for kind, secret in TOKENS if kind == "github-token")
+
+    def leaky(self) -> ImportedSession:
+        turns = [step(0), step(1, output=f"export GITHUB_TOKEN={self.SECRET}"), step(2)]
+        return session_of(
+            turns,
+            title=f"Use {self.SECRET}",
+            system=f"The token is {self.SECRET}",
+            tools=[{"name": "Bash", "description": self.SECRET, "input_schema": {"type": "object"}}],
+            metadata={"branch": self.SECRET, self.SECRET: 1},
+            tags=[self.SECRET],
+        )
+
+    def test_none_is_stored_counted_or_hashed(self, project: Project, api: Api) -> None:
+        result = session_import(project=project, imported=self.leaky())
+        session = AgentSession.objects.get(pk=result.session.pk)
+        assert result.redacted == {self.KIND: 7}
+        stored = [message_bytes(message).decode() for message in session.messages.select_related("blob")]
+        told = [
+            session.title,
+            *session.tags,
+            str(session.metadata),
+            *stored,
+            orjson.dumps(served(api)).decode(),
+        ]
+        assert not any(self.SECRET in text for text in told)
+        assert all(f"[redacted:{self.KIND}:" in text for text in (session.title, *session.tags))
+        whole = formats.parse([orjson.loads(text) for text in stored], format="anthropic")
+        assert Continuation().after(whole, "anthropic").regular
+        clean = session_import(project=project, imported=replace(self.leaky(), external_id="again")).session
+        assert clean.shown_components == session.shown_components
+
+    def test_importing_again_adds_nothing(self, project: Project) -> None:
+        session_import(project=project, imported=self.leaky())
+        again = session_import(project=project, imported=self.leaky())
+        assert not again.changed
+
+
+class TestPrompts:
+    def test_the_whole_transcript_is_served_though_the_client_compacted(
+        self, project: Project, api: Api
+    ) -> None:
+        summary = ImportedTurn(
+            messages=[said("user", "What was done", "s", is_summary=True)],
+            client_compaction=ClientCompaction(trigger="auto", tokens_before=9_000),
+        )
+        session = take(project, [step(0), step(1), step(2), summary, step(4)], system="Be brief.")
+        tokens = sum(session.messages.values_list("tokens", flat=True))
+        prompt = served(api)
+        assert prompt["tokens"] == tokens + session.shown_components["system"]
+        assert sum(session.context_components.values()) < prompt["tokens"]
+        assert session.context_start == 6
+        assert "What was done" in str(prompt["messages"])
+
+    def test_an_open_call_at_the_end_is_known(self, project: Project, api: Api) -> None:
+        session = take(project, [step(0), step(1)])
+        assert (session.open_calls, session.needs_repair) == (["c1"], False)
+        served(api)
+        answered = ImportedTurn(messages=step(2).messages[:1])
+        assert take(project, [step(0), step(1), answered]).open_calls == []
+        assert served(api)["messages"][-1]["role"] == "user"
+
+    def test_what_does_not_fit_together_is_repaired(self, project: Project, api: Api) -> None:
+        session = take(project, [step(0), step(3), step(4)])
+        assert session.needs_repair
+        served(api)
+
+    def test_an_import_can_be_gone_on_with_over_the_api(self, project: Project, api: Api) -> None:
+        take(project, [step(0)])
+        pushed = {"messages": [{"role": "user", "content": step(1).messages[0].body["content"]}]}
+        assert api.post("sessions/log-1/turns/", pushed).status_code == 201
+        assert len(served(api)["messages"]) == 3
+        with pytest.raises(ImportConflictError, match="continued over the API"):
+            take(project, [step(0), step(1), step(2)])
+        assert not session_import(project=project, imported=session_of([step(0)])).changed
+
+
+def test_a_pushed_session_is_never_touched(project: Project, api: Api) -> None:
+    api.post("sessions/", {"id": "log-1", "format": "anthropic"})
+    with pytest.raises(ImportConflictError, match="pushed over the API"):
+        take(project, [step(0)])
+    assert AgentSession.objects.get(project=project).message_count == 0
+
+
+class TestCompacted:
+    """Where edits of ours are recorded nothing stored is changed any more."""
+
+    @pytest.fixture
+    def compacted(self, project: Project) -> AgentSession:
+        """Its last answer had been imported when only one of its two calls was written."""
+        session = take(project, [step(n) for n in range(12)])
+        session.budget_tokens = 3_000
+        session.save()
+        done = session_compact(session=session, trigger="manual", policy=policy.Policy())
+        assert done.state == Compaction.State.DONE
+        return AgentSession.objects.get(pk=session.pk)
+
+    def test_a_log_that_has_grown_is_appended(
+        self, project: Project, api: Api, compacted: AgentSession
+    ) -> None:
+        before = served(api)
+        session = take(project, [step(n) for n in range(14)])
+        assert (session.turn_count, session.message_count) == (14, 28)
+        prompt = served(api)
+        shared = len(before["messages"]) - 1  # behind it stood the call that had no answer yet
+        assert prompt["messages"][:shared] == before["messages"][:shared]
+        added = session.messages.filter(position__gte=24).values_list("tokens", flat=True)
+        assert sum(session.shown_components.values()) == sum(compacted.shown_components.values()) + sum(added)
+        assert prompt["tokens"] == sum(session.shown_components.values())
+        assert session.open_calls == ["c13"]
+
+    def test_the_last_turn_stays_and_what_is_new_of_it_follows(
+        self, project: Project, api: Api, compacted: AgentSession
+    ) -> None:
+        stored = list(compacted.messages.order_by("position").values_list("position", "content_hash"))
+        call = {"type": "tool_use", "id": "late", "name": "Bash", "input": {}}
+        late = said("assistant", [*step(11).messages[1].body["content"], call], "a11")
+        results = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ("c11", "late")]
+        turns = [
+            *(step(n) for n in range(11)),
+            replace(step(11), messages=[step(11).messages[0], late]),
+            replace(step(12), messages=[said("user", results, "u12"), step(12).messages[1]]),
+        ]
+        session = take(project, turns)
+        kept = session.messages.order_by("position").values_list("position", "content_hash")
+        assert list(kept)[: len(stored)] == stored
+        assert (session.turn_count, session.message_count) == (13, 26)
+        assert session.needs_repair  # a result whose call was not stored
+        assert "'tool_use_id': 'late'" not in str(served(api)["messages"])
+        assert not session_import(project=project, imported=session_of(turns)).changed
+
+    def test_another_story_is_a_conflict(self, project: Project, compacted: AgentSession) -> None:
+        other = [step(n) for n in range(20, 30)]
+        with pytest.raises(ImportConflictError):
+            take(project, other)
+
+    def test_counters_go_on(self, project: Project, compacted: AgentSession) -> None:
+        more = [step(n) for n in range(12)] + [step(12, usage=USAGE, response_id="r12")]
+        session = take(project, more)
+        assert session.output_tokens == USAGE.output_tokens
+        assert session.last_prompt_tokens == USAGE.prompt_tokens
+        assert session.context_components == dict(_ledger(session).tokens)
+
+
+def _ledger(session: AgentSession) -> Ledger:
+    values = [orjson.loads(message_bytes(m)) for m in session.messages.order_by("position")]
+    parsed = formats.parse(values, format="anthropic")
+    tokens = session.messages.order_by("position").values_list("tokens", flat=True)
+    return Ledger().add(replace(v, tokens=t) for v, t in zip(parsed, tokens, strict=True))
+
+
+class TestCosts:
+    def test_the_log_s_own_figure_wins(self, project: Project) -> None:
+        session = take(project, [step(0, usage=USAGE, cost_microusd=1_234), step(1, usage=USAGE)])
+        by_table = pricing.price(MODEL, USAGE).microusd
+        assert list(session.turns.order_by("index").values_list("cost_microusd", flat=True)) == [
+            1_234,
+            by_table,
+        ]
+        assert session.cost_microusd == 1_234 + (by_table or 0)
+
+    def test_what_was_written_for_an_hour_costs_more(self, project: Project) -> None:
+        session = take(project, [step(0, usage=USAGE, cache_write_1h_tokens=2_000)])
+        for_an_hour = pricing.price(MODEL, USAGE, cache_write_1h_tokens=2_000).microusd
+        assert session.cost_microusd == for_an_hour
+        assert for_an_hour > (pricing.price(MODEL, USAGE).microusd or 0)
+
+    def test_a_model_without_a_price_is_counted_as_such(self, project: Project) -> None:
+        turns = [replace(step(0, usage=USAGE), model="nobody-knows-it")]
+        assert take(project, turns).unpriced_turns == 1
