@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from compaction.invariants.thinking import is_whole
 from compaction.messages import Message, Opaque, Role, Text, Thinking, ToolCall, ToolResult
 
 
@@ -61,6 +62,7 @@ def _is_odd(part: object) -> bool:
             return kind not in {"image", "image_url", "document"}
         case Text(text=text):
             return not text.strip()
-        case Thinking():
-            return False
+        case Thinking(source=source):
+            # Without a source it is another format's reasoning, which no signature belongs to.
+            return source is not None and not is_whole(part)
     return True

@@ -14,14 +14,15 @@ def violations(subject: Subject) -> Iterator[Violation]:
         return
     for position, message in enumerate(subject.messages):
         thoughts = [part for part in message.parts if isinstance(part, Thinking)]
-        if any(not _is_whole(thought) for thought in thoughts):
+        if any(not is_whole(thought) for thought in thoughts):
             yield Violation(rule="A10", position=position, message="a thinking block without its signature")
         if thoughts and subject.capabilities.bound_thinking and position in subject.edited:
             told = "thinking that was made before an earlier message was edited"
             yield Violation(rule="A11", position=position, message=told)
 
 
-def _is_whole(thought: Thinking) -> bool:
+def is_whole(thought: Thinking) -> bool:
+    """Whether Anthropic takes the block back."""
     if not thought.redacted:
         return bool(thought.signature)
     return isinstance(thought.source, Mapping) and bool(thought.source.get("data"))
@@ -35,7 +36,7 @@ def repair(messages: Sequence[Message]) -> tuple[Message, ...]:
 def _without_broken(message: Message) -> Message:
     if message.role is not Role.ASSISTANT or message.format != "anthropic":
         return message
-    kept = tuple(part for part in message.parts if not isinstance(part, Thinking) or _is_whole(part))
+    kept = tuple(part for part in message.parts if not isinstance(part, Thinking) or is_whole(part))
     if len(kept) == len(message.parts):
         return message
     return replace(message, parts=kept, patched=True)

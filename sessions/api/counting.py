@@ -49,20 +49,32 @@ def messages_read(
 
 
 def preamble_read(system: Any, tools: Any, *, key: bytes) -> NewPreamble | None:
-    """System text and tools with their tokens, secrets taken out; None where neither came."""
+    """System text and tools with their tokens, secrets taken out; None where neither came.
+
+    Raises `InvalidRequest` where no provider's client would take them.
+    """
     if system is None and tools is None:
         return None
+    if not (system is None or isinstance(system, str) or _are_objects(system)):
+        raise InvalidRequest("invalid_field", "`system` must be a text or a list of blocks", param="system")
+    if not (tools is None or _are_objects(tools)):
+        raise InvalidRequest("invalid_field", "`tools` must be a list of tool definitions", param="tools")
     system_json = redact_bytes(bodies.json_bytes(system), key=key)[0] if system else None
     tools_json = redact_bytes(bodies.json_bytes(tools), key=key)[0] if tools else None
     return NewPreamble(
         system=system_json,
         tools=tools_json,
-        system_tokens=_tokens(system, system_json),
-        tools_tokens=_tokens(tools, tools_json),
+        system_tokens=_tokens(system_json),
+        tools_tokens=_tokens(tools_json),
     )
 
 
-def _tokens(value: Any, data: bytes | None) -> int:
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _tokens(data: bytes | None) -> int:
     if data is None:
         return 0
+    value = bodies.json_value(data)
     return counter().count(value if isinstance(value, str) else data.decode())

@@ -18,12 +18,12 @@ class Api:
         self._authorization = f"Bearer {key}"
 
     def call(self, method: str, address: str, body: Any = None, **headers: str) -> HttpResponse:
-        """`headers` with underscores: `if_match='"3"'`."""
+        """`headers` with underscores: `if_match='"3"'`. A body of bytes is sent as it is."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self._client.generic(
             method,
             address if address.startswith("/") else f"/api/v1/{address}",
-            data=b"" if body is None else json_bytes(body),
+            data=b"" if body is None else body if isinstance(body, bytes) else json_bytes(body),
             content_type="application/json",
             headers={"authorization": self._authorization, **named},
         )
@@ -33,6 +33,9 @@ class Api:
 
     def post(self, address: str, body: Any = None, **headers: str) -> HttpResponse:
         return self.call("POST", address, body, **headers)
+
+    def delete(self, address: str) -> HttpResponse:
+        return self.call("DELETE", address)
 
     def patch(self, address: str, body: Any = None, **headers: str) -> HttpResponse:
         return self.call("PATCH", address, body, **headers)

@@ -1,0 +1,246 @@
+"""Pushing turns and listing them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from sessions.models import AgentSession, Turn
+from tests.api.client import Api, code
+from tests.api.talk import TURNS, answer, call, push, request, result, whole_turn
+
+
+@pytest.mark.usefixtures("session")
+class TestPushing:
+    def test_the_answer_says_turn_positions_and_size(self, api: Api) -> None:
+        first, second = push(api, whole_turn(0)), push(api, whole_turn(1))
+        assert (first["turn"], first["positions"]) == (0, {"first": 0, "last": 3})
+        assert (second["turn"], second["positions"]) == (1, {"first": 4, "last": 7})
+        assert second["prompt"]["tokens"] > first["prompt"]["tokens"] > 100
+        assert second["prompt"]["raw_tokens"] == second["prompt"]["tokens"]
+        assert first["fired"] == first["redacted"] == []
+
+    def test_a_session_is_pushed_to_by_either_id(self, api: Api, session: dict[str, Any]) -> None:
+        push(api, [request()], session=session["id"])
+        assert push(api, [answer()])["turn"] == 1
+
+    def test_a_stale_writer_is_told_so_and_changes_nothing(self, api: Api) -> None:
+        push(api, whole_turn(0), expected_turn=0)
+        response = api.post(TURNS, {"messages": [request()], "expected_turn": 0})
+        assert (response.status_code, code(response)) == (409, "stale_turn")
+        assert Turn.objects.count() == 1
+        assert push(api, [request()], expected_turn=1)["turn"] == 1
+
+    def test_it_needs_the_scope_push(self, reader_api: Api) -> None:
+        response = reader_api.post(TURNS, {"messages": [request()]})
+        assert (response.status_code, code(response)) == (403, "missing_scope")
+
+    def test_a_system_text_and_tools_hold_until_others_come(self, api: Api) -> None:
+        tool = {"name": "read_file", "input_schema": {"type": "object"}}
+        push(api, [request()], system="Be brief.", tools=[tool])
+        push(api, [answer()], system="Be brief.", tools=[tool])
+        push(api, [request("And now?")])
+        push(api, [answer()], system="Be kind.")
+        told = [api.get(f"sessions/s1/prompt/?at_turn={turn}").json() for turn in range(4)]
+        assert [prompt["system"] for prompt in told] == ["Be brief."] * 3 + ["Be kind."]
+        assert [prompt.get("tools") for prompt in told[:3]] == [[tool]] * 3
+        assert AgentSession.objects.get().preamble_version == 2
+
+
+@pytest.mark.usefixtures("session")
+class TestIdempotency:
+    body = {"messages": [request()]}
+
+    def test_a_retry_gets_the_stored_answer_and_is_marked(self, api: Api) -> None:
+        first = api.post(TURNS, self.body, idempotency_key="k1")
+        push(api, [answer()])
+        again = api.post(TURNS, self.body, idempotency_key="k1")
+        assert "Idempotent-Replayed" not in first.headers
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert (again.status_code, again.content) == (201, first.content)
+        assert Turn.objects.count() == 2
+
+    def test_a_retry_with_another_body_is_refused(self, api: Api) -> None:
+        api.post(TURNS, self.body, idempotency_key="k1")
+        response = api.post(TURNS, {"messages": [answer()]}, idempotency_key="k1")
+        assert (response.status_code, code(response)) == (422, "idempotency_mismatch")
+        assert Turn.objects.count() == 1
+
+    def test_a_retry_is_no_stale_writer(self, api: Api) -> None:
+        body = self.body | {"expected_turn": 0}
+        first = api.post(TURNS, body, idempotency_key="k1")
+        assert api.post(TURNS, body, idempotency_key="k1").content == first.content
+
+    def test_a_key_holds_within_its_session(self, api: Api) -> None:
+        api.post("sessions/", {"id": "s2"})
+        for session in ("s1", "s2"):
+            response = api.post(f"sessions/{session}/turns/", self.body, idempotency_key="k1")
+            assert response.json()["turn"] == 0
+        assert Turn.objects.count() == 2
+
+    @pytest.mark.parametrize("key", ["", "x" * 201, "a\tb", "\x7f"])
+    def test_a_key_that_cannot_be_is_refused(self, api: Api, key: str) -> None:
+        response = api.post(TURNS, self.body, idempotency_key=key)
+        assert (response.status_code, code(response)) == (400, "invalid_field")
+        assert Turn.objects.count() == 0
+
+    def test_a_compaction_that_the_push_caused_is_told_again_and_not_done_again(self, api: Api) -> None:
+        api.post("sessions/", {"id": "small", "budget": {"input_tokens": 1_500}})
+        for number in range(3):
+            body = {"messages": whole_turn(number)}
+            told = api.post("sessions/small/turns/", body, idempotency_key=f"k{number}")
+        assert told.json()["fired"]
+        again = api.post("sessions/small/turns/", body, idempotency_key="k2")
+        assert again.content == told.content
+        assert len(api.get("sessions/small/compactions/").json()["data"]) == len(told.json()["fired"])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("expected", [{}, {"expected_turn": 0}])
+def test_of_the_same_push_sent_many_times_at_once_one_is_stored(
+    api_key: str, expected: dict[str, int]
+) -> None:
+    Api(api_key).post("sessions/", {"id": "s1"})
+
+    def send(_: int) -> tuple[int, bytes]:
+        try:
+            body = {"messages": whole_turn(0), **expected}
+            response = Api(api_key).post(TURNS, body, idempotency_key="k1")
+            return response.status_code, response.content
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = set(pool.map(send, range(24)))
+    assert {status for status, _ in answers} == {201}
+    assert len(answers) == 1
+    assert Turn.objects.count() == 1
+
+
+@pytest.mark.usefixtures("session")
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("usage", "parts"),
+        [
+            (
+                {
+                    "input_tokens": 10,
+                    "cache_read_input_tokens": 1_000,
+                    "cache_creation_input_tokens": 200,
+                    "output_tokens": 50,
+                },
+                (10, 1_000, 200, 50),
+            ),
+            (
+                {
+                    "prompt_tokens": 1_210,
+                    "completion_tokens": 50,
+                    "prompt_tokens_details": {"cached_tokens": 1_000},
+                },
+                (210, 1_000, 0, 50),
+            ),
+            (
+                {
+                    "input_tokens": 1_210,
+                    "output_tokens": 50,
+                    "input_tokens_details": {"cached_tokens": 1_000},
+                },
+                (210, 1_000, 0, 50),
+            ),
+        ],
+        ids=["anthropic", "openai-chat", "openai-responses"],
+    )
+    def test_it_is_kept_in_disjoint_parts(
+        self, api: Api, usage: dict[str, Any], parts: tuple[int, ...]
+    ) -> None:
+        push(api, [request(), answer()], usage=usage, model="claude-sonnet-4-5")
+        [turn] = api.get(TURNS).json()["data"]
+        assert tuple(turn["usage"].values()) == parts
+        assert turn["prompt_reported"] == sum(parts[:3]) == 1_210
+        assert tuple(api.get("sessions/s1/").json()["billed_tokens"].values()) == parts
+
+    def test_its_cost_is_that_of_the_price_list_in_microdollars(self, api: Api) -> None:
+        usage = {
+            "input_tokens": 1_000,
+            "cache_read_input_tokens": 10_000,
+            "cache_creation_input_tokens": 2_000,
+            "output_tokens": 500,
+        }
+        pushed = push(api, [request()], usage=usage, model="claude-sonnet-4-5")
+        # $3, $0.30, $3.75 and $15 a million
+        assert pushed["cost_microusd"] == 3_000 + 3_000 + 7_500 + 7_500
+        assert api.get("sessions/s1/").json()["cost_microusd"] == 21_000
+
+    def test_a_model_without_a_price_is_counted_as_unpriced(self, api: Api) -> None:
+        pushed = push(api, [request()], usage={"input_tokens": 1_000}, model="of-our-own")
+        assert pushed["cost_microusd"] is None
+        told = api.get("sessions/s1/").json()
+        assert (told["cost_microusd"], told["unpriced_turns"]) == (0, 1)
+
+    def test_a_push_without_usage_is_neither_priced_nor_unpriced(self, api: Api) -> None:
+        assert push(api, [request()])["cost_microusd"] is None
+        assert api.get("sessions/s1/").json()["unpriced_turns"] == 0
+
+    @pytest.mark.parametrize("count", [-1, 1.5, "1", True, 2_000_000_001, 10**30])
+    def test_a_figure_that_cannot_be_is_refused(self, api: Api, count: Any) -> None:
+        response = api.post(TURNS, {"messages": [request()], "usage": {"input_tokens": count}})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "usage.input_tokens")
+
+    def test_figures_as_large_as_they_may_be_are_kept(self, api: Api) -> None:
+        most = 2_000_000_000
+        usage = {
+            "input_tokens": most,
+            "cache_read_input_tokens": most,
+            "cache_creation_input_tokens": most,
+            "output_tokens": most,
+        }
+        response = api.post(TURNS, {"messages": [request()], "usage": usage, "model": "claude-opus-4-5"})
+        assert response.status_code in {201, 400}, response.content
+
+
+@pytest.mark.usefixtures("session")
+class TestListing:
+    def test_turns_come_oldest_first_and_by_pages(self, api: Api) -> None:
+        for number in range(5):
+            push(api, whole_turn(number, lines=1))
+        first = api.get(f"{TURNS}?limit=2").json()
+        assert [turn["turn"] for turn in first["data"]] == [0, 1]
+        rest = api.get(f"{TURNS}?limit=10&cursor={first['next_cursor']}").json()
+        assert [turn["turn"] for turn in rest["data"]] == [2, 3, 4]
+        assert rest["next_cursor"] is None
+        assert rest["data"][-1]["messages"] == whole_turn(4, lines=1)
+
+    def test_the_newest_are_asked_for_by_last(self, api: Api) -> None:
+        for number in range(5):
+            push(api, whole_turn(number, lines=1))
+        assert [turn["turn"] for turn in api.get(f"{TURNS}?last=2").json()["data"]] == [3, 4]
+        assert len(api.get(f"{TURNS}?last=200").json()["data"]) == 5
+
+    def test_a_session_without_turns_has_none(self, api: Api) -> None:
+        assert api.get(TURNS).json() == {"data": [], "next_cursor": None}
+
+    @pytest.mark.parametrize(
+        "query", ["last=x", "limit=0", "limit=201", "last=-1", "cursor=x", "cursor=WzFd%00"]
+    )
+    def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+        assert api.get(f"{TURNS}?{query}").status_code == 400
+
+    def test_sizes_are_those_that_the_call_read(self, api: Api) -> None:
+        push(api, whole_turn(0))
+        push(api, [request("Go on."), answer()])
+        turns = api.get(TURNS).json()["data"]
+        assert turns[0]["prompt_estimate"] < turns[1]["prompt_estimate"]
+        assert (
+            turns[1]["prompt_served"] == turns[1]["prompt_estimate"] == sum(turns[1]["components"].values())
+        )
+
+
+@pytest.mark.usefixtures("session")
+def test_a_tool_loop_stays_open_over_pushes(api: Api) -> None:
+    push(api, [request(), call("t1", path="a")])
+    assert AgentSession.objects.get().open_calls == ["t1"]
+    push(api, [result("t1", "text"), answer()])
+    assert AgentSession.objects.get().open_calls == []
