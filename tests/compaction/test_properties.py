@@ -63,7 +63,11 @@ transcripts = st.one_of(
     st.tuples(st.just("anthropic"), st.lists(anthropic_messages(), max_size=20)),
 )
 models = st.builds(Capabilities, prefill=st.booleans(), bound_thinking=st.booleans())
-quick = settings(max_examples=int(os.environ.get("CONTEXTAPP_EXAMPLES", "60")), deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(
+    max_examples=int(os.environ.get("CONTEXTAPP_EXAMPLES", "50")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @quick

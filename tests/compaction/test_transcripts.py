@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,19 @@ from tests.compaction.builders import faults
 
 ALL = os.environ.get("CONTEXTAPP_ALL_TRANSCRIPTS") == "1"
 
-#: By default every so-manieth session, and rendered at every so-manieth step.
-SESSIONS, STEPS = (1, 1) if ALL else (23, 5)
+#: By default every so-manieth log and session of a log, and rendered at every so-manieth step.
+LOGS, SESSIONS, STEPS = (1, 1, 1) if ALL else (29, 40, 5)
 
 FORMATS = ("anthropic", "openai")
 
 
 @pytest.fixture(scope="module")
 def sessions(trajectories: Path) -> list[Transcript]:
-    found = [session for session in transcripts(trajectories) if len(session.messages) > 5]
-    return found[::SESSIONS]
+    if ALL:
+        return [session for session in transcripts(trajectories) if len(session.messages) > 5]
+    logs = sorted(path for path in trajectories.glob("*/**/*") if path.is_file())[::LOGS]
+    found = (session for log in logs for session in islice(transcripts(log), 0, None, SESSIONS))
+    return [session for session in found if len(session.messages) > 5]
 
 
 @dataclass
