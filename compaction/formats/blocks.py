@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Opaque, Text
+from compaction.messages import JSON, Opaque
 from compaction.tokens import IMAGE_TOKENS
 
 #: Anthropic's pattern for tool call ids; OpenAI refuses ids of more than 40 characters.
@@ -132,7 +132,3 @@ def from_image_url(block: Mapping[str, Any]) -> dict[str, JSON] | None:
         return None
     source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
     return {"type": "image" if kind == "image_url" else "document", "source": source}
-
-
-def words_of(parts: tuple[Text, ...]) -> str:
-    return "\n\n".join(part.text for part in parts if part.text)
