@@ -41,10 +41,6 @@ class Request:
 
     body: dict[str, Any]
 
-    @property
-    def tools(self) -> set[str]:
-        return {tool.get("name") or tool["function"]["name"] for tool in self.body.get("tools", [])}
-
     def handle(self, about: str) -> str | None:
         """The handle of the newest output that is not shown and whose line speaks of `about`."""
         text = json.dumps(self.body["messages"], ensure_ascii=False)

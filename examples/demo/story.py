@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from demo.faults import FAULTS
+from demo.faults import FAULTS, Fault
 from scripted_model import Call, Reply, Request, Step
 
 TASK = (
@@ -16,6 +16,8 @@ TASK = (
     "totals of data/shipments.csv. Do not change the tests."
 )
 TESTS = "python -m unittest"
+_QUESTION = "Are the totals of March right once the tests pass?"
+_ANSWERED = {"op": "resolve", "field": "open_questions", "item": _QUESTION}
 _FAILED = "^FAIL: |^ERROR: test_(dec|byte)|^Ran |^FAILED"
 
 
@@ -36,18 +38,16 @@ def edit(path: str, old: str, new: str) -> Call:
     return Call("edit_file", {"path": path, "old": old, "new": new})
 
 
-def remember(**fields: object) -> Call:
-    return Call("update_working_memory", dict(fields))
+def remember(reason: str, *operations: dict[str, str]) -> Call:
+    return Call("update_working_memory", {"reason": reason, "operations": list(operations)})
 
 
-def say(text: str, *calls: Call) -> Step:
-    """A turn with these calls, less those of tools that the model was not given."""
+def add(field: str, item: str) -> dict[str, str]:
+    return {"op": "add", "field": field, "item": item}
 
-    def reply(request: Request) -> Reply:
-        known = tuple(call for call in calls if call.name in request.tools)
-        return Reply(text, known or (run("git status --short 2>/dev/null | head -5; ls"),))
 
-    return reply
+def say(text: str, *calls: Call) -> Reply:
+    return Reply(text, calls)
 
 
 def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Request], Reply]:
@@ -64,31 +64,26 @@ def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Requ
 def story() -> Iterator[Step]:
     """All turns, in order."""
     yield from _look_around()
-    done: list[str] = []
     for fault in FAULTS:
-        yield say(f"Next: {fault.title}.", *(read(path) for path in fault.reads))
-        yield say(fault.thought, *(grep(pattern, path) for pattern, path in fault.greps))
-        if fault.wrong is not None:
-            yield say("I try the obvious change first.", edit(fault.path, fault.old, fault.wrong))
-            yield say("Does it hold?", run(f"{TESTS} {fault.tests}"))
-            yield say("It does not. I look at the file again.", read(fault.path))
-        old = fault.old if fault.wrong is None else fault.wrong
-        yield say(fault.change, edit(fault.path, old, fault.new))
-        yield say("I run the tests of this part.", run(f"{TESTS} -v {fault.tests}"))
-        done.append(fault.decision)
-        tried = {"tried": [fault.failed]} if fault.failed else {}
-        yield say(
-            "I note what was decided.",
-            remember(
-                decisions=list(done),
-                important_files=[fault.path, "README.md"],
-                recent_edits=[f"{fault.path}: - {old.splitlines()[0].strip()}"],
-                next=fault.next,
-                **tried,
-            ),
-        )
+        yield from _mend(fault)
     yield from _check_totals()
-    yield from _finish(done)
+    yield from _finish()
+
+
+def _mend(fault: Fault) -> Iterator[Step]:
+    yield say(f"Next: {fault.title}.", *(read(path) for path in fault.reads))
+    yield say(fault.thought, *(grep(pattern, path) for pattern, path in fault.greps))
+    notes = [add("decisions", fault.decision), add("important_files", fault.path), add("next", fault.next)]
+    old = fault.old
+    if fault.wrong is not None:
+        yield say("I try the obvious change first.", edit(fault.path, old, fault.wrong))
+        yield say("Does it hold?", run(f"{TESTS} {fault.tests}"))
+        yield say("It does not. I look at the file again.", read(fault.path))
+        notes.append(add("tried", fault.failed))
+        old = fault.wrong
+    yield say(fault.change, edit(fault.path, old, fault.new))
+    yield say("I run the tests of this part.", run(f"{TESTS} -v {fault.tests}"))
+    yield say("I note what was decided.", remember(fault.title, *notes))
 
 
 def _look_around() -> Iterator[Step]:
@@ -100,8 +95,10 @@ def _look_around() -> Iterator[Step]:
     yield say(
         "I write down the task.",
         remember(
-            task="Mend parcelpost so that all tests pass, leave the tests alone; check the month's totals.",
-            next="Run all tests.",
+            "the task",
+            add("task", "Mend parcelpost so that all tests pass, leave the tests alone; check the totals."),
+            add("open_questions", _QUESTION),
+            add("next", "Run all tests."),
         ),
     )
     yield say("All tests, to see where it hurts.", run(TESTS))
@@ -146,19 +143,19 @@ def _check_totals() -> Iterator[Step]:
     )
 
 
-def _finish(done: list[str]) -> Iterator[Step]:
+def _finish() -> Iterator[Step]:
     yield say(
         "The lookup of zones walks the whole table for each parcel. Is that slow?",
         run("python -m timeit -n 20 -s 'from parcelpost.zones import zone_of' 'zone_of(\"97000\")'"),
     )
     yield say("Fast enough for 640 parcels. Any leftovers?", grep(r"FIXME|XXX|print\(", "parcelpost"))
-    changes = "".join(f"- {decision}\n" for decision in done)
+    changes = "".join(f"- {fault.decision}\n" for fault in FAULTS)
     yield say("I add a changelog.", edit("CHANGELOG.md", "", f"# Changes\n\n{changes}"))
     changed = list(dict.fromkeys(fault.path for fault in FAULTS))
     yield say("A last look at what I changed.", *(read(path) for path in changed[:3]))
     yield say("And the other half.", *(read(path) for path in changed[3:]))
     yield say("All tests a last time.", run(f"{TESTS} -v"))
-    yield say("I close the notes.", remember(next="Nothing; the task is done.", open_questions=[]))
+    yield say("I close the notes.", remember("done", _ANSWERED, add("next", "Nothing; the task is done.")))
     yield Reply(
         "All 27 tests pass. Mended were: rounding half up, the ends of the postcode ranges, the volumetric "
         "weight and the limits of the brackets, discounts that multiply under their cap, tax on what the "

@@ -25,7 +25,8 @@ def script() -> Iterable[Step]:
     yield Reply("The log.", (Call("run_command", {"command": "cat logs/nightly.log"}),))
     yield Reply("What is missing?", (Call("read_file", {"path": "missing.py"}),))
     yield _expand
-    yield Reply("Notes.", (Call("update_working_memory", {"task": "Look around", "next": "Stop"}),))
+    noted = {"op": "add", "field": "task", "item": "Look around"}
+    yield Reply("Notes.", (Call("update_working_memory", {"operations": [noted]}),))
     yield Reply("I am done.")
 
 
