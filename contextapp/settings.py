@@ -68,6 +68,10 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "sessions.metrics.RequestMetrics",
+    "contextapp.middleware.ForPages",
+]
+PAGE_MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -199,18 +203,34 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
 
 REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,  # `format` is the provider's format here
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "sessions.api.schema.CallSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [],  # `sessions.api.endpoint` knows the keys
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "contextapp",
-    "DESCRIPTION": "Session store and context compactor for LLM agents.",
+    "DESCRIPTION": "Session store and context compactor for LLM agents. Agents push each turn and fetch "
+    "back a prompt that fits the budget and is valid for the provider.",
     "VERSION": VERSION,
+    "SERVERS": [{"url": "/", "description": "this server"}],
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "APPEND_COMPONENTS": {
+        "securitySchemes": {
+            "apiKey": {"type": "http", "scheme": "bearer", "description": "an API key: `ctx_…`"}
+        }
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "docExpansion": "list", "validatorUrl": None},
 }
+
+# -- Metrics ------------------------------------------------------------------------------------
+
+#: Where the processes count; the Prometheus client reads the variable when it is imported.
+CONTEXTAPP_METRICS_FOLDER = os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
+#: Who asks for /metrics with this bearer token is answered. Without a token: only this machine.
+CONTEXTAPP_METRICS_TOKEN = os.environ.get("CONTEXTAPP_METRICS_TOKEN", "")
 
 # -- Logs ---------------------------------------------------------------------------------------
 
@@ -220,4 +240,6 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": os.environ.get("CONTEXTAPP_LOG_LEVEL", "WARNING")},
+    # A 404 is the caller's news and not the server's.
+    "loggers": {"django.request": {"level": "ERROR"}},
 }

@@ -1,15 +1,64 @@
-"""What the OpenAPI schema says of every call: the errors, and how to authenticate."""
+"""What the OpenAPI schema says of every call: its errors, scope, tag and examples."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiExample
+
+from sessions.api.examples import EXAMPLES
 from sessions.api.serializers import Error
 
 #: Every call may answer these.
 _ALWAYS = (401, 403, 404, 429, 500, 503)
 
+_TAGS = {
+    "turns": "Turns and prompts",
+    "prompt": "Turns and prompts",
+    "validate": "Turns and prompts",
+    "compact": "Compactions",
+    "compactions": "Compactions",
+    "memory": "Working memory",
+    "blobs": "What the prompt no longer shows",
+    "search": "What the prompt no longer shows",
+    "tools": "The agent's tools",
+    "tool_calls": "The agent's tools",
+    "usage": "Usage",
+    "imports": "Imports",
+}
+
 
 def errors(*statuses: int) -> dict[int, Any]:
     """The error answers of a call: its own and those that every call has."""
     return dict.fromkeys(sorted({*_ALWAYS, *statuses}), Error)
+
+
+class CallSchema(AutoSchema):
+    """Describes an `Endpoint`."""
+
+    def get_tags(self) -> list[str]:
+        named = [_TAGS[piece] for piece in self.path.split("/") if piece in _TAGS]
+        return named[:1] or ["Sessions"]
+
+    def get_description(self) -> str:
+        told: str = super().get_description() or ""
+        scope = getattr(self.view, "scopes", {}).get(self.method)
+        return "\n\n".join(filter(None, (told, scope and f"The key needs the scope `{scope}`.")))
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        return [{"apiKey": []}]  # the scheme stands in the settings: `Endpoint` checks keys, not DRF
+
+    def get_examples(self) -> list[OpenApiExample]:
+        found = EXAMPLES.get(self.get_operation_id(), {})
+        return [
+            *(
+                OpenApiExample(name, value=value, request_only=True)
+                for name, value in found.get("request", {}).items()
+            ),
+            *(
+                OpenApiExample(name, value=value, response_only=True, status_codes=[status])
+                for status, answers in found.get("response", {}).items()
+                for name, value in answers.items()
+            ),
+        ]

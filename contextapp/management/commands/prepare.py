@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,8 @@ class Command(BaseCommand):
         check_broker()
         call_command("migrate", interactive=False, verbosity=0)
         write_keys()
+        # Counters begin anew with each start; what ended processes left would only pile up.
+        shutil.rmtree(settings.CONTEXTAPP_METRICS_FOLDER, ignore_errors=True)
 
 
 def check_database() -> None:

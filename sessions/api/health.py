@@ -1,0 +1,94 @@
+"""`/healthz`, `/readyz` and `/metrics`: for whoever looks after the service. They take no API key."""
+
+from __future__ import annotations
+
+import hmac
+from functools import cache
+from ipaddress import ip_address
+
+import psycopg
+from celery import current_app
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError as BrokerError
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from sessions.api.endpoint import answer
+from sessions.metrics import exposition
+
+#: Seconds that a part may take to answer.
+_PATIENCE = 2
+
+
+@login_not_required
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers. Restart it where it does not."""
+    return answer({"status": "ok"})
+
+
+@login_not_required
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Whether requests can be served, part by part; 503 where one is down."""
+    parts = {"database": _database(), "broker": _broker()}
+    ready = all(state == "ok" for state in parts.values())
+    return answer({"status": "ok" if ready else "unavailable", **parts}, status=200 if ready else 503)
+
+
+@login_not_required
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus' text format: for who sends the token, and without a token for this machine only."""
+    if not _may_see_metrics(request):
+        return HttpResponse("set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token\n", status=403)
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _may_see_metrics(request: HttpRequest) -> bool:
+    if token := settings.CONTEXTAPP_METRICS_TOKEN:
+        sent = request.META.get("HTTP_AUTHORIZATION", "")
+        return hmac.compare_digest(sent.encode(), f"Bearer {token}".encode())
+    # Behind a proxy everybody seems to come from this machine.
+    if "HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META:
+        return False
+    try:
+        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False
+
+
+def _database() -> str:
+    """Asked without the pool, which waits long for a database that is away."""
+    parameters = connection.get_connection_params()
+    parameters.pop("pool", None)
+    parameters["connect_timeout"] = _PATIENCE
+    try:
+        with psycopg.connect(**parameters) as asked:
+            rows = asked.execute("SELECT app, name FROM django_migrations").fetchall()
+    except psycopg.errors.UndefinedTable:
+        return "not migrated"
+    except psycopg.Error:
+        return "does not answer"
+    return "ok" if _migrations() <= {(app, name) for app, name in rows} else "not migrated"
+
+
+@cache
+def _migrations() -> frozenset[tuple[str, str]]:
+    """All that this version of the code asks for."""
+    return frozenset(MigrationLoader(None).disk_migrations)
+
+
+def _broker() -> str:
+    try:
+        with current_app.connection_for_write(
+            connect_timeout=_PATIENCE, transport_options={"socket_connect_timeout": _PATIENCE}
+        ) as broker:
+            broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=_PATIENCE)
+    except (BrokerError, OSError):
+        return "does not answer"
+    return "ok"

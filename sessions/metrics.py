@@ -1,0 +1,101 @@
+"""What Prometheus is told: requests by route and status, with their time; compactions by trigger and state.
+
+All processes of the web server and the workers count into files of one folder, and whichever process is
+asked adds them up. Labels are routes and not addresses: no id, no name and no secret is in them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from sessions.models import Compaction
+
+#: Seconds; a push or fetch is at the low end, an import at the high one.
+_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
+
+#: Anybody may send any word as the method; each would be a series of its own.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_FINISHED = frozenset(Compaction.State.values) - set(Compaction.OPEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruments:
+    requests: Counter
+    seconds: Histogram
+    compactions: Counter
+
+
+@cache
+def instruments() -> Instruments:
+    """The counters of this process; the folder is made with the first one."""
+    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
+    registry = CollectorRegistry()
+    return Instruments(
+        requests=Counter(
+            "contextapp_http_requests",
+            "Requests answered",
+            ["method", "route", "status"],
+            registry=registry,
+        ),
+        seconds=Histogram(
+            "contextapp_http_request_seconds",
+            "Time to answer a request",
+            ["method", "route"],
+            buckets=_BUCKETS,
+            registry=registry,
+        ),
+        compactions=Counter(
+            "contextapp_compactions",
+            "Compactions that came to an end, or were reverted",
+            ["trigger", "state"],
+            registry=registry,
+        ),
+    )
+
+
+def exposition() -> bytes:
+    """The sums over all processes, as Prometheus reads them."""
+    instruments()
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)
+    text: bytes = generate_latest(registry)
+    return text
+
+
+class RequestMetrics:
+    """Middleware: counts and times every request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+        self._instruments = instruments()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
+        response = self._get_response(request)
+        match = request.resolver_match
+        route = match.route if match is not None else ""
+        method = request.method if request.method in _METHODS else "other"
+        self._instruments.requests.labels(method, route, response.status_code).inc()
+        self._instruments.seconds.labels(method, route).observe(time.perf_counter() - started)
+        return response
+
+
+@receiver(post_save, sender=Compaction)
+def _compaction_saved(instance: Compaction, **_: Any) -> None:
+    if instance.state in _FINISHED:
+        counter = instruments().compactions.labels(instance.trigger, instance.state)
+        transaction.on_commit(counter.inc)

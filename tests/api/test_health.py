@@ -1,0 +1,83 @@
+"""What whoever looks after the service asks: is it alive, is it ready, what does it do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from tests.api.client import Api
+
+
+class TestHealth:
+    def test_alive_needs_neither_login_nor_database(self, client: Client) -> None:
+        response = client.get("/healthz")
+        assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+    def test_ready_where_database_and_broker_answer(self, db: None, client: Client) -> None:
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()["status"]) == (200, "ok")
+        assert response.json() == {"status": "ok", "database": "ok", "broker": "ok"}
+
+    def test_not_ready_without_the_database(self, db: None, client: Client, monkeypatch: Any) -> None:
+        monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()["database"]) == (503, "does not answer")
+        assert response.json()["broker"] == "ok"
+
+    def test_not_ready_without_the_broker(self, db: None, client: Client, monkeypatch: Any) -> None:
+        monkeypatch.setattr("celery.current_app.conf.broker_write_url", "redis://127.0.0.1:9/0")
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()["broker"]) == (503, "does not answer")
+
+    @pytest.mark.django_db(transaction=True)
+    def test_not_ready_while_a_migration_is_missing(self, client: Client) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE django_migrations SET app = 'x' WHERE app = 'accounts'")
+        try:
+            response = client.get("/readyz")
+            assert (response.status_code, response.json()["database"]) == (503, "not migrated")
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("UPDATE django_migrations SET app = 'accounts' WHERE app = 'x'")
+
+    @pytest.mark.parametrize("address", ["/healthz", "/readyz", "/metrics"])
+    def test_they_are_for_reading(self, client: Client, address: str) -> None:
+        assert client.post(address).status_code == 405
+
+
+class TestMetrics:
+    def test_requests_are_counted_by_route_and_never_by_address(self, api: Api, client: Client) -> None:
+        api.get("sessions/secret-name/")
+        text = client.get("/metrics").content.decode()
+        assert 'route="api/v1/sessions/<str:session_id>/",status="404"' in text
+        assert "contextapp_http_request_seconds_bucket" in text
+        assert "secret-name" not in text
+
+    def test_odd_methods_and_addresses_make_no_series_of_their_own(self, db: None, client: Client) -> None:
+        client.generic("BREW", "/coffee-7f3a/")
+        text = client.get("/metrics").content.decode()
+        assert 'method="other",route=""' in text
+        assert "BREW" not in text
+        assert "coffee" not in text
+
+    @pytest.mark.django_db(transaction=True)
+    def test_compactions_are_counted_by_trigger_and_state(self, api: Api, client: Client) -> None:
+        api.post("sessions/", {"id": "s1"})
+        api.post("sessions/s1/turns/", {"messages": [{"role": "user", "content": "hi"}]})
+        api.post("sessions/s1/compact/", {})
+        text = client.get("/metrics").content.decode()
+        assert 'contextapp_compactions_total{state="skipped",trigger="user"}' in text
+
+    def test_without_a_token_only_this_machine_is_answered(self, client: Client) -> None:
+        assert client.get("/metrics").status_code == 200
+        assert client.get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == 403
+        assert client.get("/metrics", headers={"x-forwarded-for": "10.0.0.7"}).status_code == 403
+
+    def test_with_a_token_whoever_sends_it_is_answered(self, client: Client, settings: Any) -> None:
+        settings.CONTEXTAPP_METRICS_TOKEN = "letmein"
+        assert client.get("/metrics").status_code == 403
+        sent = {"authorization": "Bearer letmein"}
+        assert client.get("/metrics", headers=sent, REMOTE_ADDR="10.0.0.7").status_code == 200

@@ -1,0 +1,93 @@
+"""The OpenAPI description and the browsable documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import get_resolver
+from playwright.sync_api import Page, expect
+
+from sessions.api.endpoint import Endpoint
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    return Client().get("/api/schema/", headers={"accept": "application/json"}).json()
+
+
+def operations(schema: Any) -> Iterator[tuple[str, str, Any]]:
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def test_it_is_valid_and_without_warnings(tmp_path: Any) -> None:
+    call_command("spectacular", "--fail-on-warn", "--validate", "--file", str(tmp_path / "schema.yml"))
+
+
+def test_every_call_of_the_address_book_is_in_it(schema: Any) -> None:
+    addressed = set()
+    for route, view in _endpoints():
+        addressed |= {(route, method.lower()) for method in view.scopes if hasattr(view, method.lower())}
+    described = {(path, method) for path, method, _ in operations(schema)}
+    assert len(described) == len(addressed)
+
+
+def _endpoints() -> Iterator[tuple[str, type[Endpoint]]]:
+    for pattern in get_resolver("sessions.api.urls").url_patterns:
+        yield str(pattern.pattern), pattern.callback.view_class  # type: ignore[union-attr]
+
+
+def test_every_call_has_a_summary_a_tag_and_names_its_scope(schema: Any) -> None:
+    for path, method, operation in operations(schema):
+        assert operation["summary"], (path, method)
+        assert operation["tags"], (path, method)
+        assert "scope" in operation["description"], (path, method)
+
+
+def test_every_call_has_examples_of_its_body_and_its_answer(schema: Any) -> None:
+    missing = [
+        f"{method} {path}" for path, method, operation in operations(schema) if not _has_examples(operation)
+    ]
+    assert missing == []
+
+
+def _has_examples(operation: Any) -> bool:
+    bodies = operation.get("requestBody", {}).get("content", {})
+    json_body = bodies.get("application/json")
+    asked = json_body is None or "examples" in json_body
+    answers = [answer for status, answer in operation["responses"].items() if status in {"200", "201"}]
+    shown = [content for answer in answers for content in answer.get("content", {}).values()]
+    return asked and (not shown or any("examples" in content for content in shown))
+
+
+def test_every_call_needs_a_bearer_key(schema: Any) -> None:
+    assert schema["components"]["securitySchemes"]["apiKey"]["scheme"] == "bearer"
+    for path, method, operation in operations(schema):
+        assert operation["security"] == [{"apiKey": []}], (path, method)
+
+
+def test_every_error_has_the_one_shape(schema: Any) -> None:
+    for _, _, operation in operations(schema):
+        for status, answer in operation["responses"].items():
+            if status >= "400":
+                assert answer["content"]["application/json"]["schema"]["$ref"].endswith("/Error")
+
+
+def test_schema_and_documentation_need_no_login(client: Client) -> None:
+    assert client.get("/api/schema/").status_code == 200
+    assert client.get("/api/docs/").status_code == 200
+
+
+@pytest.mark.browser
+def test_the_documentation_shows_the_calls_and_breaks_no_content_policy(page: Page) -> None:
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto("/api/docs/")
+    expect(page.get_by_text("Push a turn")).to_be_visible(timeout=30_000)
+    assert problems == []
