@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import dj_database_url
 from csp.constants import NONE, SELF
@@ -201,7 +202,7 @@ CONTEXTAPP_DEFAULT_BUDGET = int(os.environ.get("CONTEXTAPP_DEFAULT_BUDGET", "100
 CONTEXTAPP_MAX_OUTPUT = int(os.environ.get("CONTEXTAPP_MAX_OUTPUT", "16000"))
 DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
 
-REST_FRAMEWORK = {
+REST_FRAMEWORK: dict[str, Any] = {
     "URL_FORMAT_OVERRIDE": None,  # `format` is the provider's format here
     "DEFAULT_SCHEMA_CLASS": "sessions.api.schema.CallSchema",
     "DEFAULT_AUTHENTICATION_CLASSES": [],  # `sessions.api.endpoint` knows the keys
