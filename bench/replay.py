@@ -163,7 +163,7 @@ def _step(score: Score, shown: Shown, case: Case, contender: Contender, n: int, 
     cached = cached if cached >= MIN_CACHED_TOKENS else 0
     for index, read_price in enumerate(READ_PRICES):
         score.cost[index] += WRITE_PRICE * (tokens - cached) + read_price * cached
-    valid = not check or not validate(render(prompt, case.format).messages, case.format)
+    valid = not check or _is_valid(prompt, case.format)
     fits = tokens <= case.budget
     score.steps += 1
     score.valid += valid
@@ -171,6 +171,11 @@ def _step(score: Score, shown: Shown, case: Case, contender: Contender, n: int, 
     score.tokens += tokens
     score.raw_tokens += case.tokens_before[n]
     return valid and fits
+
+
+def _is_valid(prompt: Sequence[Message], format: str) -> bool:
+    rendered = render(prompt, format=format)
+    return not validate(rendered.messages, format, system=rendered.system)
 
 
 def _count_references(

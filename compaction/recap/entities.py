@@ -22,7 +22,7 @@ OTHER_NAMES = "other names"
 RESERVE = 200
 
 #: A line with as many names takes only names that the assistant used: past that it is a heap.
-LINE_NAMES = 60
+LINE_NAMES = 80
 
 Lines = dict[str, dict[str, Mention]]  #: by the path or title of a line, its names in order of need
 

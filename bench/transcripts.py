@@ -1,0 +1,57 @@
+"""Recorded sessions of a folder, read by the product's own importers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.formats import parse
+from compaction.messages import Message, Role
+from sessions.importers.base import Damage, ImportedSession
+from sessions.importers.reading import UnreadableLogError, log_sources
+from sessions.importers.registry import recognise
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One session whole: what its client had sent before its own compactions included."""
+
+    name: str
+    format: str
+    messages: tuple[Message, ...]
+
+    @cached_property
+    def tokens(self) -> int:
+        return sum(message.tokens for message in self.messages)
+
+
+def transcripts(folder: Path) -> Iterator[Transcript]:
+    """Every session of every log below the folder. The same session in two files comes once."""
+    known: set[tuple[str, ...]] = set()
+    for source in log_sources([folder]):
+        try:
+            log = source.read()
+        except UnreadableLogError:
+            continue
+        importer = recognise(log)
+        for session in importer.read(log) if importer else ():
+            if isinstance(session, Damage):
+                continue
+            transcript = _transcript(session, log.stem)
+            beginning = tuple(message.text for message in transcript.messages[:8])
+            if beginning not in known:
+                known.add(beginning)
+                yield transcript
+
+
+def _transcript(session: ImportedSession, name: str) -> Transcript:
+    bodies = [message.body for turn in session.turns for message in turn.messages]
+    messages = parse(bodies, format=session.format, counter=TiktokenCounter())
+    turn, numbered = 0, []
+    for message in messages:
+        numbered.append(replace(message, turn=turn))
+        turn += message.role is Role.ASSISTANT
+    return Transcript(f"{name} {session.external_id}", session.format, tuple(numbered))
