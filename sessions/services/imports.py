@@ -111,18 +111,13 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     stored messages are not the log's.
     """
     session, created = _session_find_or_create(project, prepared, origin)
-    stored = [
-        _Stored(turn, source_id, bytes(content_hash))
-        for turn, source_id, content_hash in session.messages.order_by("position").values_list(
-            "turn_index", "source_id", "content_hash"
-        )
-    ]
+    stored = [] if created else _stored(session)
     before = session.turn_count, session.message_count
     if session.compaction_count:
         changed = _append(session, prepared, stored)
     else:
         changed = _rewrite_end(session, prepared, stored)
-    if changed:
+    if changed and not created:
         session.imported_logs.all().delete()
     return ImportResult(
         session=session,
@@ -154,6 +149,11 @@ def _session_find_or_create(
     return session, created
 
 
+def _stored(session: AgentSession) -> list[_Stored]:
+    rows = session.messages.order_by("position").values_list("turn_index", "source_id", "content_hash")
+    return [_Stored(turn, source_id, bytes(content_hash)) for turn, source_id, content_hash in rows]
+
+
 # -- No compaction of ours yet: the end may be stored anew --------------------------------------
 
 
@@ -176,11 +176,12 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     tally = Tally.opening(prepared, at=session.started_at)
     turns, tally = _replayed(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(told) or tally != Tally.of(session)
-    if changed:
+    if changed and stored:
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
+        session.edits_revision += 1  # what is served may differ at the same turn
+    if changed:
         turns_write(session, turns[first:])
-        session.edits_revision += bool(stored)  # what is served may differ at the same turn
     _save(session, prepared, tally)
     return changed
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
 
@@ -9,12 +12,17 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Project
-from sessions.models import AgentSession
+from sessions.models import AgentSession, ImportedLog
 from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
+from tests.redaction.secrets import TOKENS
 
 pytestmark = pytest.mark.django_db
 
 OPENING = (user("Fix it", "u1"), block("m1", tool_use("c1"), "a1"))
+CHILD = tuple(
+    line | {"isSidechain": True, "agentId": "k1"}
+    for line in (user("Look", "s1"), block("n1", text("Found"), "s2"))
+)
 REST = (result("c1", "ok", "r1"), block("m2", text("Done"), "a2"))
 
 
@@ -64,6 +72,62 @@ def test_a_missing_path_and_no_log_at_all_are_errors(tmp_path: Path, path: str) 
     (tmp_path / "other.json").write_text('{"no": "log"}')
     with pytest.raises(CommandError):
         run(str(tmp_path / path))
+
+
+def test_an_unchanged_log_costs_one_statement(
+    tmp_path: Path, django_assert_num_queries: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    path = write(tmp_path, *OPENING, *CHILD)
+    run(path)
+    with django_assert_num_queries(2):  # the project, and the logs that are known
+        assert total(run(path)) == [1, 0, 0, 2, 0, 0]
+
+
+def test_it_is_known_by_its_content_and_not_by_its_place(tmp_path: Path) -> None:
+    run(write(tmp_path, *OPENING))
+    (tmp_path / "moved").mkdir()
+    packed = tmp_path / "moved" / f"{SESSION}.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / f"{SESSION}.jsonl").read_bytes()))
+    assert total(run(str(packed))) == [1, 0, 0, 1, 0, 0]
+    assert ImportedLog.objects.count() == 1
+
+
+def test_what_was_deleted_can_be_imported_again(tmp_path: Path) -> None:
+    path = write(tmp_path, *OPENING, *CHILD)
+    run(path)
+    AgentSession.objects.get(external_id=f"{SESSION}:agent-k1").delete()
+    assert total(run(path)) == [1, 1, 0, 1, 1, 2]
+
+
+def test_a_log_with_damage_is_read_and_named_again(tmp_path: Path) -> None:
+    path = write(tmp_path, *OPENING, tail=b'{"type": "us')
+    assert run(path).count(":3: not JSON") == run(path).count(":3: not JSON") == 1
+    assert not ImportedLog.objects.exists()
+
+
+def test_a_session_that_grew_forgets_its_earlier_states(tmp_path: Path) -> None:
+    run(write(tmp_path, *OPENING))
+    run(write(tmp_path, *OPENING, *REST))
+    assert ImportedLog.objects.count() == 1
+
+
+def test_it_says_how_many_secrets_were_taken_out(tmp_path: Path) -> None:
+    kind, secret = TOKENS[0]
+    path = write(tmp_path, *OPENING, result("c1", f"key = {secret}", "r1"))
+    assert f"secrets taken out of what was read: {kind} 1" in run(path)
+    assert "secrets" not in run(path)
+
+
+def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        lines = [line | {"sessionId": name} for line in (*OPENING, *REST)]
+        (tmp_path / f"{name}.jsonl").write_bytes(jsonl(*lines).data)
+    (tmp_path / "d.json.gz").write_bytes(b"no gzip")
+    monkeypatch.setattr("sessions.importers.jobs._WORTH_A_PROCESS", 1)
+    report = run(str(tmp_path), "--jobs", "2")
+    assert total(report) == [3, 3, 0, 0, 6, 12]
+    assert "d.json.gz" in report
+    assert total(run(str(tmp_path), "--jobs", "1")) == [3, 0, 0, 3, 0, 0]
 
 
 def total(report: str) -> list[int]:

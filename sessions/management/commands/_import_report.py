@@ -83,7 +83,7 @@ class Report:
         if not self._redacted:
             return []
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._redacted.most_common())
-        return [f"{self._redacted.total():,} secrets taken out of what was read: {kinds}"]
+        return [f"secrets taken out of what was read: {kinds}"]
 
     def _table(self) -> list[str]:
         total = sum(self._formats.values(), Counter[str]())
