@@ -22,7 +22,7 @@ if not settings.configured:
         DATABASES={"default": database},
         INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "rest_framework"],
         ROOT_URLCONF="bench.bare",
-        MIDDLEWARE=[],
+        MIDDLEWARE=["django.middleware.common.CommonMiddleware"],  # adds Content-Length
         REST_FRAMEWORK={"DEFAULT_AUTHENTICATION_CLASSES": [], "UNAUTHENTICATED_USER": None},
     )
     django.setup()
