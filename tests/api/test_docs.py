@@ -1,0 +1,46 @@
+"""`docs/api.md` says what is true: every call, every error code, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.urls import get_resolver
+
+from sessions.api.errors import CODES
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return (_REPOSITORY / "docs" / "api.md").read_text()
+
+
+def test_every_error_code_is_in_the_table_with_its_meaning(text: str) -> None:
+    table = text.split("| code | when |")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", table, re.MULTILINE)
+    assert dict(rows) == dict(CODES)
+
+
+def test_no_code_is_raised_that_is_not_in_the_table() -> None:
+    sources = (path.read_text() for path in (_REPOSITORY / "sessions" / "api").glob("*.py"))
+    raised = {
+        code
+        for source in sources
+        for code in re.findall(
+            r"(?:InvalidRequest|NotAuthenticated|NotAllowed|NotFound|NotSupported|Conflict|RateLimited"
+            r'|Unavailable)\(\s*"(\w+)"',
+            source,
+        )
+    }
+    assert raised
+    assert raised <= set(CODES)
+
+
+def test_every_call_has_a_curl_example(text: str) -> None:
+    commands = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    for pattern in get_resolver("sessions.api.urls").url_patterns:
+        address = re.sub(r"<[^>]+>", "[^/]+", str(pattern.pattern))
+        assert re.search(rf"\$URL/{address}(?:[?\"\s]|$)", commands), str(pattern.pattern)
