@@ -69,7 +69,7 @@ def _cost(
 ) -> int:
     """Tokens that listing a name adds: itself, its file's line if that is new, less what it covers."""
     home = _home(mention.name, ledger)
-    cost = counter.count(f" {mention.name}") if mention.name != home else 0
+    cost = 0 if mention.name in references(home) else counter.count(f" {mention.name}")
     if home not in lines:
         cost += counter.count(_line(home, ledger).render()) + 2
     return cost - sum(counter.count(f" {short}") for short in _covered(mention.name, lines, listed))
@@ -82,7 +82,7 @@ def _list(mention: Mention, lines: Lines, listed: dict[str, str], ledger: Ledger
     if home not in lines:
         lines[home] = {}
         listed.update(dict.fromkeys(references(home), home))
-    if mention.name != home:
+    if mention.name not in references(home):
         lines[home][mention.name] = mention
         listed.update(dict.fromkeys(references(mention.name), home))
 

@@ -110,7 +110,7 @@ class Ledger:
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
         self._mention_in_order(result.text, message, action.path, action.kind is Kind.READ)
-        if action.kind is Kind.COMMAND:
+        if action.kind is Kind.COMMAND and action.command:
             self._observe_outcome(action.command, result, message)
 
     def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:

@@ -1,0 +1,196 @@
+"""The deterministic recap keeps what a later message is likely to need, within its cap."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
+from compaction.recap import Item, Mention, Recap, Status, extract
+from compaction.references import message_references, references
+from compaction.tokens import CharacterCounter, message_tokens
+
+COUNTER = CharacterCounter()
+TESTS = "pytest -q"
+FAILURE = "collected 3\nE  PoolError: timed out\nFAILED tests/test_pool.py"
+LISTING = "class PoolError(Exception): ...\ndef evict_idle(self, max_age): ...\nacquire_timeout = 4096\n"
+
+
+class Transcript:
+    """Builds messages in order, each with its position and turn."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._turn = 0
+
+    def user(self, text: str) -> Transcript:
+        return self._add(Role.USER, Text(text=text))
+
+    def says(self, text: str) -> Transcript:
+        return self._add(Role.ASSISTANT, Text(text=text))
+
+    def calls(self, name: str, result: str, *, is_error: bool | None = None, **arguments: str) -> Transcript:
+        call_id = f"c{len(self.messages)}"
+        self._add(Role.ASSISTANT, ToolCall(call_id=call_id, name=name, arguments=json.dumps(arguments)))
+        return self._add(Role.TOOL, ToolResult(call_id=call_id, text=result, is_error=is_error))
+
+    def _add(self, role: Role, *parts: Part) -> Transcript:
+        self._turn += role is Role.ASSISTANT
+        message = Message(position=len(self.messages), role=role, parts=parts, turn=self._turn)
+        self.messages.append(replace(message, tokens=message_tokens(message, COUNTER)))
+        return self
+
+
+def recap_of(transcript: Transcript, *, cap: int = 1_000, **options) -> Recap:
+    return extract(transcript.messages, counter=COUNTER, cap_tokens=cap, **options)
+
+
+def worked_session() -> Transcript:
+    return (
+        Transcript()
+        .user("Make the pool evict idle connections, and never touch tests/legacy.py")
+        .calls("Read", LISTING, file_path="src/pool.py")
+        .says("The root cause is that evict_idle ignores max_age. I'll use a monotonic clock instead.")
+        .calls("Edit", "updated", file_path="src/pool.py", old_string="x", new_string="monotonic_now()")
+        .calls("Bash", FAILURE, is_error=True, command=TESTS)
+        .calls("Write", "created", file_path="tests/test_pool.py", content="def test_evicts(): ...")
+        .calls("Bash", "3 passed in 0.42s", is_error=False, command="ruff check")
+    )  # fmt: skip
+
+
+def test_it_says_what_was_done_to_each_file_and_what_was_met_in_it() -> None:
+    lines = {item.text: item for item in recap_of(worked_session()).entities}
+    assert lines["src/pool.py"].notes == ("read t1", "edited t3")
+    assert {"PoolError", "acquire_timeout", "monotonic_now"} <= {
+        m.name for m in lines["src/pool.py"].mentions
+    }
+    assert lines["tests/test_pool.py"].notes == ("written t5",)
+
+
+def test_names_that_the_assistant_used_stand_before_those_it_only_saw() -> None:
+    line = next(item for item in recap_of(worked_session()).entities if item.text == "src/pool.py").render()
+    used, _, seen = line.partition("; also ")
+    assert used == "- src/pool.py: read t1, edited t3; monotonic_now"
+    assert "acquire_timeout" in seen
+    assert line.endswith("; figures 4096")
+
+
+def test_it_keeps_commands_with_their_outcome_and_errors_with_their_line() -> None:
+    facts = {item.text: item for item in recap_of(worked_session()).facts}
+    assert facts["`pytest -q`"].status is Status.OPEN
+    assert facts["`pytest -q`"].notes == ("failed t4 FAILED tests/test_pool.py",)
+    assert facts["`ruff check`"].notes == ("ok t6 3 passed in 0.42s",)
+    assert facts["`ruff check`"].status is None
+
+
+def test_a_command_that_later_succeeds_takes_the_place_of_its_failure() -> None:
+    transcript = worked_session().calls("Bash", "5 passed", is_error=False, command="pytest -q")
+    facts = [item for item in recap_of(transcript).facts if item.text == "`pytest -q`"]
+    assert [item.notes for item in facts] == [("ok t7 5 passed",)]
+
+
+def test_it_keeps_decisions_as_stated() -> None:
+    told = "\n".join(item.text for item in recap_of(worked_session()).decisions)
+    assert "I'll use a monotonic clock instead." in told
+
+
+def test_it_keeps_every_request_in_the_words_of_the_user() -> None:
+    transcript = worked_session().says("Done.").user("Now document it")
+    first, second = recap_of(transcript).open_items
+    assert first.text.endswith("Make the pool evict idle connections, and never touch tests/legacy.py")
+    assert (first.status, second.status) == (Status.DONE, Status.OPEN)
+
+
+def test_a_huge_request_is_clipped_and_pushes_no_other_out() -> None:
+    transcript = Transcript().user("start " + "word " * 5_000).user("keep this: port 5433")
+    texts = [item.text for item in recap_of(transcript, cap=300).open_items]
+    assert texts[0].startswith("user t0: start word")
+    assert texts[0].endswith("…")
+    assert texts[1].endswith("keep this: port 5433")
+
+
+def test_what_the_prompt_still_shows_takes_no_room() -> None:
+    recap = recap_of(worked_session(), visible=frozenset({"acquire_timeout"}))
+    assert "acquire_timeout" not in references(recap.render())
+    assert "acquire_timeout" in {mention.name for mention in recap.reserve}
+
+
+def test_a_name_that_a_longer_one_tells_is_not_listed_twice() -> None:
+    transcript = Transcript().calls("Read", "x = evict_idle\npool.evict_idle()", path="src/a.py")
+    names = [m.name for item in recap_of(transcript).entities for m in item.mentions]
+    assert names.count("evict_idle") + names.count("pool.evict_idle") == 1
+
+
+def test_the_next_recap_folds_the_previous_one() -> None:
+    messages = (
+        worked_session().calls("Edit", "ok", file_path="src/pool.py", new_string="close_all()").messages
+    )
+    first = extract(messages[:5], counter=COUNTER, cap_tokens=1_000)
+    both = extract(messages[5:], counter=COUNTER, cap_tokens=1_000, previous=first)
+    whole = extract(messages, counter=COUNTER, cap_tokens=1_000)
+    assert both.first_turn == 0
+    assert references(both.render()) == references(whole.render())
+    line = next(item for item in both.entities if item.text == "src/pool.py")
+    assert line.notes == ("read t1", "edited t7")
+
+
+def test_it_never_grows_over_its_cap_however_often_it_is_folded() -> None:
+    previous = None
+    for turn in range(30):
+        transcript = Transcript().user(f"request {turn}: " + "please " * 30)
+        for index in range(10):
+            code = "\n".join(f"name_{turn}_{index}_{n} = {n + 1000}" for n in range(40))
+            transcript.calls("Read", code, file_path=f"src/module_{turn}/file_{index}.py")
+        previous = recap_of(transcript, cap=400, previous=previous)
+        assert COUNTER.count(previous.render()) <= 400
+
+
+def test_new_and_used_names_win_over_old_and_only_seen_ones() -> None:
+    transcript = Transcript()
+    for index in range(60):
+        transcript.calls("Bash", f"seen_name_{index} " * 3, command=f"run_{index}")
+    transcript.says("wanted_name is what matters")
+    shown = references(recap_of(transcript, cap=250).render())
+    assert "wanted_name" in shown
+    assert "seen_name_59" in shown
+    assert "seen_name_0" not in shown
+
+
+def test_it_is_the_same_each_time_and_survives_json() -> None:
+    recap = recap_of(worked_session())
+    assert recap == recap_of(worked_session())
+    assert Recap.from_json(json.loads(json.dumps(recap.to_json()))) == recap
+
+
+@pytest.mark.parametrize("cap", [0, 1, 30, 200])
+def test_it_takes_any_cap_and_any_messages(cap: int) -> None:
+    odd = Transcript().calls("Bash", "", command="").calls("x", "\ud800", a="b").user("").says("")
+    recap = recap_of(odd, cap=cap)
+    assert recap.render().startswith("[Recap of turns ")
+    assert extract((), counter=COUNTER, cap_tokens=cap).render()
+
+
+def test_a_recap_of_a_model_renders_in_the_same_shape() -> None:
+    recap = Recap(
+        first_turn=2,
+        last_turn=9,
+        decisions=(Item(text="Use a monotonic clock"),),
+        entities=(Item(text="src/pool.py", mentions=(Mention(name="evict_idle", last=3, own=3),)),),
+        open_items=(Item(text="Document it", status=Status.OPEN),),
+    )
+    assert recap.render().splitlines()[1:] == [
+        "## Decisions",
+        "- Use a monotonic clock",
+        "## Entities",
+        "- src/pool.py: evict_idle",
+        "## Open items",
+        "- [open] Document it",
+    ]
+
+
+def test_what_it_shows_was_in_the_messages() -> None:
+    transcript = worked_session()
+    held = frozenset().union(*map(message_references, transcript.messages))
+    assert {m.name for item in recap_of(transcript).entities for m in item.mentions} <= held
