@@ -64,8 +64,8 @@ class ToolRule:
     is_read: bool | None = None
 
     def __post_init__(self) -> None:
-        if not self.pattern:
-            raise PolicyError("tools.pattern", "must not be empty")
+        if not isinstance(self.pattern, str) or not self.pattern:
+            raise PolicyError("tools.pattern", "must be a text and not empty")
         if self.clip_tokens is not None and self.clip_tokens < 50:
             raise PolicyError("tools.clip_tokens", f"must be at least 50, is {self.clip_tokens}")
 
@@ -81,7 +81,7 @@ class Policy:
     # When. `soft` runs in the background, `hard` at once; 0 turns a trigger off.
     soft: float = 0.70
     hard: float = 0.90
-    target: float = 0.50  #: a compaction goes down to this share
+    target: float = 0.45  #: a compaction goes down to this share
     refire_delta: float = 0.05  #: no second firing before the prompt has grown by this share
     every_turns: int = 0
     idle_seconds: int = 0
@@ -93,7 +93,7 @@ class Policy:
 
     # How.
     collapse_tokens: int = 800
-    descriptor_names: int = 12  #: identifiers that a descriptor tells of what it stands for
+    descriptor_names: int = 20  #: identifiers that a descriptor tells of what it stands for
     clip_tokens: int = 1_500
     clip_head: float = 0.6
     recency_collapse_tokens: int = 200  #: in the older half of the middle
@@ -126,6 +126,8 @@ class Policy:
         """
         settings = dict(data)
         name = settings.pop("preset", settings.get("name", "balanced"))
+        if not isinstance(name, str):
+            raise PolicyError("preset", f"must be a text, is {type(name).__name__}")
         base = PRESETS.get(name, PRESETS["balanced"]) if "preset" not in data else get_policy(name)
         known = {f.name: f for f in fields(cls)}
         for setting, value in settings.items():

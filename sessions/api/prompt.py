@@ -49,7 +49,7 @@ class Prompt(Endpoint):
         memory = memory_latest(session_id=state.id) if with_memory else None
         variant = [state.etag, wanted or state.format, f"{at_turn}", f"{int(manifest)}"]
         etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
-        if call.request.META.get("HTTP_IF_NONE_MATCH") == etag:
+        if _names(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
             return HttpResponse(status=304, headers={"ETag": etag})
         turn = state.turn_count - 1
         if 0 <= at_turn < turn:
@@ -66,6 +66,11 @@ class Prompt(Endpoint):
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
         body = prompt_json(state, elements, wanted=wanted or state.format, manifest=manifest, turn=turn)
         return answer(body, headers={"ETag": etag})
+
+
+def _names(header: str, etag: str) -> bool:
+    """Whether `If-None-Match` names the tag. A proxy that compresses makes it a weak one."""
+    return etag in header or header.strip() == "*"
 
 
 def _choice(call: Call, name: str, choices: list[str]) -> str | None:

@@ -156,7 +156,7 @@ def compaction_store(
         number=session.compaction_count + 1,
         state=Compaction.State.DONE if done else Compaction.State.SKIPPED,
         trigger=trigger,
-        reason=reason or ("" if done else "no gain: nothing became shorter"),
+        reason=reason if done else "no gain: nothing became shorter",
         instructions=instructions,
         turn_index=max(session.turn_count - 1, 0),
         snapshot_position=session.message_count,

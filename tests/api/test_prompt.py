@@ -1,0 +1,281 @@
+"""Fetching the prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.api.client import Api, code
+from tests.api.talk import (
+    PROMPT,
+    TURNS,
+    answer,
+    assert_valid,
+    call,
+    openai_turn,
+    output,
+    prompt,
+    push,
+    request,
+    result,
+    whole_turn,
+)
+
+pytestmark = pytest.mark.usefixtures("session")
+
+TOOL = {"name": "read_file", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}
+
+
+def small(api: Api, **fields: Any) -> None:
+    """A session `small` whose budget some five turns use up."""
+    response = api.post("sessions/", {"id": "small", "budget": {"input_tokens": 2_500}, **fields})
+    assert response.status_code == 201, response.content
+
+
+class TestServing:
+    def test_a_session_without_turns_has_an_empty_prompt(self, api: Api) -> None:
+        served = api.get(PROMPT).json()
+        assert (served["turn"], served["messages"], served["tokens"]) == (-1, [], 0)
+        assert "system" not in served
+        assert "tools" not in served
+
+    def test_it_is_ready_for_the_providers_client(self, api: Api) -> None:
+        push(api, whole_turn(0), system="Be brief.", tools=[TOOL])
+        served = prompt(api)
+        assert (served["system"], served["tools"], served["messages"]) == ("Be brief.", [TOOL], whole_turn(0))
+        assert served["fits"] is True
+        assert served["reason"] is None
+
+    def test_the_other_format_has_the_system_text_as_a_message_and_its_own_tools(self, api: Api) -> None:
+        push(api, whole_turn(0), system="Be brief.", tools=[TOOL])
+        served = prompt(api, "?format=openai")
+        assert [message["role"] for message in served["messages"]] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+        assert served["messages"][3]["content"] == output(0)
+        assert served["tools"][0]["function"]["parameters"] == TOOL["input_schema"]
+        assert "system" not in served
+
+    def test_what_was_pushed_as_openai_is_served_as_anthropic(self, api: Api) -> None:
+        api.post("sessions/", {"id": "o", "format": "openai"})
+        push(api, [{"role": "system", "content": "Be brief."}, *openai_turn(0)], session="o")
+        assert prompt(api, session="o")["messages"][1:] == openai_turn(0)
+        served = prompt(api, "?format=anthropic", session="o")
+        assert served["system"] == "Be brief."
+        assert [message["role"] for message in served["messages"]] == ["user", "assistant"] * 2
+        [block] = served["messages"][2]["content"]
+        assert (block["type"], block["content"]) == ("tool_result", output(0))
+
+    @pytest.mark.parametrize(
+        "query", ["format=gemini", "manifest=2", "memory=old", "at_turn=-1", "at_turn=x", "at_turn=1e3"]
+    )
+    def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+        response = api.get(f"{PROMPT}?{query}")
+        assert (response.status_code, code(response)) == (400, "invalid_field")
+
+    def test_a_turn_that_is_not_there_yet_is_not_found(self, api: Api) -> None:
+        push(api, whole_turn(0))
+        assert api.get(f"{PROMPT}?at_turn=0").status_code == 200
+        assert api.get(f"{PROMPT}?at_turn=1").status_code == 404
+
+    def test_a_fetch_writes_nothing(self, api: Api) -> None:
+        small(api)
+        for number in range(8):
+            push(api, whole_turn(number), session="small")
+        api.get("sessions/small/prompt/")  # the key's last use is noted once a minute
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            for query in ("", "?manifest=1", "?format=openai", "?at_turn=3"):
+                assert api.get(f"sessions/small/prompt/{query}").status_code == 200
+        assert {query["sql"].split()[0] for query in queries} == {"SELECT"}
+
+
+class TestEtag:
+    def test_an_unchanged_prompt_is_not_sent_again(self, api: Api) -> None:
+        push(api, whole_turn(0))
+        etag = api.get(PROMPT).headers["ETag"]
+        again = api.get(PROMPT, if_none_match=etag)
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["ETag"] == etag
+
+    @pytest.mark.parametrize("header", ["W/{}", '"other", {}', "*"])
+    def test_the_header_is_read_as_http_says(self, api: Api, header: str) -> None:
+        push(api, whole_turn(0))
+        etag = api.get(PROMPT).headers["ETag"]
+        assert api.get(PROMPT, if_none_match=header.format(etag)).status_code == 304
+
+    def test_a_push_a_compaction_and_a_revert_make_another_prompt(self, api: Api) -> None:
+        small(api)
+        address = "sessions/small/prompt/"
+        seen = [api.get(address).headers["ETag"]]
+        for number in range(3):
+            push(api, whole_turn(number), session="small")
+        seen.append(api.get(address).headers["ETag"])
+        done = api.post("sessions/small/compact/").json()
+        assert done["state"] == "done"
+        seen.append(api.get(address).headers["ETag"])
+        api.post(f"sessions/small/compactions/{done['number']}/revert/")
+        seen.append(api.get(address).headers["ETag"])
+        assert len(set(seen)) == 4
+
+    def test_a_compaction_that_changed_nothing_is_told_all_the_same(self, api: Api) -> None:
+        push(api, [request()])
+        before = api.get(PROMPT)
+        assert api.post("sessions/s1/compact/").json()["state"] == "skipped"
+        after = api.get(PROMPT)
+        assert (after.headers["ETag"] == before.headers["ETag"]) == (after.content == before.content)
+
+    def test_each_shape_of_it_has_its_own(self, api: Api) -> None:
+        push(api, whole_turn(0))
+        push(api, whole_turn(1))
+        queries = ("", "?format=openai", "?manifest=1", "?at_turn=0", "?at_turn=1", "?at_turn=0&manifest=1")
+        assert len({api.get(PROMPT + query).headers["ETag"] for query in queries}) == len(queries)
+
+
+class TestManifest:
+    def test_it_names_every_message_and_adds_up(self, api: Api) -> None:
+        small(api, system="Be brief.", tools=[TOOL])
+        for number in range(12):
+            push(api, whole_turn(number), session="small")
+            served = prompt(api, "?manifest=1", session="small")
+            manifest = served["manifest"]
+            beside = api.get("sessions/small/turns/?last=1").json()["data"][0]["components"]
+            assert len(manifest) == len(served["messages"])
+            assert [entry["role"] for entry in manifest] == [m["role"] for m in served["messages"]]
+            told = sum(entry["tokens"] for entry in manifest) + beside["system"] + beside["tools"]
+            assert told == served["tokens"]
+        assert served["compactions"] > 0
+        assert {entry["rule"] for entry in manifest} > {"verbatim"}
+
+    def test_together_they_stand_for_every_message_in_order(self, api: Api) -> None:
+        small(api)
+        for number in range(12):
+            push(api, whole_turn(number), session="small")
+        manifest = prompt(api, "?manifest=1", session="small")["manifest"]
+        covered = [
+            position
+            for entry in manifest
+            for position in range(entry["positions"]["first"], entry["positions"]["last"] + 1)
+        ]
+        assert covered == list(range(48))
+
+    def test_verbatim_means_the_very_message(self, api: Api) -> None:
+        small(api)
+        pushed = [message for number in range(12) for message in whole_turn(number)]
+        for number in range(12):
+            push(api, whole_turn(number), session="small")
+        served = prompt(api, "?manifest=1", session="small")
+        for entry, message in zip(served["manifest"], served["messages"], strict=True):
+            if entry["rule"] == "verbatim":
+                assert message == pushed[entry["positions"]["first"]]
+                assert entry["tokens"] == entry["tokens_raw"]
+
+
+class TestThePast:
+    @pytest.mark.parametrize("format", ["anthropic", "openai"])
+    def test_every_prompt_can_be_rebuilt_byte_for_byte(self, api: Api, format: str) -> None:
+        small(api, format=format, system="Be brief.")
+        turn_of = whole_turn if format == "anthropic" else openai_turn
+        served: dict[str, list[bytes]] = {}
+        queries = ("?", "?manifest=1", "?format=anthropic", "?format=openai")
+        for number in range(14):
+            push(api, turn_of(number), session="small")
+            for query in queries:
+                served.setdefault(query, []).append(api.get(f"sessions/small/prompt/{query}").content)
+        assert api.get("sessions/small/").json()["compactions"] >= 3
+        for query, contents in served.items():
+            for turn, content in enumerate(contents):
+                assert api.get(f"sessions/small/prompt/{query}&at_turn={turn}").content == content
+
+    def test_so_it_is_while_a_call_was_open(self, api: Api) -> None:
+        small(api)
+        served = []
+        messages = [request(), call("t0", path="f0")]
+        for number in range(14):
+            push(api, messages, session="small")
+            served.append(api.get("sessions/small/prompt/?manifest=1"))
+            assert_valid(served[-1])
+            messages = [result(f"t{number}", output(number)), call(f"t{number + 1}", path=f"f{number + 1}")]
+        assert api.get("sessions/small/").json()["compactions"] >= 3
+        for turn, response in enumerate(served):
+            again = api.get(f"sessions/small/prompt/?manifest=1&at_turn={turn}")
+            assert again.content == response.content
+
+    def test_so_it_is_where_the_model_changed(self, api: Api) -> None:
+        """Each model has its window, and says what may stand last in a prompt."""
+        api.post("sessions/", {"id": "m", "model": "claude-sonnet-4-5"})
+        served = []
+        for number, model in enumerate(("", "claude-opus-4-6", "gpt-5", "", "claude-sonnet-4-5")):
+            push(api, whole_turn(number), session="m", model=model)
+            served.append(api.get("sessions/m/prompt/").content)
+        for turn, content in enumerate(served):
+            assert api.get(f"sessions/m/prompt/?at_turn={turn}").content == content
+
+    def test_a_compaction_without_gain_changes_nothing_of_it(self, api: Api) -> None:
+        push(api, [request()])
+        served = api.get(PROMPT).content
+        assert api.post("sessions/s1/compact/").json()["state"] == "skipped"
+        push(api, [answer()])
+        assert api.get(f"{PROMPT}?at_turn=0").content == served
+
+
+class TestFitting:
+    def test_every_prompt_fits(self, api: Api) -> None:
+        small(api)
+        for number in range(20):
+            pushed = push(api, whole_turn(number), session="small")
+            served = prompt(api, session="small")
+            assert served["fits"] is True
+            assert served["tokens"] == pushed["prompt"]["tokens"] <= served["budget"] == 2_500
+            assert served["raw_tokens"] == pushed["prompt"]["raw_tokens"] >= served["tokens"]
+        assert served["raw_tokens"] > 3 * served["tokens"]
+
+    def test_what_cannot_fit_says_why_and_is_valid(self, api: Api) -> None:
+        api.post("sessions/", {"id": "tiny", "budget": {"input_tokens": 300}})
+        for number in range(3):
+            push(api, whole_turn(number), session="tiny")
+        pushed = push(api, [request("Read this. " + output(9, 60))], session="tiny")
+        served = prompt(api, session="tiny")
+        assert served["fits"] is False
+        assert served["tokens"] == pushed["prompt"]["tokens"] > 300
+        assert "latest user message" in served["reason"]
+        assert str(served["tokens"]) in served["reason"]
+        assert served["messages"][-1] == request("Read this. " + output(9, 60))
+
+    def test_a_reason_is_that_of_now_and_not_of_the_last_compaction(self, api: Api) -> None:
+        """A policy that compacts nothing lets the prompt grow on."""
+        api.post("sessions/", {"id": "off", "budget": {"input_tokens": 300}, "policy": {"preset": "off"}})
+        for number in range(2):
+            push(api, whole_turn(number), session="off")
+        served = prompt(api, session="off")
+        assert served["fits"] is False
+        assert str(served["tokens"]) in served["reason"]
+
+    def test_tools_that_leave_no_room_are_shed_and_not_served(self, api: Api) -> None:
+        tools = [dict(TOOL, name=f"tool_{n}", description=output(n, 10)) for n in range(10)]
+        api.post("sessions/", {"id": "shed", "budget": {"input_tokens": 800}, "tools": tools})
+        for number in range(3):
+            push(api, whole_turn(number, lines=10), session="shed")
+        served = prompt(api, session="shed")
+        counted = api.get("sessions/shed/turns/?last=1").json()["data"][0]["components"]
+        if served["fits"]:
+            assert "tools" not in served
+        else:
+            assert counted.get("tools") or "tools" not in served
+
+
+def test_the_answer_of_a_push_is_the_size_of_the_next_prompt(api: Api) -> None:
+    for number in range(3):
+        pushed = push(api, whole_turn(number))
+        served = api.get(PROMPT).json()
+        sizes = {name: served[name] for name in ("tokens", "raw_tokens", "budget", "occupancy")}
+        assert sizes == pushed["prompt"]
+    assert api.get(TURNS).json()["data"][-1]["turn"] == 2
