@@ -15,7 +15,7 @@ if not settings.configured:
     import dj_database_url
 
     database = dj_database_url.parse(os.environ["DATABASE_URL"], conn_max_age=0)
-    database["OPTIONS"] = {"pool": {"min_size": 1, "max_size": 8}}
+    database.setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 8}
     settings.configure(
         SECRET_KEY="bench",
         ALLOWED_HOSTS=["*"],
