@@ -37,6 +37,7 @@ class Agent:
         create = NewSession(
             model=model,
             agent="anthropic-example",
+            title=folder.resolve().name,
             format="anthropic",
             system=SYSTEM,
             tools=[*self.toolbox.definitions("anthropic"), *served],

@@ -35,6 +35,7 @@ class Agent:
         create = NewSession(
             model=model,
             agent="openai-example",
+            title=folder.resolve().name,
             format="openai",
             system=SYSTEM,
             tools=[*self.toolbox.definitions("openai"), *served],

@@ -83,7 +83,7 @@ def _mend(fault: Fault) -> Iterator[Step]:
         old = fault.wrong
     yield say(fault.change, edit(fault.path, old, fault.new))
     yield say("I run the tests of this part.", run(f"{TESTS} -v {fault.tests}"))
-    yield say("I note what was decided.", remember(fault.title, *notes))
+    yield say(f"Decided: {fault.decision}.", remember(fault.title, *notes))
 
 
 def _look_around() -> Iterator[Step]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 from contextapp_client import ContextApp
 from scripted_model import Call, Reply, Request, ScriptedModel, Step
 
+ROOT = Path(__file__).resolve().parents[2]
 BUDGET = 4_000
 
 
@@ -60,3 +64,31 @@ def test_an_agent_works_within_its_budget(
     assert info["prompt"]["tokens"] <= BUDGET < info["prompt"]["raw_tokens"]
     assert all(turn["usage"] for turn in turns[1:])
     assert info["cost_microusd"] > 0
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+def test_it_runs_as_a_program(kind: str, served_url: str, api_key: str, project_folder: Path) -> None:
+    with ScriptedModel(
+        [Reply("Which?", (Call("grep", {"pattern": "cost nothing"}),)), Reply("Done.")]
+    ) as model:
+        base = model.url if kind == "anthropic" else f"{model.url}/v1"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(
+                str(ROOT / folder) for folder in ("examples", "clients/python/src")
+            ),
+            "CONTEXTAPP_URL": served_url,
+            "CONTEXTAPP_API_KEY": api_key,
+            f"{kind.upper()}_BASE_URL": base,
+        }
+        program = [
+            sys.executable,
+            str(ROOT / "examples" / f"{kind}_agent.py"),
+            str(project_folder),
+            "Find it.",
+        ]
+        done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [session] = ContextApp(served_url, api_key).sessions(agent=f"{kind}-example")
+    assert session["turns"] == 3
+    assert session["title"] == "parcelpost"

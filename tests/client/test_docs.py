@@ -1,0 +1,38 @@
+"""What docs/client.md shows really runs, block after block."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import contextapp_client
+import pytest
+from scripted_model import Reply, ScriptedModel
+
+_TEXT = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
+
+
+def test_the_code_runs(
+    served_url: str, api_key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CONTEXTAPP_URL", served_url)
+    monkeypatch.setenv("CONTEXTAPP_API_KEY", api_key)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none-is-needed")
+    with ScriptedModel([Reply("A test is missing; the build asks for it.")]) as model:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
+        names: dict[str, object] = {}
+        for block in re.findall(r"^```python\n(.*?)^```", _TEXT, re.DOTALL | re.MULTILINE):
+            exec(block, names)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("1 ")
+    assert said[-2:] == ["working memory is at revision 3 False", "stale_turn"]
+
+
+def test_every_error_is_named() -> None:
+    kinds = [
+        name
+        for name in contextapp_client.__all__
+        if isinstance(kind := getattr(contextapp_client, name), type) and issubclass(kind, Exception)
+    ]
+    assert kinds
+    assert [name for name in kinds if name not in _TEXT] == []
