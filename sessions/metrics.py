@@ -71,7 +71,7 @@ def exposition() -> bytes:
     """The sums over all processes, as Prometheus reads them."""
     instruments()
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)
+    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
     text: bytes = generate_latest(registry)
     return text
 

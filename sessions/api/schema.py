@@ -41,7 +41,7 @@ class CallSchema(AutoSchema):
         named = [_TAGS[piece] for piece in self.path.split("/") if piece in _TAGS]
         return named[:1] or ["Sessions"]
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular has it
         told: str = super().get_description() or ""
         scope = getattr(self.view, "scopes", {}).get(self.method)
         return "\n\n".join(filter(None, (told, scope and f"The key needs the scope `{scope}`.")))

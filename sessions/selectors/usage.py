@@ -87,7 +87,7 @@ def usage_sums(*, project_id: UUID, span: Span, groups: Sequence[str], limit: in
     with several tags counts in the group of each; the total counts it once.
     """
     start, end = span.bounds()
-    parameters = {
+    parameters: dict[str, Any] = {
         "zone": span.zone.key,
         "project": project_id,
         "start": start,
