@@ -20,53 +20,56 @@ NAME = "recap"
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    cap = _largest(context)
-    span = _ready(view, context) or oldest(view, context, room=cap)
-    if span is None or not span.messages:
+    made = _summarised(view, context) or _extracted(view, context)
+    if made is None:
         return view, ()
-    recap = _recap(span, view, context)
+    span, recap = made
     context.recap = recap
     text = "\n\n".join(filter(None, (recap.render(), context.memory_text)))
-    edits = evict(
-        NAME, span, context, text=text, reason=f"{len(span.messages)} oldest messages of the middle"
-    )
+    reason = f"{len(span.messages)} oldest messages of the middle"
+    edits = evict(NAME, span, context, text=text, reason=reason)
     return view.with_edits(edits), edits
 
 
-def _largest(context: Context) -> int:
-    policy = context.policy
-    return max(
-        policy.recap_tokens_min, min(policy.recap_tokens_max, int(context.budget * policy.recap_share))
-    )
-
-
-def _ready(view: View, context: Context) -> Span | None:
-    """The span of the model's summary, where it is still all in the middle."""
+def _summarised(view: View, context: Context) -> tuple[Span, Recap] | None:
+    """The model's summary, where one is ready and its span is still all in the middle."""
     summary = context.summary
     if summary is None:
         return None
     entries = [e for e in context.middle(view) if summary.first <= e.first and e.last <= summary.last]
-    return Span.of(entries, view, context) if entries else None
+    span = Span.of(entries, view, context)
+    return (span, summary.recap) if span.messages else None
 
 
-def _recap(span: Span, view: View, context: Context) -> Recap:
-    if context.summary is not None:
-        return context.summary.recap
+def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
+    largest = _largest(view, context)
+    span = oldest(view, context, room=largest + context.counter.count(context.memory_text))
+    if span is None or not span.messages:
+        return None
     shown = [entry.message for entry in view.entries if entry.first not in span.positions]
-    return extract(
+    recap = extract(
         span.messages,
         previous=context.previous,
         counter=context.counter,
-        cap_tokens=_cap(span, context),
+        cap_tokens=_cap(span, context, largest),
         visible=_names(shown),
     )
+    return span, recap
 
 
-def _cap(span: Span, context: Context) -> int:
-    """What stands there now and a share of what goes, within the policy's bounds."""
+def _largest(view: View, context: Context) -> int:
+    """A share of the budget within the policy's bounds; half of it where head and tail leave no more."""
+    policy = context.policy
+    share = int(context.budget * policy.recap_share)
+    left = context.goal - view.tokens + sum(entry.message.tokens for entry in context.middle(view))
+    return max(policy.recap_tokens_min, min(policy.recap_tokens_max, share, max(left, share // 2)))
+
+
+def _cap(span: Span, context: Context, largest: int) -> int:
+    """What stands there now and a share of what goes, at most the largest."""
     standing = sum(entry.message.tokens for entry in span.entries if entry.is_made)
     share = int(sum(message.tokens for message in span.messages) * context.policy.recap_span_share)
-    return max(context.policy.recap_tokens_min, min(_largest(context), standing + share))
+    return max(context.policy.recap_tokens_min, min(largest, standing + share))
 
 
 def _names(messages: Sequence[Message]) -> frozenset[str]:
