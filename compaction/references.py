@@ -69,6 +69,12 @@ def references(text: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_names, set(_runs(text)))))
 
 
+@lru_cache(_CLASSIFIED_RUNS)
+def forms(name: str) -> frozenset[str]:
+    """An identifier and its short forms: `src/pool.py` and `pool.py`."""
+    return references(name) | {name}
+
+
 def mentions(text: str) -> Iterator[str]:
     """The identifiers of `text` in the order they stand, each as often as it is mentioned."""
     return chain.from_iterable(map(_names, _runs(text)))

@@ -8,13 +8,12 @@ output; the newer, the shorter the output, and the more its file was worked on, 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from compaction.recap.ledger import Ledger
+from compaction.recap.ledger import Ledger, Tally
 from compaction.recap.values import Item, Mention
-from compaction.references import references
-from compaction.tokens import TokenCounter
+from compaction.references import forms
 
 OTHER_NAMES = "other names"
 
@@ -24,72 +23,81 @@ RESERVE = 200
 #: A line with as many names takes only names that the assistant used: past that it is a heap.
 LINE_NAMES = 80
 
-Lines = dict[str, dict[str, Mention]]  #: by the path or title of a line, its names in order of need
+Count = Callable[[str], int]
+Lines = dict[str, dict[str, Tally]]  #: by the path or title of a line, its names in order of need
 
 #: A name's age where nobody worked on its file, as a logarithm.
 _COLD = 6.0
 
 
+def rank(ledger: Ledger, end: int) -> list[Tally]:
+    """All names, the most needed first. `end` is the position behind the evicted messages."""
+    return sorted(ledger.names.values(), key=lambda tally: _need(tally, ledger, end), reverse=True)
+
+
 def pack(
-    ledger: Ledger, *, shown: Collection[str], end: int, room: int, counter: TokenCounter
+    ledger: Ledger, ranked: Iterable[Tally], *, shown: Collection[str], room: int, count: Count
 ) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
     """As many names as `room` tokens hold, the most needed first, each under its file; and a reserve of
     the most needed of the rest, which the next recap may find room for.
 
-    `shown` are names that the prompt shows anyway. `end` is the position behind the evicted messages.
+    `shown` are names that the prompt shows anyway. `count` tells the tokens of a text.
     """
-    lines: dict[str, dict[str, Mention]] = {}
+    lines: dict[str, dict[str, Tally]] = {}
     listed: dict[str, str] = {}  # name -> its line
     reserve: list[Mention] = []
-    for mention in sorted(ledger.names.values(), key=lambda m: _need(m, ledger, end), reverse=True):
-        if mention.name in listed:
+    for tally in ranked:
+        if tally.name in listed:
             continue
-        if mention.own < 0 and len(lines.get(_home(mention.name, ledger), ())) >= LINE_NAMES:
+        if tally.own < 0 and len(lines.get(_home(tally.name, ledger), ())) >= LINE_NAMES:
             continue
-        cost = _cost(mention, lines, listed, ledger, counter)
-        if mention.name in shown or cost > room:
-            reserve.append(mention)
-            room = room if mention.name in shown else 0
+        cost = _cost(tally, lines, listed, ledger, count)
+        if tally.name in shown or cost > room:
+            reserve.append(tally.mention())
+            room = room if tally.name in shown else 0
             if len(reserve) == RESERVE:
                 break
             continue
         room -= cost
-        _list(mention, lines, listed, ledger)
+        _list(tally, lines, listed, ledger)
     order = sorted(lines, key=lambda home: (home in ledger.files, _line(home, ledger).sources), reverse=True)
-    items = (replace(_line(home, ledger), mentions=tuple(lines[home].values())) for home in order)
+    items = (
+        replace(_line(home, ledger), mentions=tuple(tally.mention() for tally in lines[home].values()))
+        for home in order
+    )
     return tuple(items), tuple(reserve)
 
 
 def _cost(
-    mention: Mention,
+    tally: Tally,
     lines: Lines,
     listed: Mapping[str, str],
     ledger: Ledger,
-    counter: TokenCounter,
+    count: Count,
 ) -> int:
     """Tokens that listing a name adds: itself, its file's line if that is new, less what it covers."""
-    home = _home(mention.name, ledger)
-    cost = 0 if mention.name in references(home) else counter.count(f" {mention.name}")
+    home = _home(tally.name, ledger)
+    cost = 0 if tally.name in forms(home) else count(f" {tally.name}")
     if home not in lines:
-        cost += counter.count(_line(home, ledger).render()) + 2
-    return cost - sum(counter.count(f" {short}") for short in _covered(mention.name, lines, listed))
+        cost += count(_line(home, ledger).render()) + 2
+    return cost - sum(count(f" {short}") for short in _covered(tally.name, lines, listed))
 
 
-def _list(mention: Mention, lines: Lines, listed: dict[str, str], ledger: Ledger) -> None:
-    home = _home(mention.name, ledger)
-    for short in _covered(mention.name, lines, listed):
+def _list(tally: Tally, lines: Lines, listed: dict[str, str], ledger: Ledger) -> None:
+    home = _home(tally.name, ledger)
+    for short in _covered(tally.name, lines, listed):
         del lines[listed[short]][short]
     if home not in lines:
         lines[home] = {}
-        listed.update(dict.fromkeys(references(home), home))
-    if mention.name not in references(home):
-        lines[home][mention.name] = mention
-        listed.update(dict.fromkeys(references(mention.name), home))
+        listed.update(dict.fromkeys(forms(home), home))
+    if tally.name not in forms(home):
+        lines[home][tally.name] = tally
+        listed.update(dict.fromkeys(forms(tally.name), home))
 
 
 def _covered(name: str, lines: Lines, listed: Mapping[str, str]) -> list[str]:
     """Listed names that `name` tells too: `pool.PoolError` tells `PoolError`."""
-    return [short for short in references(name) if short in lines.get(listed.get(short, ""), ())]
+    return [short for short in forms(name) if short in lines.get(listed.get(short, ""), ())]
 
 
 def _home(name: str, ledger: Ledger) -> str:
@@ -102,11 +110,11 @@ def _line(home: str, ledger: Ledger) -> Item:
     return ledger.files.get(home) or Item(text=home)
 
 
-def _need(mention: Mention, ledger: Ledger, end: int) -> float:
+def _need(tally: Tally, ledger: Ledger, end: int) -> float:
     """How much a name is worth its room: the logarithm of the odds that a later message uses it, up to a
     constant, less half the logarithm of its length."""
-    worth = mention.weight - 0.5 * math.log1p(end - mention.last) - 0.5 * math.log(2 + len(mention.name))
-    if mention.own >= 0:
-        return worth + math.log1p(mention.count) - 0.3 * math.log1p(end - mention.own)
-    home = ledger.files.get(ledger.home.get(mention.name, ""))
+    worth = tally.weight - 0.5 * math.log1p(end - tally.last) - 0.5 * math.log(2 + len(tally.name))
+    if tally.own >= 0:
+        return worth + math.log1p(tally.count) - 0.3 * math.log1p(end - tally.own)
+    home = ledger.files.get(ledger.home.get(tally.name, ""))
     return worth - 0.25 * (math.log1p(end - home.sources[-1]) if home else _COLD)

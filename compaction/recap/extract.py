@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from compaction.messages import Message
-from compaction.recap.entities import pack
+from compaction.recap.entities import pack, rank
 from compaction.recap.ledger import Ledger
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
@@ -62,8 +63,10 @@ def _with_entities(
 ) -> Recap:
     """The recap with as many names as its cap leaves room for."""
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
+    ranked = rank(ledger, end)
+    count = cache(counter.count)
     while True:
-        entities, reserve = pack(ledger, shown=shown, end=end, room=room, counter=counter)
+        entities, reserve = pack(ledger, ranked, shown=shown, room=room, count=count)
         full = replace(recap, entities=entities, reserve=reserve)
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:

@@ -35,6 +35,24 @@ _OUTCOME_WINDOW = 4_000
 
 
 @dataclass(slots=True)
+class Tally:
+    """A `Mention` while it is counted: thousands are, and most never get into the recap."""
+
+    name: str
+    last: int
+    own: int = -1
+    count: int = 0
+    weight: float = 0.0
+
+    @classmethod
+    def of(cls, mention: Mention) -> Tally:
+        return cls(mention.name, mention.last, mention.own, mention.count, mention.weight)
+
+    def mention(self) -> Mention:
+        return Mention(name=self.name, last=self.last, own=self.own, count=self.count, weight=self.weight)
+
+
+@dataclass(slots=True)
 class Ledger:
     """Everything that a recap may tell, by what it is about; insertion order is order of time."""
 
@@ -42,7 +60,7 @@ class Ledger:
     commands: dict[str, Item] = field(default_factory=dict)
     decisions: dict[str, Item] = field(default_factory=dict)
     requests: dict[str, Item] = field(default_factory=dict)
-    names: dict[str, Mention] = field(default_factory=dict)
+    names: dict[str, Tally] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was met in
     _calls: dict[str, Action] = field(default_factory=dict)
 
@@ -51,12 +69,12 @@ class Ledger:
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
-        self.names.update((mention.name, mention) for mention in previous.reserve)
+        self.names.update((mention.name, Tally.of(mention)) for mention in previous.reserve)
         for item in previous.entities:
             if item.notes:
                 self.files[item.text] = replace(item, mentions=())
             for mention in item.mentions:
-                self.names[mention.name] = mention
+                self.names[mention.name] = Tally.of(mention)
                 if item.notes:
                     self.home[mention.name] = item.text
 
@@ -130,14 +148,13 @@ class Ledger:
         is_own = message.role is Role.ASSISTANT
         weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
         for name in names:
-            old = self.names.get(name)
-            self.names[name] = Mention(
-                name=name,
-                last=message.position,
-                own=message.position if is_own else old.own if old else -1,
-                count=(old.count if old else 0) + is_own,
-                weight=weight,
-            )
+            tally = self.names.get(name)
+            if tally is None:
+                tally = self.names[name] = Tally(name, message.position)
+            tally.last, tally.weight = message.position, weight
+            if is_own:
+                tally.own = message.position
+                tally.count += 1
             if home and home != name:
                 self.home[name] = home
 
