@@ -130,7 +130,7 @@ def quantiles(values: list[float]) -> dict[str, float]:
 
 def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, Any]]:
     """One session, turn by turn; around each mark every push is paired with one to the bare view."""
-    ours, bare, load = Http(port, key), Http(bare_port, key), Load(1)
+    ours, load = Http(port, key), Load(1)
     status, _ = ours.request(
         "POST", "/api/v1/sessions/", json.dumps({"id": "long", "budget": {"input_tokens": BUDGET}}).encode()
     )
@@ -140,6 +140,7 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
         while load.number < mark - WINDOW:
             timed(lambda: ours.request("POST", "/api/v1/sessions/long/turns/", load.turn()), 201)
         push, floor, fetch = [], [], []
+        bare = Http(bare_port, key)  # anew: the server closes one that was idle in between
         for _ in range(WINDOW):
             body = load.turn()
             push.append(
