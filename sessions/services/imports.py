@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.db import transaction
-from django.db.models import Count, Max, Min
 from django.utils import timezone
 
 from accounts.models import Project
 from sessions import bodies, pricing
 from sessions.importers.base import ImportedSession
-from sessions.importers.jobs import ReadLog
 from sessions.importers.prepare import PreparedMessage, PreparedSession, PreparedTurn, session_prepare
-from sessions.models import AgentSession, ImportedLog, Preamble, Turn
+from sessions.models import AgentSession, Preamble, Turn
 from sessions.redaction import redaction_key
 from sessions.services.import_rows import NewTurn, turns_write
 from sessions.services.import_tally import Tally
@@ -42,14 +40,6 @@ class ImportResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownLog:
-    """A log that is stored as it is: the format of its sessions, and how many it has."""
-
-    origin: str
-    sessions: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Stored:
     """A stored message, as far as a log can be compared with it."""
@@ -57,40 +47,6 @@ class _Stored:
     turn: int
     source_id: str | None
     content_hash: bytes
-
-
-def known_logs(project: Project) -> Mapping[bytes, KnownLog]:
-    """The logs that need no reading, by digest: every session that they tell of has taken them in."""
-    rows = (
-        ImportedLog.objects.filter(session__project=project)
-        .values("digest")
-        .annotate(stored=Count("id"), told=Max("sessions"), origin=Min("session__origin"))
-    )
-    return {
-        bytes(row["digest"]): KnownLog(origin=row["origin"], sessions=row["told"])
-        for row in rows
-        if row["stored"] >= row["told"]
-    }
-
-
-def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportConflictError]:
-    """Stores the sessions of a log, each in a transaction of its own, and what became of each.
-
-    A log that was read without damage and conflict is remembered, so that it is not read again.
-    """
-    results: list[ImportResult | ImportConflictError] = []
-    for prepared in log.sessions:
-        try:
-            results.append(prepared_import(project=project, prepared=prepared, origin=log.importer))
-        except ImportConflictError as error:
-            results.append(error)
-    taken = [result.session for result in results if isinstance(result, ImportResult)]
-    if taken and len(taken) == len(results) and not log.damages:
-        ImportedLog.objects.bulk_create(
-            (ImportedLog(session=session, digest=log.digest, sessions=len(taken)) for session in taken),
-            ignore_conflicts=True,
-        )
-    return results
 
 
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:

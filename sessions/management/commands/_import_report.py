@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from sessions.importers.base import Damage
 from sessions.importers.prepare import PreparedSession
 from sessions.importers.registry import known_formats
-from sessions.services.imports import ImportResult, KnownLog
+from sessions.services.import_logs import KnownLog
+from sessions.services.imports import ImportResult
 
 #: So many damaged lines, conflicts and unknown files are named; the rest is a number.
 _NAMED = 20

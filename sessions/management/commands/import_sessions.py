@@ -25,7 +25,8 @@ from sessions.importers.jobs import Reader, ReadLog, read_logs
 from sessions.importers.reading import LogSource, discovered_folders, log_sources
 from sessions.importers.registry import IMPORTERS
 from sessions.redaction import redaction_key
-from sessions.services.imports import ImportConflictError, known_logs, log_import
+from sessions.services.import_logs import known_logs, log_import
+from sessions.services.imports import ImportConflictError
 
 from ._import_report import Report
 
