@@ -27,8 +27,11 @@ _TRACE_END = 4_000
 
 def exit_code(text: str) -> int | None:
     """The exit code that an output names at its beginning or end, None where it names none."""
-    found = _EXIT_CODE.search(text[:_ENDS]) or _EXIT_CODE.search(text[-_ENDS:])
-    return int(found[1] or found[2]) if found else None
+    for end in (text[:_ENDS], text[-_ENDS:]):
+        words = end.lower()  # most outputs name none: looking for the words is a tenth of the pattern's work
+        if ("code" in words or "status" in words) and (found := _EXIT_CODE.search(end)):
+            return int(found[1] or found[2])
+    return None
 
 
 def is_error(result: ToolResult, *, shows_file: bool = False) -> bool:
