@@ -80,8 +80,8 @@ class Policy:
 
     # When. `soft` runs in the background, `hard` at once; 0 turns a trigger off.
     soft: float = 0.70
-    hard: float = 0.90
-    target: float = 0.45  #: a compaction goes down to this share
+    hard: float = 0.95
+    target: float = 0.40  #: a compaction goes down to this share
     refire_delta: float = 0.05  #: no second firing before the prompt has grown by this share
     every_turns: int = 0
     idle_seconds: int = 0
