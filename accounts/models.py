@@ -32,6 +32,8 @@ class Project(models.Model):
     slug = models.SlugField(unique=True, max_length=64)
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)
+    # The model that summarises: empty for the server's default, "off" for none (nothing leaves the server).
+    summarizer_model = models.CharField(max_length=200, blank=True)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
     def __str__(self) -> str:

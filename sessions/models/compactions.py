@@ -41,7 +41,16 @@ class Compaction(models.Model):
     tokens_after = models.PositiveIntegerField(null=True)
     record = models.JSONField(default=dict)
     cost_microusd = models.PositiveBigIntegerField(null=True)
+    # Counts the claims. Whoever runs the compaction writes only while the number is still its own.
     attempts = models.PositiveSmallIntegerField(default=0)
+    # Renewed while a worker runs it: one that has passed belongs to a worker that is gone.
+    lease_until = models.DateTimeField(null=True)
+    # When a worker was last told of it; the message may have been lost.
+    dispatched_at = models.DateTimeField(null=True)
+    # The recap is deterministic where a model's was wanted: one later try to replace it is open.
+    awaits_upgrade = models.BooleanField(default=False)
+    # The compaction whose deterministic recap this one replaces.
+    upgrades = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="upgraded_by")
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -62,6 +71,12 @@ class Compaction(models.Model):
                 fields=["created_at"],
                 condition=models.Q(state__in=["pending", "running"]),
                 name="compaction_open",
+            ),
+            # The beat looks for recaps that a model may now do better.
+            models.Index(
+                fields=["finished_at"],
+                condition=models.Q(awaits_upgrade=True),
+                name="compaction_upgrade",
             ),
         ]
 

@@ -65,6 +65,8 @@ class AgentSession(models.Model):
     fired_turn = models.PositiveIntegerField(null=True)
     # Background compactions that failed in a row, for the circuit breaker.
     failures = models.PositiveSmallIntegerField(default=0)
+    # The last of them: the breaker lets one try through some time after it.
+    failed_at = models.DateTimeField(null=True)
     preamble_hash = models.BinaryField(max_length=16, null=True)
     preamble_version = models.PositiveSmallIntegerField(default=0)
     compaction_count = models.PositiveIntegerField(default=0)
@@ -90,6 +92,12 @@ class AgentSession(models.Model):
             # The filters by tag and by metadata.
             GinIndex(fields=["tags"], name="session_tags"),
             GinIndex(fields=["metadata"], name="session_metadata", opclasses=["jsonb_path_ops"]),
+            # The beat looks for sessions that have gone idle, where the policy asks for it.
+            models.Index(
+                fields=["last_active_at"],
+                condition=models.Q(policy__has_key="idle_seconds"),
+                name="session_idle",
+            ),
         ]
 
     def __str__(self) -> str:
