@@ -63,6 +63,20 @@ class Summary:
     last: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evicted:
+    """What an extracted recap stands for: what a model may summarise instead, in how many tokens.
+
+    `messages` are as they were pushed; `first` and `last` bound the span, what stood for earlier
+    evictions included.
+    """
+
+    messages: tuple[Message, ...]
+    first: int
+    last: int
+    cap_tokens: int
+
+
 class Context:
     """The circumstances of one plan. Token figures are raw estimates, as those of messages."""
 
@@ -91,6 +105,7 @@ class Context:
         self.summary = summary
         self.memory_text = memory_text
         self.recap: Recap | None = None  #: the one that this plan made
+        self.evicted: Evicted | None = None  #: and what it stands for
         self.layout = layout
         self._start = view
         self._sizes: dict[int, tuple[int, ...]] = {}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compaction.capabilities import Capabilities
-from compaction.context import Context, MakeHandle, Summary, default_handle
+from compaction.context import Context, Evicted, MakeHandle, Summary, default_handle
 from compaction.edits import MAX_REFERENCES, Edit, Op
 from compaction.layout import Layout, split
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
@@ -32,14 +32,16 @@ _UNKNOWN_MODEL = Capabilities()
 class Plan:
     """What a compaction does. `view` is the view after `edits`, which are empty where nothing was gained.
 
-    `recap` is the recap that stands in the view, for the next plan to fold. `fits` says whether the
-    prompt is within the budget, `reason` why not.
+    `recap` is the recap that stands in the view, for the next plan to fold; `evicted` what this plan's own
+    extract stands for, None where it made none. `fits` says whether the prompt is within the budget,
+    `reason` why not.
     """
 
     edits: tuple[Edit, ...]
     view: View
     record: Record
     recap: Recap | None = None
+    evicted: Evicted | None = None
 
     @property
     def fits(self) -> bool:
@@ -114,7 +116,8 @@ def plan(
         duration_ms=(time.perf_counter() - started) * 1000,
     )
     recap = context.recap if gained and context.recap else previous
-    return Plan(edits=edits, view=after, record=record, recap=recap)
+    evicted = context.evicted if gained else None
+    return Plan(edits=edits, view=after, record=record, recap=recap, evicted=evicted)
 
 
 def _run(view: View, context: Context) -> tuple[View, tuple[Edit, ...], tuple[StepRecord, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compaction.context import Context
+from compaction.context import Context, Evicted
 from compaction.edits import Edit
 from compaction.eviction import Span, evict, oldest
 from compaction.messages import Message
@@ -46,12 +46,14 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
     span = oldest(view, context, room=largest + context.counter.count(context.memory_text))
     if span is None or not span.messages:
         return None
+    cap = _cap(span, context, largest)
+    context.evicted = Evicted(messages=span.messages, first=span.first, last=span.last, cap_tokens=cap)
     shown = [entry.message for entry in view.entries if entry.first not in span.positions]
     recap = extract(
         span.messages,
         previous=context.previous,
         counter=context.counter,
-        cap_tokens=_cap(span, context, largest),
+        cap_tokens=cap,
         visible=_names(shown),
     )
     return span, recap
