@@ -30,7 +30,8 @@ from sessions.services.imports import ImportConflictError
 
 from ._import_report import Report
 
-#: Storing what is read is one process' work: more readers than this would wait for it.
+#: Storing what is read is one process' work, and the database's: one processor is left to them, and more
+#: readers than this would wait for them.
 _MOST_JOBS = 4
 
 
@@ -52,7 +53,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--jobs",
             type=int,
-            default=min(_MOST_JOBS, os.cpu_count() or 1),
+            default=max(1, min(_MOST_JOBS, (os.cpu_count() or 1) - 1)),
             help="processes that read, where there is enough to read (default: %(default)s)",
         )
 
