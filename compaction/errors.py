@@ -3,12 +3,20 @@
     CompactionError
     ├── PolicyError         a policy or budget that cannot be: names the field
     ├── FormatError         a message format that nobody registered
-    └── WorkingMemoryError  a working memory over its limit, or with a field that it does not have
+    ├── WorkingMemoryError  a working memory over its limit, or with a field that it does not have
+    └── SummaryError        a model's summary that did not come about: says what was spent on it
+        ├── SummaryUnavailable  overload, rate limit, time-out, cut connection: later it may work
+        ├── SummaryRejected     the provider refuses the request itself: key, model, size, credit
+        ├── SummaryRefused      the model declines to answer
+        ├── SummaryMalformed    the answer is not a recap
+        └── SummaryTooLong      the answer is over its cap
 
 What agents push never raises: parsing tolerates it, and `validate` names what is wrong with it.
 """
 
 from __future__ import annotations
+
+from compaction.messages import Usage
 
 
 class CompactionError(Exception):
@@ -33,3 +41,35 @@ class WorkingMemoryError(CompactionError, ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+
+
+class SummaryError(CompactionError):
+    """A model's summary that did not come about. `usage` and `requests` say what was spent on it."""
+
+    usage: Usage = Usage()
+    requests: int = 0
+
+
+class SummaryUnavailable(SummaryError):
+    """The provider did not answer in time, however often it was asked. `retry_after` are the seconds that
+    it asks to wait, where it does."""
+
+    retry_after: float | None = None
+
+
+class SummaryRejected(SummaryError):
+    """The provider refuses the request: no retry will help. `status` is the HTTP status."""
+
+    status: int = 0
+
+
+class SummaryRefused(SummaryError):
+    """The model declined to answer."""
+
+
+class SummaryMalformed(SummaryError):
+    """The model's answer is not a recap."""
+
+
+class SummaryTooLong(SummaryError):
+    """The model's recap is over its cap, or was cut off."""

@@ -5,6 +5,7 @@ from the messages alone, without a model; a model-made summary fills the same `R
 """
 
 from compaction.recap.extract import extract
+from compaction.recap.summary import Summarizer, SummaryResult
 from compaction.recap.values import Item, Mention, Recap, Status
 
-__all__ = ["Item", "Mention", "Recap", "Status", "extract"]
+__all__ = ["Item", "Mention", "Recap", "Status", "Summarizer", "SummaryResult", "extract"]

@@ -1,0 +1,242 @@
+"""Reading a model's summary: strict about its form, and nothing in it that the model made up.
+
+A recap stands in every later prompt, so what a hostile text could make a model write is kept small: an
+item is one line, so it cannot pass for a heading or another message, its sources are messages that were
+evicted, and every identifier in it occurs in what the model was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
+from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
+from compaction.recap.prompt import STANDING
+from compaction.recap.values import Item, Mention, Recap, Status
+from compaction.references import argument_text, references
+from compaction.tokens import TokenCounter
+
+#: What stands for an identifier that the model made up.
+REMOVED = "[…]"
+
+_TURN = re.compile(r"t\d{1,7}", re.ASCII)
+_WORD = re.compile(r"\w", re.ASCII)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_REFUSAL = "refusal"
+_CUT_OFF = ("max_tokens", "model_context_window_exceeded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A model's answer: its text, and why it stopped, in the words of Anthropic's API."""
+
+    text: str
+    stop_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a summary is made from. `positions` are those that its items may name as their sources."""
+
+    text: str
+    positions: frozenset[int]
+    first_turn: int
+    last_turn: int
+
+    @classmethod
+    def of(cls, evicted: Sequence[Message], previous: Recap | None = None, instructions: str = "") -> Source:
+        told = [previous.render()] if previous else []
+        items = [item for section in previous.sections().values() for item in section] if previous else []
+        turns = [message.turn for message in evicted]
+        first = previous.first_turn if previous else min(turns, default=0)
+        return cls(
+            text="\n".join((instructions, *told, *_texts(evicted))),
+            positions=frozenset(m.position for m in evicted).union(*(item.sources for item in items)),
+            first_turn=first,
+            last_turn=max(turns, default=previous.last_turn if previous else first),
+        )
+
+    def holds(self, name: str) -> bool:
+        """Whether the text has `name` as a whole word, path or part of a path; or it is a turn, `t12`."""
+        if _TURN.fullmatch(name) and int(name[1:]) <= self.last_turn:
+            return True
+        if _find(name, self.text) >= 0:
+            return True
+        if name.isascii() or "://" in name:
+            return False
+        # Scripts without blanks run names and words together: the names are the ASCII in between.
+        return all(map(self.holds, references(_NOT_ASCII.sub(" ", name))))
+
+
+def summary_read(
+    reply: Reply, *, source: Source, cap_tokens: int, counter: TokenCounter
+) -> tuple[Recap, tuple[str, ...]]:
+    """The recap that the model wrote, and the identifiers that were taken out of it.
+
+    Raises:
+        SummaryRefused: the model declined.
+        SummaryTooLong: the answer was cut off, or the recap's text takes more than `cap_tokens`.
+        SummaryMalformed: the answer is not JSON of the schema, or says nothing.
+    """
+    if reply.stop_reason == _REFUSAL:
+        raise SummaryRefused("the model declined to write the recap")
+    if reply.stop_reason in _CUT_OFF:
+        raise SummaryTooLong(f"the answer was cut off ({reply.stop_reason})")
+    reader = _Reader(source)
+    recap = reader.recap(_object(reply.text))
+    if not any(recap.sections().values()):
+        raise SummaryMalformed("the recap is empty")
+    tokens = counter.count(recap.render())
+    if tokens > cap_tokens:
+        raise SummaryTooLong(f"the recap takes {tokens} tokens, at most {cap_tokens} are allowed")
+    return recap, tuple(reader.dropped)
+
+
+class _Reader:
+    """Makes items of JSON objects, and keeps what it takes out of them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._known: dict[str, bool] = {}
+        self.dropped: dict[str, None] = {}
+
+    def recap(self, data: Mapping[str, JSON]) -> Recap:
+        _keys(data, "decisions", "entities", "facts", "open_items")
+        return Recap(
+            first_turn=self._source.first_turn,
+            last_turn=self._source.last_turn,
+            decisions=_each(data["decisions"], self._decision),
+            entities=_each(data["entities"], self._entity),
+            facts=_each(data["facts"], self._fact),
+            open_items=_each(data["open_items"], self._open_item),
+        )
+
+    def _decision(self, data: Mapping[str, JSON]) -> Item | None:
+        _keys(data, "text", "status", "sources")
+        status = None if data["status"] == STANDING else _status(data["status"])
+        return self._item(data["text"], data["sources"], status=status)
+
+    def _fact(self, data: Mapping[str, JSON]) -> Item | None:
+        _keys(data, "text", "sources")
+        return self._item(data["text"], data["sources"])
+
+    def _open_item(self, data: Mapping[str, JSON]) -> Item | None:
+        _keys(data, "text", "status", "sources")
+        return self._item(data["text"], data["sources"], status=_status(data["status"]))
+
+    def _entity(self, data: Mapping[str, JSON]) -> Item | None:
+        _keys(data, "name", "notes", "names", "sources")
+        sources = self._sources(data["sources"])
+        last = max(sources, default=0)
+        notes = (self._line(note) for note in _list(data["notes"], str))
+        names = dict.fromkeys(self._line(name) for name in _list(data["names"], str))
+        return self._item(
+            data["name"],
+            data["sources"],
+            notes=tuple(filter(_says_something, notes)),
+            mentions=tuple(
+                Mention(name=name, last=last, own=last, count=1) for name in names if _says_something(name)
+            ),
+        )
+
+    def _item(self, text: JSON, sources: JSON, **fields: Any) -> Item | None:
+        """An item; None where nothing is left of its text."""
+        line = self._line(_string(text))
+        if not _says_something(line):
+            return None
+        return Item(text=line, sources=self._sources(sources), **fields)
+
+    def _sources(self, sources: JSON) -> tuple[int, ...]:
+        return tuple(sorted(self._source.positions.intersection(_list(sources, int))))
+
+    def _line(self, text: str) -> str:
+        """`text` as one line, without identifiers that the source does not hold."""
+        line = " ".join(text.split())
+        for name in sorted(references(line), key=len, reverse=True):
+            if not self._is_known(name):
+                line = self._without(name, line)
+        return line
+
+    def _is_known(self, name: str) -> bool:
+        if name not in self._known:
+            self._known[name] = self._source.holds(name)
+        return self._known[name]
+
+    def _without(self, name: str, line: str) -> str:
+        while (at := _find(name, line)) >= 0:
+            self.dropped[name] = None
+            line = line[:at] + REMOVED + line[at + len(name) :]
+        return line
+
+
+def _texts(messages: Iterable[Message]) -> Iterable[str]:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Text | ToolResult):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield part.name
+                yield argument_text(part.arguments)
+
+
+def _find(name: str, text: str) -> int:
+    """Where `name` stands in `text` with no ASCII letter, digit or underscore beside it; else -1."""
+    at = text.find(name)
+    while at >= 0:
+        around = text[max(0, at - 1) : at] + text[at + len(name) : at + len(name) + 1]
+        if not _WORD.search(around):
+            return at
+        at = text.find(name, at + 1)
+    return -1
+
+
+def _says_something(line: str) -> bool:
+    return any(map(str.isalnum, line.replace(REMOVED, "")))
+
+
+def _object(text: str) -> Mapping[str, JSON]:
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise SummaryMalformed(f"the answer is not JSON: {error}") from error
+    return _mapping(data)
+
+
+def _mapping(data: JSON) -> Mapping[str, JSON]:
+    if not isinstance(data, dict):
+        raise SummaryMalformed(f"the answer has {type(data).__name__} where an object belongs")
+    return data
+
+
+def _keys(data: Mapping[str, JSON], *names: str) -> None:
+    if set(data) != set(names):
+        raise SummaryMalformed(f"an object of the answer has other fields than {', '.join(names)}")
+
+
+def _each(data: JSON, read: Callable[[Mapping[str, JSON]], Item | None]) -> tuple[Item, ...]:
+    items = (read(_mapping(entry)) for entry in _list(data, dict))
+    return tuple(item for item in items if item is not None)
+
+
+def _list(data: JSON, kind: type) -> list[JSON]:
+    if not isinstance(data, list) or not all(type(entry) is kind for entry in data):
+        raise SummaryMalformed(f"the answer has no list of {kind.__name__} where one belongs")
+    return data
+
+
+def _string(data: JSON) -> str:
+    if not isinstance(data, str):
+        raise SummaryMalformed(f"the answer has {type(data).__name__} where a text belongs")
+    return data
+
+
+def _status(data: JSON) -> Status:
+    try:
+        return Status(data)
+    except ValueError as error:
+        raise SummaryMalformed("the answer has a status that there is not") from error

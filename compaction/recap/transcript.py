@@ -1,0 +1,79 @@
+"""Messages as the text that a summarising model reads: compact, numbered, cut into pieces that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from compaction.invariants import safe_cuts
+from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
+from compaction.outcomes import is_error
+from compaction.tokens import TokenCounter
+
+#: Characters of each that are shown. Outputs are what a recap should leave out, so little of them is read;
+#: of a failure more, since it may be what the work is about.
+REQUEST_LIMIT = 8_000
+ANSWER_LIMIT = 4_000
+ARGUMENTS_LIMIT = 800
+OUTPUT_LIMIT = 1_200
+FAILURE_LIMIT = 3_000
+MESSAGE_LIMIT = 24_000
+
+_HEAD_SHARE = 0.6
+
+
+def tell(messages: Sequence[Message]) -> list[str]:
+    """Each message as text that begins with its position and turn: `#12 t3 user: …`. Thinking is left out."""
+    names = {call.call_id: call.name for message in messages for call in message.tool_calls}
+    return [_told(message, names) for message in messages]
+
+
+def pieces(messages: Sequence[Message], room: int, counter: TokenCounter) -> Iterator[Sequence[Message]]:
+    """The messages in runs whose texts take at most `room` tokens each, cut between tool groups.
+
+    A group that is larger itself is cut between messages, and a message that is larger stands alone.
+    """
+    sizes = [counter.count(text) for text in tell(messages)]
+    bounds = sorted({0, *safe_cuts(messages), len(messages)})
+    start = end = 0
+    for low, high in pairwise(bounds):
+        if sum(sizes[start:high]) > room and start < low:
+            yield messages[start:low]
+            start = low
+        for end in range(low + 1, high + 1):
+            if sum(sizes[start:end]) > room and start < end - 1:
+                yield messages[start : end - 1]
+                start = end - 1
+    if start < len(messages):
+        yield messages[start:]
+
+
+def _told(message: Message, names: dict[str, str]) -> str:
+    limit = REQUEST_LIMIT if message.role is Role.USER else ANSWER_LIMIT
+    lines = []
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                lines.append(clip(text, limit))
+            case ToolCall(name=name, arguments=arguments):
+                lines.append(f"calls {name} {clip(arguments, ARGUMENTS_LIMIT)}")
+            case ToolResult():
+                lines.append(_output(part, names))
+            case Opaque(kind=kind):
+                lines.append(f"({kind})")
+    return clip(f"#{message.position} t{message.turn} {message.role}: " + "\n".join(lines), MESSAGE_LIMIT)
+
+
+def _output(result: ToolResult, names: dict[str, str]) -> str:
+    failed = is_error(result)
+    text = clip(result.text, FAILURE_LIMIT if failed else OUTPUT_LIMIT)
+    return f"{names.get(result.call_id, 'tool')} {'failed' if failed else 'answers'}: {text}"
+
+
+def clip(text: str, size: int) -> str:
+    """The text's head and tail; what a JSON body cannot hold (halves of surrogate pairs) as `?`."""
+    if len(text) > size:
+        head = int(size * _HEAD_SHARE)
+        left_out = f" [… {len(text) - size} characters left out …] "
+        text = text[:head] + left_out + text[len(text) - (size - head) :]
+    return text.encode("utf-8", "replace").decode()
