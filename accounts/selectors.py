@@ -12,7 +12,7 @@ from accounts.models import ApiKey, Project, Role
 
 def projects_of(user: User | AnonymousUser) -> QuerySet[Project]:
     """The projects that the user is a member of. Superusers are no exception: they join like everybody."""
-    return Project.objects.filter(memberships__user_id=user.pk).order_by("name")
+    return Project.objects.filter(memberships__user=user.pk or 0).order_by("name")
 
 
 def role_in(user: User, project: Project) -> str | None:

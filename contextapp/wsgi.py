@@ -1,9 +1,25 @@
 """What the web server calls."""
 
 import os
+import threading
 
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
 application = get_wsgi_application()
+
+
+def warm_up() -> None:
+    """Loads what the first push would otherwise wait for: addresses, the vocabulary, the redaction rules."""
+    from django.urls import get_resolver
+
+    from sessions.counter import counter
+    from sessions.redaction import redact_bytes
+
+    _ = get_resolver().url_patterns
+    counter().count("warm")
+    redact_bytes(b'{"content": "password = secret"}', key=b"warm")
+
+
+threading.Thread(target=warm_up, daemon=True).start()

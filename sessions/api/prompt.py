@@ -11,15 +11,15 @@ from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.schema import errors
-from sessions.api.sessions import int_param, no_session
+from sessions.api.sessions import gone, int_param
 from sessions.models.session import Format
-from sessions.selectors.lookups import route_forget, session_route
+from sessions.selectors.lookups import routed
 from sessions.selectors.memory import memory_latest, memory_value
 from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, prompt_state
 
 
 class Prompt(Endpoint):
-    checks_key_itself = True
+    checks_key_itself = ("GET",)
 
     @extend_schema(
         operation_id="prompt_get",
@@ -38,14 +38,14 @@ class Prompt(Endpoint):
         manifest = _choice(call, "manifest", ["0", "1"]) == "1"
         with_memory = _choice(call, "memory", ["latest"]) is not None
         at_turn = int_param(call, "at_turn", default=-1)
-        principal = call.principal
-        route = session_route(project_id=principal.project_id, name=session_id)
-        state = route and prompt_state(
-            key_id=principal.key_id, project_id=principal.project_id, session_id=route.id
+        key_id, project_id = call.principal.key_id, call.principal.project_id
+        state = routed(
+            project_id=project_id,
+            name=session_id,
+            use=lambda route: prompt_state(key_id=key_id, project_id=project_id, session_id=route.id),
         )
-        if not state:
-            route_forget(project_id=principal.project_id, name=session_id)
-            no_session(session_id)
+        if state is None:
+            gone(call, session_id)
         memory = memory_latest(session_id=state.id) if with_memory else None
         variant = [state.etag, wanted or state.format, f"{at_turn}", f"{int(manifest)}"]
         etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'

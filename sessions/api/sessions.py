@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
+from sessions.api.auth import authenticate
 from sessions.api.counting import preamble_read
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
@@ -21,7 +22,7 @@ from sessions.api.schema import errors
 from sessions.budgets import budget_tokens
 from sessions.ledger import Ledger
 from sessions.models import AgentSession
-from sessions.redaction import redaction_key
+from sessions.redaction import redact, redaction_key
 from sessions.selectors.api import sessions_page
 from sessions.selectors.lookups import session_find
 from sessions.services.sessions import NewSession, session_create, session_delete
@@ -34,6 +35,12 @@ def found_or_404(call: Call, name: str) -> AgentSession:
 
 def no_session(name: str) -> NoReturn:
     raise NotFound("not_found", f"there is no session {name!r} in this project", param="id")
+
+
+def gone(call: Call, name: str) -> NoReturn:
+    """For the calls that check in their own statement that the key lives: it may be the key that is gone."""
+    authenticate(call.request)
+    no_session(name)
 
 
 def size_json(*, shown: Ledger, context: Ledger, budget: int, calibration: float) -> dict[str, Any]:
@@ -107,7 +114,9 @@ class Sessions(Endpoint):
     )
     def get(self, call: Call) -> HttpResponse:
         limit = int_param(call, "limit", default=50, least=1, most=200)
-        filters = {name: call.query[name] for name in ("q", "agent", "model", "tag") if call.query.get(name)}
+        filters = {
+            name: str(call.query[name]) for name in ("q", "agent", "model", "tag") if call.query.get(name)
+        }
         if any("\0" in text for text in filters.values()):
             raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
         after = None
@@ -139,22 +148,24 @@ class Sessions(Endpoint):
         responses={201: serializers.Session, 200: serializers.Session, **errors(400, 409, 413, 415)},
     )
     def post(self, call: Call) -> HttpResponse:
+        key = redaction_key(call.principal.project_id)
         data = serializers.validated(serializers.SessionCreate, call.body)
+        told, _ = redact(
+            {name: data[name] for name in ("title", "tags", "metadata") if name in data}, key=key
+        )
         session, created = session_create(
             project_id=call.principal.project_id,
             new=NewSession(
                 format=data.get("format", "anthropic"),
                 external_id=data.get("id"),
-                title=data.get("title", ""),
+                title=told.get("title", "")[:300],
                 agent=data.get("agent", ""),
                 model=data.get("model", ""),
-                tags=data.get("tags", ()),
-                metadata=data.get("metadata", {}),
+                tags=[tag[:100] for tag in told.get("tags", ())],
+                metadata=told.get("metadata", {}),
                 budget_tokens=data["budget"]["input_tokens"] if "budget" in data else None,
                 policy=data.get("policy", {}),
-                preamble=preamble_read(
-                    data.get("system"), data.get("tools"), key=redaction_key(call.principal.project_id)
-                ),
+                preamble=preamble_read(data.get("system"), data.get("tools"), key=key),
             ),
         )
         if not created and data["if_exists"] == "error":
@@ -208,7 +219,12 @@ def _time(text: str, param: str) -> datetime:
         value = parse_datetime(text)
     except ValueError:
         value = None
-    if value is None or is_naive(value):
+    try:
+        # Offsets that Postgres refuses, and times that leave the calendar, end here.
+        value = None if value is None or is_naive(value) else value.astimezone(UTC)
+    except OverflowError:
+        value = None
+    if value is None:
         raise InvalidRequest(
             "invalid_field", f"`{param}` must be a time with its zone, as 2026-01-31T12:00:00Z", param=param
         )

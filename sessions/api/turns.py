@@ -17,11 +17,11 @@ from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.schema import errors
-from sessions.api.sessions import found_or_404, int_param, no_session, size_json
+from sessions.api.sessions import found_or_404, gone, int_param, size_json
 from sessions.rawjson import raw_elements
 from sessions.redaction import Finding, redaction_key
 from sessions.selectors.api import turn_messages, turns_page
-from sessions.selectors.lookups import route_forget, session_route
+from sessions.selectors.lookups import Route, routed
 from sessions.services.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
 from sessions.services.push_values import Push, Pushed
 from sessions.services.triggers import PushTrigger, push_budget
@@ -31,7 +31,7 @@ _FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_
 
 
 class Turns(Endpoint):
-    checks_key_itself = True
+    checks_key_itself = ("POST",)
 
     @extend_schema(
         operation_id="turns_list",
@@ -78,21 +78,9 @@ class Turns(Endpoint):
         responses={201: serializers.TurnPushed, **errors(400, 409, 413, 415, 422)},
     )
     def post(self, call: Call, session_id: str) -> HttpResponse:
-        principal = call.principal
-        route = session_route(project_id=principal.project_id, name=session_id) or no_session(session_id)
-        push, found = _read(call, format=route.format)
+        project_id = call.principal.project_id
         try:
-            stored = turn_push(
-                key_id=principal.key_id,
-                project_id=principal.project_id,
-                session_id=route.id,
-                push=push,
-                trigger=PushTrigger(),
-                answer=partial(_answer, push, found),
-            )
-        except SessionGone:
-            route_forget(project_id=principal.project_id, name=session_id)
-            no_session(session_id)
+            stored = routed(project_id=project_id, name=session_id, use=partial(_stored, call))
         except StaleTurn as error:
             raise Conflict("stale_turn", str(error), param="expected_turn") from None
         except KeyReused:
@@ -102,9 +90,27 @@ class Turns(Endpoint):
                 status=422,
                 param="Idempotency-Key",
             ) from None
+        if stored is None:
+            gone(call, session_id)
         if isinstance(stored, Replayed):
             return answer(stored.answer, status=201, headers={"Idempotent-Replayed": "true"})
         return answer(stored, status=201)
+
+
+def _stored(call: Call, route: Route) -> bytes | Replayed | None:
+    """The answer to a push; None where the session of the route is gone."""
+    push, found = _read(call, format=route.format)
+    try:
+        return turn_push(
+            key_id=call.principal.key_id,
+            project_id=call.principal.project_id,
+            session_id=route.id,
+            push=push,
+            trigger=PushTrigger(),
+            answer=partial(_answer, push, found),
+        )
+    except SessionGone:
+        return None
 
 
 def _answer(push: Push, found: Sequence[Finding], pushed: Pushed, fired: Fired) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from sessions.models import AgentSession
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +40,20 @@ def session_route(*, project_id: UUID, name: str) -> Route | None:
     return route
 
 
-def route_forget(*, project_id: UUID, name: str) -> None:
-    _routes.pop((project_id, name), None)
+def routed(*, project_id: UUID, name: str, use: Callable[[Route], T | None]) -> T | None:
+    """What `use` makes of the session's route; None where there is no session.
+
+    None from `use` says that the session of that route is gone: the name is then looked up anew, since
+    another process may have deleted it and made it again.
+    """
+    for _ in range(2):
+        route = session_route(project_id=project_id, name=name)
+        if route is None:
+            return None
+        if (made := use(route)) is not None:
+            return made
+        _routes.pop((project_id, name), None)
+    return None
 
 
 def session_find(*, project_id: UUID, name: str) -> AgentSession | None:

@@ -56,7 +56,8 @@ class State:
     @property
     def etag(self) -> str:
         """Names the prompt: it changes with every push, compaction and revert, and with nothing else."""
-        return f"{self.id.hex[-12:]}-{self.turn_count}-{self.edits_revision}-{self.preamble_version}"
+        parts = (self.turn_count, self.edits_revision, self.compaction_count, self.preamble_version)
+        return "-".join([self.id.hex[-12:], *map(str, parts)])
 
 
 _STATE = """
@@ -186,7 +187,7 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
         context=Ledger().set(system=components.system, tools=components.tools).add(values),
         shown=Ledger.of(view),
         regular=seam.regular and not seam.open_calls,
-        compaction_count=len(batches),
+        compaction_count=Compaction.objects.filter(session_id=state.id, turn_index__lte=turn).count(),
         preamble_version=row.preamble_version,
         system=bodies.unpack(preamble.system) if preamble and preamble.system else None,
         tools=bodies.unpack(preamble.tools) if preamble and preamble.tools else None,

@@ -79,5 +79,5 @@ class Prompt(serializers.Serializer):
     occupancy = serializers.FloatField()
     fits = serializers.BooleanField()
     reason = serializers.CharField(allow_null=True, help_text="why it does not fit")
-    compactions = serializers.IntegerField()
+    compactions = serializers.IntegerField(help_text="records so far, those that changed nothing included")
     manifest = ManifestEntry(many=True, required=False)
