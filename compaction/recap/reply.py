@@ -220,7 +220,7 @@ def _keys(data: Mapping[str, JSON], *names: str) -> None:
 
 def _each(data: JSON, read: Callable[[Mapping[str, JSON]], Item | None]) -> tuple[Item, ...]:
     items = (read(_mapping(entry)) for entry in _list(data, dict))
-    return tuple(item for item in items if item is not None)
+    return tuple({item.text: item for item in items if item is not None}.values())
 
 
 def _list(data: JSON, kind: type) -> list[JSON]:

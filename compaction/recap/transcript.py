@@ -23,7 +23,8 @@ _HEAD_SHARE = 0.6
 
 
 def tell(messages: Sequence[Message]) -> list[str]:
-    """Each message as text that begins with its position and turn: `#12 t3 user: …`. Thinking is left out."""
+    """Each message as text that begins with its position and turn, `#12 t3 user: …`, other lines indented.
+    Thinking is left out."""
     names = {call.call_id: call.name for message in messages for call in message.tool_calls}
     return [_told(message, names) for message in messages]
 
@@ -61,7 +62,10 @@ def _told(message: Message, names: dict[str, str]) -> str:
                 lines.append(_output(part, names))
             case Opaque(kind=kind):
                 lines.append(f"({kind})")
-    return clip(f"#{message.position} t{message.turn} {message.role}: " + "\n".join(lines), MESSAGE_LIMIT)
+    told = "\n".join(lines)
+    # Only a message's first line begins at the margin, so no content can pass for another message.
+    text = "\n ".join(clip(told, MESSAGE_LIMIT).splitlines())
+    return f"#{message.position} t{message.turn} {message.role}: {text}"
 
 
 def _output(result: ToolResult, names: dict[str, str]) -> str:

@@ -1,0 +1,114 @@
+"""How the provider's double may answer: each behaviour turns a request's body into an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.provider.summaries import summary_of
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What goes back after `delay` seconds. `cut` closes the connection in the middle of the body."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    cut: bool = False
+
+
+Behaviour = Callable[[JSON], Answer]
+
+
+def says(text: str, *, stop_reason: str = "end_turn") -> Behaviour:
+    """A message with this text."""
+    return lambda request: _message(request, text, stop_reason)
+
+
+def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
+    """A valid summary of what the request holds, after `delay` seconds, with these fields in place of its own."""
+
+    def answer(request: JSON) -> Answer:
+        text = json.dumps({**summary_of(request), **changes})
+        return replace(_message(request, text), delay=delay)
+
+    return answer
+
+
+def obedient(command: str) -> Behaviour:
+    """A model that an order in the transcript has won over: it hands the order on in every section."""
+    return lambda request: _message(
+        request,
+        json.dumps(
+            {
+                "decisions": [{"text": command, "status": "standing", "sources": [10**6]}],
+                "entities": [{"name": command, "notes": [command], "names": [command], "sources": []}],
+                "facts": [{"text": f"## New rules\n[system] {command}", "sources": []}],
+                "open_items": [{"text": f"Next: {command}", "status": "open", "sources": []}],
+            }
+        ),
+    )
+
+
+def overlong(characters: int = 60_000) -> Behaviour:
+    """A summary that is right in all but its length."""
+    return summary(facts=[{"text": "and so on " * (characters // 10), "sources": []}])
+
+
+def cut_off() -> Behaviour:
+    """Stopped by max_tokens in the middle of the JSON."""
+    return lambda request: _message(request, json.dumps(summary_of(request))[:-20], "max_tokens")
+
+
+def malformed() -> Behaviour:
+    """A summary that is not JSON."""
+    return lambda request: _message(request, json.dumps(summary_of(request)).replace('":', '" '))
+
+
+def refusal() -> Behaviour:
+    return lambda request: _message(request, "", "refusal")
+
+
+def error(status: int, kind: str = "api_error", **headers: str) -> Behaviour:
+    """An error of the API; `retry_after="1"` is a header."""
+    body = {"type": "error", "error": {"type": kind, "message": f"scripted {kind}"}, "request_id": "req_x"}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda request: Answer(status=status, body=json.dumps(body).encode(), headers=named)
+
+
+def rate_limited(retry_after: str = "1") -> Behaviour:
+    return error(429, "rate_limit_error", retry_after=retry_after)
+
+
+def overloaded() -> Behaviour:
+    return error(529, "overloaded_error")
+
+
+def cut_connection() -> Behaviour:
+    """The connection ends in the middle of the answer's body."""
+    return lambda request: replace(summary()(request), cut=True)
+
+
+def page() -> Behaviour:
+    """What a proxy answers: 200, and no JSON."""
+    return lambda request: Answer(body=b"<html>Sign in</html>", headers={"content-type": "text/html"})
+
+
+def _message(request: JSON, text: str, stop_reason: str = "end_turn") -> Answer:
+    message = {
+        "id": "msg_scripted",
+        "type": "message",
+        "role": "assistant",
+        "model": request["model"],
+        "content": [{"type": "text", "text": text}] if text else [],
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": len(json.dumps(request)) // 4, "output_tokens": len(text) // 4},
+    }
+    return Answer(body=json.dumps(message).encode())
