@@ -16,22 +16,28 @@ from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, int_param
 from sessions.budgets import policy_of
 from sessions.models import AgentSession, Compaction, Edit
+from sessions.redaction import redact, redaction_key
 from sessions.services.compactions import (
     CompactionOpen,
     NotRevertible,
     compaction_revert,
-    session_compact,
-    session_plan,
-    view_load,
 )
+from sessions.services.planning import session_plan, view_load
+from sessions.services.triggers import compaction_ask
 
 
 class Compact(Endpoint):
     @extend_schema(
         operation_id="compact",
         summary="Compact now, or show what a compaction would do",
+        description="Where a model summarises (see docs/background.md) a worker does it: 202 with the pending "
+        "record, which `compactions/{number}/` shows when it is done. Without one it is done at once: 200.",
         request=serializers.CompactRequest,
-        responses={200: serializers.CompactionDetail, **errors(400, 409, 415)},
+        responses={
+            200: serializers.CompactionDetail,
+            202: serializers.CompactionDetail,
+            **errors(400, 409, 415),
+        },
     )
     def post(self, call: Call, session_id: str) -> HttpResponse:
         data = serializers.validated(serializers.CompactRequest, call.body)
@@ -40,16 +46,18 @@ class Compact(Endpoint):
         if data.get("preview"):
             return answer(_preview(session, policy))
         try:
-            compaction = session_compact(
+            compaction = compaction_ask(
                 session=session,
-                trigger="user",
                 reason="asked for over the API",
-                instructions=data.get("instructions", ""),
+                instructions=redact(
+                    data.get("instructions", ""), key=redaction_key(call.principal.project_id)
+                )[0],
                 policy=policy,
             )
         except CompactionOpen:
             raise Conflict("compaction_open", "a compaction of this session is under way") from None
-        return answer(detail_json(compaction))
+        accepted = compaction.state in Compaction.OPEN
+        return answer(detail_json(compaction), status=202 if accepted else 200)
 
 
 def _policy(session: AgentSession, given: dict[str, Any] | None) -> Policy:

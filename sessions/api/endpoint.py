@@ -8,7 +8,7 @@ push does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -27,6 +27,7 @@ from sessions.api.errors import (
     ApiError,
     InvalidRequest,
     NotAllowed,
+    NotFound,
     NotSupported,
     Unavailable,
     error_response,
@@ -83,8 +84,8 @@ class Endpoint(APIView):
     """A call of the API. `scopes` names, for each method, what the key must be allowed to do."""
 
     scopes: ClassVar[Mapping[str, str]] = {"GET": Scope.READ, "POST": Scope.PUSH, "DELETE": Scope.ADMIN}
-    #: The handler itself makes sure, in its first statement, that the key still lives.
-    checks_key_itself: ClassVar[bool] = False
+    #: Methods whose handler itself makes sure, in its first statement, that the key still lives.
+    checks_key_itself: ClassVar[Collection[str]] = ()
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
@@ -110,11 +111,13 @@ class Endpoint(APIView):
             raise NotSupported(
                 "method_not_allowed", f"this address takes {allowed}", headers={"Allow": allowed}
             )
-        principal = authenticate(request, trust_cache=self.checks_key_itself)
+        principal = authenticate(request, trust_cache=method in self.checks_key_itself)
         ratelimit.check(principal)
         scope = self.scopes[method]
         if scope not in principal.scopes:
             raise NotAllowed("missing_scope", f"the API key lacks the scope `{scope}`")
+        if "\0" in request.path:
+            raise NotFound("not_found", "no address has a NUL character")
         response: HttpResponse = handler(Call(request, principal), **kwargs)
         return response
 

@@ -72,4 +72,6 @@ def _take(principal: Principal, window: int, limit: int) -> int:
 
 @cache
 def _valkey() -> Any:
-    return Redis.from_url(settings.CONTEXTAPP_VALKEY_URL, socket_timeout=0.5)
+    # Celery and redis-py name a socket's address differently.
+    url = settings.CONTEXTAPP_VALKEY_URL.replace("redis+socket://", "unix://", 1)
+    return Redis.from_url(url, socket_timeout=0.5)

@@ -38,6 +38,8 @@ class Content:
 
 def content_find(*, session: AgentSession, handle: str) -> Content | None:
     """The content behind a handle of this session; None where it has no such handle."""
+    if "\0" in handle:
+        return None
     edit = Edit.objects.filter(session=session, handle=handle).order_by("-pk").first()
     if edit is None:
         return None

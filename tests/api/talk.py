@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.http import HttpResponse
@@ -12,6 +13,9 @@ from tests.api.client import Api
 
 TURNS = "sessions/s1/turns/"
 PROMPT = "sessions/s1/prompt/"
+
+#: A handle as it stands in a prompt.
+HANDLE = re.compile(r"\bh_[a-z2-7]{10}\b")
 
 
 def request(text: str = "Please read the files.") -> dict[str, Any]:

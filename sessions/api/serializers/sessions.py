@@ -37,6 +37,8 @@ class SessionCreate(Strict):
     def validate_id(self, value: str) -> str:
         if "/" in value or any(ord(character) < 32 for character in value):
             raise serializers.ValidationError("must not contain `/` or control characters")
+        if value in {".", ".."}:  # clients resolve these in an address
+            raise serializers.ValidationError("must be more than dots")
         return value
 
 

@@ -1,0 +1,93 @@
+"""Writers that push over HTTP, repeat themselves and do not give up, and what must be stored behind them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+#: Seconds after which a writer gives up on one turn.
+PATIENCE = 60.0
+
+
+@dataclass
+class Acknowledged:
+    """What the server said that it stored: by idempotency key, the answer."""
+
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    retries: int = 0
+
+
+def write(url: str, key: str, session: str, writer: str, turns: int, *, repeat: float = 0.3) -> Acknowledged:
+    """Pushes `turns` turns one behind the other, some of them several times; each until it is taken."""
+    done, chance = Acknowledged(), random.Random(writer)
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=10) as client:
+        for number in range(turns):
+            name = f"{writer}-{number}"
+            messages = [
+                {"role": "user", "content": f"{name} asks. " + "lorem ipsum " * chance.randrange(60)},
+                {"role": "assistant", "content": f"{name} is answered."},
+            ]
+            pushed = _until_taken(client, session, name, messages, done)
+            known = done.answers.setdefault(name, pushed)
+            while chance.random() < repeat:
+                assert _until_taken(client, session, name, messages, done) == known
+    return done
+
+
+def _until_taken(
+    client: httpx.Client, session: str, name: str, messages: list[dict[str, Any]], done: Acknowledged
+) -> dict[str, Any]:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            response = client.post(
+                f"/api/v1/sessions/{session}/turns/",
+                json={"messages": messages},
+                headers={"Idempotency-Key": name},
+            )
+            if response.status_code == 201:
+                pushed: dict[str, Any] = response.json()
+                return pushed
+            assert response.status_code >= 500, response.text
+        except httpx.HTTPError:
+            pass
+        assert time.monotonic() < deadline, f"{name} was never taken"
+        done.retries += 1
+        time.sleep(0.05)
+
+
+def at_once(jobs: list[Callable[[], Acknowledged]]) -> Acknowledged:
+    """Runs the jobs at the same time; what all of them were told."""
+    whole = Acknowledged()
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        for done in [future.result() for future in [pool.submit(job) for job in jobs]]:
+            whole.answers |= done.answers
+            whole.retries += done.retries
+    return whole
+
+
+def assert_all_stored_once(url: str, key: str, session: str, answers: dict[str, dict[str, Any]]) -> None:
+    """Every acknowledged turn is there, at the place that was told, once; no gaps and no doubles."""
+    turns: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
+        while cursor is not None:
+            address = f"/api/v1/sessions/{session}/turns/?limit=200&cursor={cursor}"
+            page = client.get(address).raise_for_status().json()
+            turns, cursor = turns + page["data"], page["next_cursor"]
+        told = client.get(f"/api/v1/sessions/{session}/").raise_for_status().json()
+    assert [turn["turn"] for turn in turns] == list(range(len(turns)))
+    assert [turn["positions"]["first"] for turn in turns] == list(range(0, 2 * len(turns), 2))
+    assert all(len(turn["messages"]) == 2 for turn in turns)
+    assert (told["turns"], told["messages"]) == (len(turns), 2 * len(turns))
+    stored = [turn["messages"][0]["content"].split()[0] for turn in turns]
+    assert sorted(stored) == sorted(answers)
+    assert {name: turn["turn"] for name, turn in zip(stored, turns, strict=True)} == {
+        name: answer["turn"] for name, answer in answers.items()
+    }

@@ -1,0 +1,207 @@
+"""Bringing back what a prompt no longer shows, and searching all that was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from sessions.handles import handle_make
+from sessions.models import AgentSession
+from tests.api.client import Api, code
+from tests.api.talk import HANDLE, openai_turn, output, prompt, push, request, whole_turn
+
+
+def shown_handles(api: Api, session: str = "s1") -> list[str]:
+    return HANDLE.findall(api.get(f"sessions/{session}/prompt/").content.decode())
+
+
+@pytest.fixture
+def handles(api: Api) -> dict[int, str]:
+    """A session that compacted: its handles by position."""
+    made = api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
+    assert made.status_code == 201
+    for number in range(12):
+        push(api, whole_turn(number, lines=60))
+    records = api.get("sessions/s1/compactions/").json()["data"]
+    edits = [
+        edit
+        for record in records
+        for edit in api.get(f"sessions/s1/compactions/{record['number']}/").json()["edits"]
+    ]
+    return {edit["positions"]["first"]: edit["handle"] for edit in edits if edit["handle"]}
+
+
+class TestExpanding:
+    def test_every_handle_that_a_prompt_shows_brings_its_content_back(
+        self, api: Api, handles: dict[int, str]
+    ) -> None:
+        shown = shown_handles(api)
+        assert shown
+        for handle in shown:
+            content = api.get(f"sessions/s1/blobs/{handle}/").json()
+            assert handle in handles.values()
+            assert content["text"]
+            assert content["characters"] == len(content["text"])
+
+    def test_an_output_comes_back_whole_with_where_it_stood(self, api: Api, handles: dict[int, str]) -> None:
+        position = min(position for position in handles if position % 4 == 2)
+        content = api.get(f"sessions/s1/blobs/{handles[position]}/").json()
+        assert content["text"] == output(position // 4, 60)
+        assert (content["turn"], content["position"], content["tool"]) == (
+            position // 4,
+            position,
+            "read_file",
+        )
+        assert (content["lines"], content["next_offset"]) == (60, None)
+
+    def test_pieces_by_lines_and_by_characters_make_the_whole(
+        self, api: Api, handles: dict[int, str]
+    ) -> None:
+        address = f"sessions/s1/blobs/{next(iter(handles.values()))}/"
+        whole = api.get(address).json()["text"]
+        for unit, limit in (("lines", 7), ("characters", 100)):
+            text, offset = "", 0
+            while offset is not None:
+                piece = api.get(f"{address}?unit={unit}&limit={limit}&offset={offset}").json()
+                text, offset = text + piece["text"], piece["next_offset"]
+            assert text == whole
+        assert api.get(f"{address}?offset=100000").json()["text"] == ""
+
+    def test_grep_answers_matching_lines_with_their_numbers(self, api: Api, handles: dict[int, str]) -> None:
+        position = min(position for position in handles if position % 4 == 2)
+        address = f"sessions/s1/blobs/{handles[position]}/"
+        found = api.get(f"{address}?grep=_7\\b&context=1").json()
+        assert found["match_count"] == 1
+        assert [(line["line"], line["match"]) for line in found["matches"]] == [
+            (7, False),
+            (8, True),
+            (9, False),
+        ]
+        assert api.get(f"{address}?grep=nowhere").json()["matches"] == []
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "grep=(",
+            "grep=(%3F%3Da)",
+            "grep=a{9999}",
+            "grep=%5C1",
+            "offset=-1",
+            "limit=0",
+            "unit=words",
+            "grep=a&context=21",
+            "offset=9999999999999",
+        ],
+    )
+    def test_a_question_that_cannot_be_is_refused(
+        self, api: Api, handles: dict[int, str], query: str
+    ) -> None:
+        response = api.get(f"sessions/s1/blobs/{next(iter(handles.values()))}/?{query}")
+        assert (response.status_code, code(response)) == (400, "invalid_field")
+
+    def test_a_pattern_that_would_take_for_ever_elsewhere_takes_no_time(
+        self, api: Api, handles: dict[int, str]
+    ) -> None:
+        address = f"sessions/s1/blobs/{next(iter(handles.values()))}/"
+        assert api.get(f"{address}?grep=(.*)*(.*)*(.*)*$x").status_code == 200
+
+    def test_what_openai_pushed_comes_back_as_well(self, api: Api) -> None:
+        api.post(
+            "sessions/",
+            {"id": "o", "format": "openai", "budget": {"input_tokens": 6_000}, "policy": "masking"},
+        )
+        for number in range(12):
+            push(api, openai_turn(number, lines=60), session="o")
+        texts = [api.get(f"sessions/o/blobs/{handle}/").json()["text"] for handle in shown_handles(api, "o")]
+        assert set(texts) & {output(number, 60) for number in range(12)}
+
+    def test_a_handle_stays_good_over_further_compactions_and_a_revert(
+        self, api: Api, handles: dict[int, str]
+    ) -> None:
+        texts = {
+            handle: api.get(f"sessions/s1/blobs/{handle}/").json()["text"] for handle in handles.values()
+        }
+        api.post("sessions/s1/compact/", {"policy": {"preset": "aggressive"}})
+        for record in api.get("sessions/s1/compactions/").json()["data"]:
+            api.post(f"sessions/s1/compactions/{record['number']}/revert/")
+        for handle, text in texts.items():
+            assert api.get(f"sessions/s1/blobs/{handle}/").json()["text"] == text
+
+
+class TestSecrecy:
+    def test_a_handle_is_of_its_session_only(
+        self, api: Api, stranger_api: Api, handles: dict[int, str]
+    ) -> None:
+        api.post("sessions/", {"id": "s2"})
+        stranger_api.post("sessions/", {"id": "s1"})
+        for handle in handles.values():
+            assert api.get(f"sessions/s2/blobs/{handle}/").status_code == 404
+            assert stranger_api.get(f"sessions/s1/blobs/{handle}/").status_code == 404
+
+    def test_it_cannot_be_made_without_the_servers_key(self, api: Api, handles: dict[int, str]) -> None:
+        session = AgentSession.objects.get(external_id="s1")
+        made = {handle_make(session.pk, position, 0) for position in range(48)}
+        with override_settings(SECRET_KEY="another"):
+            guessed = {handle_make(session.pk, position, 0) for position in range(48)}
+        assert not made & guessed
+        assert made & set(handles.values())
+
+    def test_handles_of_equal_contents_differ(self, api: Api, handles: dict[int, str]) -> None:
+        assert len(set(handles.values())) == len(handles)
+
+    @pytest.mark.parametrize("handle", ["h_", "x", "h_aaaaaaaaaa", "%00", "h_%00", "..%2F", "x" * 500])
+    def test_what_is_no_handle_is_not_found(self, api: Api, session: dict[str, Any], handle: str) -> None:
+        assert api.get(f"sessions/s1/blobs/{handle}/").status_code == 404
+
+
+class TestSearching:
+    def search(self, api: Api, query: str) -> list[dict[str, Any]]:
+        response = api.get(f"sessions/s1/search/?q={query}")
+        assert response.status_code == 200, response.content
+        hits: list[dict[str, Any]] = response.json()["data"]
+        return hits
+
+    def test_what_the_prompt_no_longer_shows_is_found(self, api: Api, handles: dict[int, str]) -> None:
+        assert "handler_0_41" not in str(prompt(api)["messages"])
+        [hit] = self.search(api, "handler_0_41")
+        assert (hit["turn"], hit["position"], hit["role"]) == (0, 2, "user")
+        assert "handler_0_41" in hit["snippet"]
+
+    def test_all_words_must_occur_whatever_their_case(self, api: Api, session: dict[str, Any]) -> None:
+        push(api, [request("The Quick brown fox"), request("the quick red hen"), request("GROẞE Straße é")])
+        assert len(self.search(api, "the quick")) == 2
+        assert len(self.search(api, "FOX quick")) == 1
+        assert self.search(api, "fox hen") == []
+        assert len(self.search(api, '"quick brown"')) == 1
+        assert self.search(api, '"brown quick"') == []
+        assert len(self.search(api, "strasse %C3%89")) == 1
+
+    def test_escapes_of_the_stored_json_are_no_words(self, api: Api, session: dict[str, Any]) -> None:
+        body = rb'{"messages":[{"role":"user","content":"caf\u00e9 a\/b \"said\"\nnext"}]}'
+        api.post("sessions/s1/turns/", body)
+        for query in ("caf%C3%A9", "a/b", "%22said", "next"):
+            assert len(self.search(api, query)) == 1, query
+        for query in ("u00e9", "role", "nnext", "content"):
+            assert self.search(api, query) == [], query
+
+    def test_pages_follow_each_other(self, api: Api, session: dict[str, Any]) -> None:
+        push(api, [request(f"word {number}") for number in range(25)])
+        first = api.get("sessions/s1/search/?q=word&limit=10").json()
+        rest = api.get(f"sessions/s1/search/?q=word&limit=100&cursor={first['next_cursor']}").json()
+        assert [hit["position"] for hit in first["data"] + rest["data"]] == list(range(24, -1, -1))
+        assert rest["next_cursor"] is None
+
+    @pytest.mark.parametrize("query", ["", "?q=", "?q=%20", "?q=%22%22", "?q=x&limit=0", "?q=x&cursor=x"])
+    def test_a_question_that_cannot_be_is_refused(
+        self, api: Api, session: dict[str, Any], query: str
+    ) -> None:
+        assert api.get(f"sessions/s1/search/{query}").status_code == 400
+
+    @pytest.mark.parametrize(
+        "query", ["%22", "'", "\\", "%00", "a%22b%22c", "%F0%9F%98%80", "(", "x" * 5_000]
+    )
+    def test_any_text_is_a_question(self, api: Api, session: dict[str, Any], query: str) -> None:
+        push(api, whole_turn(0))
+        assert api.get(f"sessions/s1/search/?q={query}").status_code in {200, 400}

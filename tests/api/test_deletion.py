@@ -1,0 +1,85 @@
+"""Deleting a session: what only it used goes, what others use stays, and somebody can ask who did it."""
+
+from __future__ import annotations
+
+import pytest
+from django.apps import apps
+
+from accounts.models import ApiKey, AuditEvent, Project
+from accounts.services import api_key_create
+from sessions.models import AgentSession, Blob, Message
+from tests.api.client import Api
+from tests.api.talk import output, prompt, push, request, whole_turn
+
+GIANT = output(0, 2_000)
+OTHER_GIANT = output(1, 2_000)
+
+
+@pytest.fixture
+def admin_api(project: Project) -> Api:
+    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
+
+
+def test_everything_of_it_goes(admin_api: Api) -> None:
+    made = admin_api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_500}, "system": "x"}).json()
+    for number in range(8):
+        push(admin_api, whole_turn(number))
+    admin_api.patch("sessions/s1/memory/", {"task": "x"}, if_match='"0"')
+    push(admin_api, [request(GIANT)])
+    assert admin_api.delete("sessions/s1/").status_code == 204
+    assert admin_api.get("sessions/s1/").status_code == 404
+    for model in apps.get_app_config("agent_sessions").get_models():
+        names = {field.name for field in model._meta.get_fields()}
+        if "session" in names:
+            assert not model.objects.filter(session_id=made["id"]).exists(), model
+    assert not Blob.objects.exists()
+    assert not AgentSession.objects.exists()
+
+
+def test_contents_that_others_use_stay(admin_api: Api) -> None:
+    for name in ("s1", "s2"):
+        admin_api.post("sessions/", {"id": name})
+        push(admin_api, [request(GIANT)], session=name)
+    push(admin_api, [request(OTHER_GIANT)], session="s1")
+    assert Blob.objects.count() == 2
+    admin_api.delete("sessions/s1/")
+    assert Blob.objects.count() == 1
+    assert prompt(admin_api, session="s2")["messages"] == [request(GIANT)]
+    admin_api.delete("sessions/s2/")
+    assert not Blob.objects.exists()
+
+
+def test_equal_contents_of_two_projects_are_two(admin_api: Api, stranger_api: Api) -> None:
+    for caller in (admin_api, stranger_api):
+        caller.post("sessions/", {"id": "s1"})
+        push(caller, [request(GIANT)])
+    assert Blob.objects.count() == 2
+    admin_api.delete("sessions/s1/")
+    assert prompt(stranger_api)["messages"] == [request(GIANT)]
+
+
+def test_the_trail_says_who_did_it(admin_api: Api) -> None:
+    made = admin_api.post("sessions/", {"id": "s1"}).json()
+    push(admin_api, whole_turn(0))
+    admin_api.delete("sessions/s1/")
+    event = AuditEvent.objects.get(action="session.deleted")
+    assert (event.target, event.api_key) == ("s1", ApiKey.objects.get(name="admin"))
+    assert event.detail == {"id": made["id"], "turns": 1, "messages": 4}
+    assert event.project == event.api_key.project
+
+
+def test_it_needs_the_scope_admin_and_the_project(admin_api: Api, api: Api, stranger_api: Api) -> None:
+    admin_api.post("sessions/", {"id": "s1"})
+    assert api.delete("sessions/s1/").status_code == 403
+    assert stranger_api.delete("sessions/s1/").status_code == 403
+    assert admin_api.delete("sessions/s2/").status_code == 404
+    assert AgentSession.objects.count() == 1
+
+
+def test_a_deleted_sessions_name_may_be_used_again(admin_api: Api) -> None:
+    admin_api.post("sessions/", {"id": "s1"})
+    push(admin_api, whole_turn(0))
+    admin_api.delete("sessions/s1/")
+    assert admin_api.post("sessions/", {"id": "s1"}).status_code == 201
+    assert push(admin_api, [request()])["turn"] == 0
+    assert Message.objects.count() == 1

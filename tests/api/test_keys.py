@@ -1,0 +1,186 @@
+"""API keys: what they may do, when they end, how often they may call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from accounts.models import ApiKey, Project
+from accounts.services import api_key_create, api_key_revoke
+from sessions.api import auth, ratelimit
+from tests.api.client import Api, code
+from tests.api.talk import PROMPT, TURNS, push, request
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def cold() -> Iterator[None]:
+    """Each test begins with nothing remembered of keys and rates."""
+    auth._trusted.clear()
+    ratelimit._leases.clear()
+    yield
+    auth._trusted.clear()
+    ratelimit._leases.clear()
+
+
+def key_of(project: Project, **fields: object) -> tuple[ApiKey, Api]:
+    key, text = api_key_create(project=project, name="tests", **fields)
+    return key, Api(text)
+
+
+class TestKnowing:
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic YTpi",
+            "Bearer nonsense",
+            "Bearer ctx_ab_cd",
+            "Bearer \xff",
+            "x" * 9_000,
+        ],
+    )
+    def test_without_a_key_that_lives_nothing_is_said(self, project: Project, header: str) -> None:
+        response = Client().get("/api/v1/sessions/", headers={"authorization": header})
+        assert (response.status_code, code(response)) == (401, "not_authenticated")
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+
+    def test_the_secret_is_looked_at_and_not_the_prefix_alone(self, project: Project) -> None:
+        _, text = api_key_create(project=project, name="tests")
+        assert Api(text).get("sessions/").status_code == 200
+        assert Api(text[:-1] + ("a" if text[-1] != "a" else "b")).get("sessions/").status_code == 401
+        assert Api(text + "x").get("sessions/").status_code == 401
+
+    def test_the_key_itself_is_not_stored(self, project: Project) -> None:
+        key, text = api_key_create(project=project, name="tests")
+        row = str(ApiKey.objects.filter(pk=key.pk).values().get())
+        assert text.rpartition("_")[2] not in row
+
+    def test_its_last_use_is_noted(self, project: Project) -> None:
+        key, api = key_of(project)
+        assert key.last_used_at is None
+        api.get("sessions/")
+        key.refresh_from_db()
+        assert key.last_used_at is not None
+        assert timezone.now() - key.last_used_at < timedelta(minutes=1)
+
+
+class TestScopes:
+    calls = {
+        "read": [("GET", "sessions/"), ("GET", PROMPT), ("GET", TURNS), ("GET", "sessions/s1/compactions/")],
+        "push": [("POST", TURNS), ("POST", "sessions/s1/compact/"), ("POST", "sessions/")],
+        "admin": [("DELETE", "sessions/s1/")],
+    }
+
+    @pytest.mark.parametrize(("has", "needs"), product(("read", "push", "admin"), repeat=2))
+    def test_a_call_needs_its_scope(self, api: Api, project: Project, has: str, needs: str) -> None:
+        api.post("sessions/", {"id": "s1"})
+        _, caller = key_of(project, scopes=[has])
+        for method, address in self.calls[needs]:
+            response = caller.call(method, address, {"messages": [request()]} if address == TURNS else None)
+            assert (response.status_code == 403) == (has != needs), (method, address)
+
+    def test_a_key_without_scopes_may_nothing(self, project: Project) -> None:
+        _, caller = key_of(project, scopes=[])
+        assert caller.get("sessions/").status_code == 403
+
+
+class TestEnding:
+    """Also while the process still remembers the key: it was used a moment ago."""
+
+    def warm(self, project: Project) -> tuple[ApiKey, Api]:
+        key, api = key_of(project)
+        api.post("sessions/", {"id": "s1"})
+        push(api, [request()])
+        for address in (PROMPT, TURNS, "sessions/s1/"):
+            assert api.get(address).status_code == 200
+        return key, api
+
+    def assert_dead(self, api: Api) -> None:
+        answers = {
+            "push": api.post(TURNS, {"messages": [request()]}),
+            "replay": api.post(TURNS, {"messages": [request()]}, idempotency_key="k"),
+            "fetch": api.get(PROMPT),
+            "turns": api.get(TURNS),
+            "show": api.get("sessions/s1/"),
+            "list": api.get("sessions/"),
+            "compact": api.post("sessions/s1/compact/"),
+        }
+        assert {name: response.status_code for name, response in answers.items()} == dict.fromkeys(
+            answers, 401
+        )
+
+    def test_a_revoked_key_is_dead_at_once(self, project: Project) -> None:
+        key, api = self.warm(project)
+        api_key_revoke(key=key)
+        self.assert_dead(api)
+
+    @pytest.mark.parametrize(("method", "address"), [("POST", TURNS), ("GET", PROMPT), ("GET", TURNS)])
+    def test_so_it_is_for_the_first_call_behind_the_revocation(
+        self, project: Project, method: str, address: str
+    ) -> None:
+        key, api = self.warm(project)
+        api_key_revoke(key=key)
+        response = api.call(method, address, {"messages": [request()]} if method == "POST" else None)
+        assert (response.status_code, code(response)) == (401, "not_authenticated")
+
+    def test_an_expired_key_is_dead_as_well(self, project: Project) -> None:
+        key, api = self.warm(project)
+        ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now() - timedelta(hours=1))
+        self.assert_dead(api)
+
+    def test_a_key_lives_until_its_time(self, project: Project) -> None:
+        _, api = key_of(project, expires_at=timezone.now() + timedelta(hours=1))
+        assert api.get("sessions/").status_code == 200
+
+
+class TestRates:
+    def test_over_the_limit_a_key_is_told_when_to_come_back(self, project: Project) -> None:
+        key, api = key_of(project)
+        ApiKey.objects.filter(pk=key.pk).update(rate_limit=10)
+        statuses = [api.get("sessions/").status_code for _ in range(25)]
+        assert statuses.count(200) in range(10, 21)  # a minute may begin anew in between
+        if statuses[-1] == 429:
+            response = api.get("sessions/")
+            assert code(response) == "rate_limited"
+            assert 1 <= int(response.headers["Retry-After"]) <= 61
+
+    def test_pushes_and_fetches_count_as_well(self, project: Project) -> None:
+        key, api = key_of(project)
+        api.post("sessions/", {"id": "s1"})
+        ApiKey.objects.filter(pk=key.pk).update(rate_limit=5)
+        auth._trusted.clear()
+        statuses = [api.get(PROMPT).status_code for _ in range(6)]
+        statuses += [api.post(TURNS, {"messages": [request()]}).status_code for _ in range(6)]
+        assert 429 in statuses
+
+    def test_a_key_without_a_limit_has_the_servers(self, project: Project) -> None:
+        _, api = key_of(project)
+        with override_settings(CONTEXTAPP_RATE_LIMIT=3):
+            statuses = [api.get("sessions/").status_code for _ in range(8)]
+        assert 429 in statuses
+
+    def test_keys_do_not_use_up_each_others_minute(self, project: Project) -> None:
+        (first, one), (_, other) = key_of(project), key_of(project)
+        ApiKey.objects.filter(pk=first.pk).update(rate_limit=2)
+        for _ in range(5):
+            one.get("sessions/")
+        assert other.get("sessions/").status_code == 200
+
+    def test_where_the_broker_does_not_answer_requests_pass(self, project: Project) -> None:
+        key, api = key_of(project)
+        ApiKey.objects.filter(pk=key.pk).update(rate_limit=2)
+        ratelimit._valkey.cache_clear()
+        try:
+            with override_settings(CONTEXTAPP_VALKEY_URL="redis://127.0.0.1:1/0"):
+                assert [api.get("sessions/").status_code for _ in range(4)] == [200] * 4
+        finally:
+            ratelimit._valkey.cache_clear()

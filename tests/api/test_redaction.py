@@ -1,0 +1,97 @@
+"""A secret that an agent pushes reaches neither the database nor an answer nor the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from sessions import bodies
+from tests.api.client import Api
+from tests.api.talk import PROMPT, TURNS, answer, call, push, request, result
+
+#: Of the shape of a real one, and nobody's.
+SECRET = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+
+
+def everything_stored() -> bytes:
+    """All columns of all our tables, what is compressed in them unpacked."""
+    found = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names():
+            if not table.startswith(("agent_sessions_", "accounts_")):
+                continue
+            cursor.execute(f'SELECT * FROM "{table}"')
+            for row in cursor:
+                for value in row:
+                    held = bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode()
+                    found.append(bodies.unpack(held))
+    return b"\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "push_fields",
+    [
+        {"messages": [request(f"My token is {SECRET}, keep it.")]},
+        {"messages": [request(), call("t", token=SECRET), result("t", f"export GITHUB_TOKEN={SECRET}\n")]},
+        {"messages": [request("Hello.")], "system": f"Use the token {SECRET}."},
+        {"messages": [request("Hello.")], "tools": [{"name": "x", "description": f"token {SECRET}"}]},
+        {"messages": [request(f"token {SECRET} " + "lorem ipsum " * 3_000)]},
+    ],
+    ids=["text", "tool call and output", "system", "tools", "a blob"],
+)
+def test_it_is_nowhere(
+    api: Api, session: dict[str, Any], push_fields: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    response = api.post(TURNS, push_fields, idempotency_key="k1")
+    assert response.status_code == 201
+    answers = [response, api.post(TURNS, push_fields, idempotency_key="k1")]
+    answers.append(api.post("sessions/s1/compact/"))
+    answers += [api.get(a) for a in (TURNS, PROMPT, f"{PROMPT}?format=openai", "sessions/s1/search/?q=token")]
+    assert all(told.status_code in {200, 201} for told in answers)
+    for told in answers:
+        assert SECRET.encode() not in told.content
+    assert SECRET.encode() not in everything_stored()
+    assert SECRET not in caplog.text
+
+
+def test_the_answer_says_what_kind_was_taken_out(api: Api, session: dict[str, Any]) -> None:
+    pushed = push(api, [request(f"My token is {SECRET}."), answer()])
+    assert [finding["count"] for finding in pushed["redacted"]] == [1]
+    [told] = api.get(PROMPT).json()["messages"][:1]
+    assert told["content"].startswith("My token is ")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"system": f"Use {SECRET}"},
+        {"tools": [{"name": "x", "description": SECRET}]},
+        {"title": f"Use {SECRET}"},
+        {"metadata": {"token": SECRET}},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_so_it_is_when_a_session_is_made(api: Api, fields: dict[str, Any]) -> None:
+    assert api.post("sessions/", {"id": "s2", **fields}).status_code == 201
+    assert SECRET.encode() not in api.get("sessions/s2/").content
+    assert SECRET.encode() not in everything_stored()
+
+
+def test_so_it_is_in_instructions_for_a_compaction(api: Api, session: dict[str, Any]) -> None:
+    push(api, [request()])
+    assert api.post("sessions/s1/compact/", {"instructions": f"Keep {SECRET}"}).status_code == 200
+    assert SECRET.encode() not in everything_stored()
+
+
+def test_so_it_is_in_a_push_that_is_refused(
+    api: Api, session: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    for body in ({"messages": [request(SECRET)], "model": 5}, {"messages": [SECRET]}, {SECRET: 1}):
+        response = api.post(TURNS, body)
+        assert response.status_code == 400
+    assert SECRET not in caplog.text

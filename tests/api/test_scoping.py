@@ -1,0 +1,157 @@
+"""Whose key it is not gets 404 at every address. The addresses come from the URL configuration, so that a
+new one cannot be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from sessions.api.endpoint import Endpoint
+from sessions.models import AgentSession
+from tests.api.client import Api, code
+from tests.api.talk import output, push, request, whole_turn
+
+pytestmark = pytest.mark.django_db
+
+SECRET_WORD = "xylophone"
+
+#: Addresses of the API that are nobody's: the schema and its documentation.
+PUBLIC = {"api-schema", "api-docs", "schema", "docs", "swagger", "redoc"}
+
+#: A body that each call takes; one that is not here is called without.
+BODIES: dict[str, Any] = {
+    "turns": {"messages": [request()]},
+    "tool_calls": {"name": "search_history", "arguments": {"query": SECRET_WORD}},
+    "memory": {"task": "x"},
+}
+
+
+def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in resolver.url_patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from patterns(pattern, route)
+        elif route.startswith("api/"):
+            yield route, pattern
+
+
+def methods(pattern: URLPattern) -> list[str]:
+    view = getattr(pattern.callback, "view_class", None) or getattr(pattern.callback, "cls", None)
+    return [name.upper() for name in ("get", "post", "put", "patch", "delete") if hasattr(view, name)]
+
+
+CALLS = [
+    pytest.param(method, pattern, id=f"{method} {route}")
+    for route, pattern in patterns(get_resolver())
+    for method in methods(pattern)
+    if pattern.name not in PUBLIC
+]
+WITH_IDS = [param for param in CALLS if param.values[1].pattern.converters]
+
+
+@pytest.fixture
+def ids(api: Api) -> dict[str, Any]:
+    """What another project has, for every name that an address may have; a new name needs one here."""
+    made = api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 3_000}, "title": SECRET_WORD}).json()
+    for number in range(6):
+        push(api, whole_turn(number))
+    push(api, [request(f"{SECRET_WORD} {output(9)}")])
+    edits = api.get("sessions/s1/compactions/1/").json()["edits"]
+    api.patch("sessions/s1/memory/", {"task": SECRET_WORD}, if_match='"0"')
+    handle = next(edit["handle"] for edit in edits if edit["handle"])
+    return {"session_id": made["id"], "external": "s1", "handle": handle, "number": 1}
+
+
+def address_of(pattern: URLPattern, ids: dict[str, Any]) -> str:
+    kwargs = {name: ids[name] for name in pattern.pattern.converters}
+    return reverse(f"api:{pattern.name}", kwargs=kwargs)
+
+
+def row_state() -> list[Any]:
+    return [*AgentSession.objects.order_by("pk").values()]
+
+
+def test_there_are_calls_to_look_at() -> None:
+    assert len(WITH_IDS) >= 15
+    for param in CALLS:
+        view = getattr(param.values[1].callback, "view_class", None) or param.values[1].callback.cls
+        assert issubclass(view, Endpoint), f"{param.id} is not dispatched by Endpoint"
+
+
+@pytest.mark.parametrize(("method", "pattern"), WITH_IDS)
+@pytest.mark.parametrize("name", ["session_id", "external"])
+def test_an_id_of_another_project_is_not_found(
+    api: Api, stranger_api: Api, ids: dict[str, Any], method: str, pattern: URLPattern, name: str
+) -> None:
+    address = address_of(pattern, {**ids, "session_id": ids[name]})
+    before = row_state()
+    if_match = {"if_match": "*"} if method == "PATCH" else {}
+    body = None if method == "GET" else BODIES.get(pattern.name)
+    response = stranger_api.call(method, address, body, **if_match)
+    # Only a key that may delete learns whether there is something to delete.
+    expected = 403 if method == "DELETE" else 404
+    assert response.status_code == expected, response.content
+    assert SECRET_WORD.encode() not in response.content
+    assert row_state() == before
+
+
+@pytest.mark.parametrize(("method", "pattern"), WITH_IDS)
+def test_an_id_of_nobody_gets_the_same_answer(
+    api: Api, stranger_api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
+) -> None:
+    if_match = {"if_match": "*"} if method == "PATCH" else {}
+    body = None if method == "GET" else BODIES.get(pattern.name)
+    nobodys = str(uuid4())
+    answers = [
+        stranger_api.call(method, address_of(pattern, {**ids, "session_id": id}), body, **if_match)
+        for id in (ids["session_id"], nobodys)
+    ]
+    texts = [
+        answer.content.decode().replace(ids["session_id"], "·").replace(nobodys, "·") for answer in answers
+    ]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(("method", "pattern"), CALLS)
+def test_without_a_key_every_call_answers_401(ids: dict[str, Any], method: str, pattern: URLPattern) -> None:
+    address = address_of(pattern, ids)
+    for headers in ({}, {"authorization": "Bearer ctx_12345678_nothing"}):
+        response = Client().generic(
+            method, address, data=b"{}", content_type="application/json", headers=headers
+        )
+        assert (response.status_code, code(response)) == (401, "not_authenticated")
+
+
+@pytest.mark.parametrize(("method", "pattern"), CALLS)
+def test_ones_own_are_really_there(
+    project: Any, api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
+) -> None:
+    """The other side of the coin: the walk above asks for what exists."""
+    if_match = {"if_match": "*"} if method == "PATCH" else {}
+    body = None if method == "GET" else BODIES.get(pattern.name)
+    response = api.call(method, address_of(pattern, ids), body, **if_match)
+    assert response.status_code not in {401, 404, 500}, response.content
+
+
+def test_lists_of_a_stranger_are_empty(stranger_api: Api, ids: dict[str, Any]) -> None:
+    for address in ("sessions/", f"sessions/?q={SECRET_WORD}"):
+        assert stranger_api.get(address).json()["data"] == []
+
+
+def test_no_row_of_the_hot_calls_is_read_by_id_alone(
+    api: Api, ids: dict[str, Any], other_project: Any
+) -> None:
+    """Even where a process mixed up what it remembers, the statement itself asks for the project."""
+    with CaptureQueriesContext(connection) as queries:
+        api.get("sessions/s1/prompt/")
+        push(api, [request()])
+    for query in queries:
+        if "accounts_apikey k" in query["sql"]:
+            assert "project_id =" in query["sql"]

@@ -1,0 +1,242 @@
+"""Making, listing, showing sessions."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+
+from sessions.models import AgentSession
+from tests.api.client import Api, code
+from tests.api.talk import answer, push, request
+
+SESSIONS = "sessions/"
+
+pytestmark = pytest.mark.django_db
+
+
+class TestMaking:
+    def test_nothing_need_be_said(self, api: Api) -> None:
+        response = api.post(SESSIONS, {})
+        made = response.json()
+        assert response.status_code == 201
+        assert (made["external_id"], made["format"], made["turns"]) == (made["id"], "anthropic", 0)
+        assert made["prompt"]["budget"] == 100_000
+
+    def test_all_that_can_be_said_is_kept(self, api: Api) -> None:
+        said = {
+            "id": "run 7: ä/ß".replace("/", "|"),
+            "model": "claude-sonnet-4-5",
+            "format": "openai",
+            "agent": "coder",
+            "title": "Fix the build",
+            "tags": ["ci", "nightly"],
+            "metadata": {"ticket": 7, "deep": {"a": [1, None, "x"]}},
+            "budget": {"input_tokens": 5_000},
+            "policy": {"preset": "aggressive", "tail_messages": 6},
+        }
+        api.post(SESSIONS, said)
+        told = api.get(f"sessions/{said['id']}/").json()
+        kept = {name: told[name] for name in said if name not in {"id", "budget"}}
+        assert kept == {name: value for name, value in said.items() if name not in {"id", "budget"}}
+        assert (told["external_id"], told["prompt"]["budget"]) == (said["id"], 5_000)
+
+    def test_the_budget_is_what_the_models_window_leaves(self, api: Api) -> None:
+        made = api.post(SESSIONS, {"model": "claude-sonnet-4-5"}).json()
+        assert made["prompt"]["budget"] in {200_000 - 16_000, 1_000_000 - 16_000}
+
+    def test_system_text_and_tools_count_from_the_start(self, api: Api) -> None:
+        made = api.post(SESSIONS, {"system": "Be brief. " * 50, "tools": [{"name": "x"}]}).json()
+        assert made["prompt"]["tokens"] > 100
+        served = api.get(f"sessions/{made['id']}/prompt/").json()
+        assert served["system"] == "Be brief. " * 50
+        assert served["tokens"] == made["prompt"]["tokens"]
+
+    def test_an_id_that_is_taken_is_a_conflict_or_the_session_that_has_it(self, api: Api) -> None:
+        first = api.post(SESSIONS, {"id": "a"}).json()
+        again = api.post(SESSIONS, {"id": "a", "agent": "other"})
+        assert (again.status_code, code(again)) == (409, "session_exists")
+        found = api.post(SESSIONS, {"id": "a", "if_exists": "return", "agent": "other"})
+        assert (found.status_code, found.json()) == (200, first)
+        assert AgentSession.objects.count() == 1
+
+    def test_the_same_id_may_be_used_in_another_project(self, api: Api, stranger_api: Api) -> None:
+        for caller in (api, stranger_api):
+            assert caller.post(SESSIONS, {"id": "a"}).status_code == 201
+        push(api, [request()], session="a")
+        assert stranger_api.get("sessions/a/").json()["turns"] == 0
+
+    def test_an_id_in_the_shape_of_ours_is_found_as_well(self, api: Api) -> None:
+        for name in (str(uuid4()), uuid4().hex, str(uuid4()).upper()):
+            made = api.post(SESSIONS, {"id": name}).json()
+            assert api.get(f"sessions/{name}/").json()["id"] == made["id"]
+            push(api, [request()], session=name)
+            assert api.get(f"sessions/{name}/prompt/").status_code == 200
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"id": ""},
+            {"id": "a/b"},
+            {"id": "a\0b"},
+            {"id": "a\nb"},
+            {"id": "x" * 201},
+            {"id": 5},
+            {"id": None},
+            {"id": ".."},
+            {"id": "."},
+            {"format": "gemini"},
+            {"format": None},
+            {"model": 5},
+            {"model": "a\0b"},
+            {"agent": ["x"]},
+            {"tags": "x"},
+            {"tags": [5]},
+            {"tags": ["a\0b"]},
+            {"tags": ["x"] * 51},
+            {"metadata": []},
+            {"metadata": {"a\0": 1}},
+            {"metadata": {"a": ["\0"]}},
+            {"budget": 5_000},
+            {"budget": {}},
+            {"budget": {"input_tokens": 0}},
+            {"budget": {"input_tokens": 10**30}},
+            {"policy": "best"},
+            {"system": 5},
+            {"system": {"text": "x"}},
+            {"tools": [1]},
+            {"tools": {}},
+            {"if_exists": "maybe"},
+            {"colour": "red"},
+        ],
+        ids=str,
+    )
+    def test_what_cannot_be_is_refused_with_the_fields_name(self, api: Api, body: dict[str, Any]) -> None:
+        response = api.post(SESSIONS, body)
+        assert response.status_code == 400, response.content
+        assert next(iter(body)) in response.json()["error"]["param"]
+        assert not AgentSession.objects.exists()
+
+    def test_it_needs_the_scope_push(self, reader_api: Api) -> None:
+        assert reader_api.post(SESSIONS, {}).status_code == 403
+        assert reader_api.get(SESSIONS).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_makers_at_once_one_makes_it(api_key: str) -> None:
+    def make(_: int) -> tuple[int, str]:
+        try:
+            response = Api(api_key).post(SESSIONS, {"id": "a", "if_exists": "return", "system": "Be brief."})
+            return response.status_code, response.json()["id"]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(make, range(16)))
+    assert sorted(status for status, _ in made) == [200] * 15 + [201]
+    assert len({id for _, id in made}) == 1
+
+
+class TestListing:
+    @pytest.fixture
+    def names(self, api: Api) -> list[str]:
+        """Five sessions, the newest last."""
+        for number in range(5):
+            api.post(
+                SESSIONS,
+                {
+                    "id": f"run-{number}",
+                    "title": f"Task {number}",
+                    "agent": f"agent-{number % 2}",
+                    "model": f"model-{number % 2}",
+                    "tags": [f"tag-{number % 2}"],
+                    "metadata": {"number": str(number), "team": "a:b"},
+                },
+            )
+        return [f"run-{number}" for number in range(5)]
+
+    def found(self, api: Api, query: str) -> list[str]:
+        response = api.get(f"{SESSIONS}?{query}")
+        assert response.status_code == 200, response.content
+        return [row["external_id"] for row in response.json()["data"]]
+
+    @pytest.mark.django_db(transaction=True)  # Postgres' clock stands still within a transaction
+    def test_the_last_active_comes_first(self, api: Api, names: list[str]) -> None:
+        assert self.found(api, "") == names[::-1]
+        push(api, [request(), answer()], session="run-1")
+        assert self.found(api, "")[0] == "run-1"
+
+    def test_pages_follow_each_other_without_gap_or_double(self, api: Api, names: list[str]) -> None:
+        seen, cursor = [], ""
+        for _ in range(3):
+            page = api.get(f"{SESSIONS}?limit=2&cursor={cursor}").json()
+            seen += [row["external_id"] for row in page["data"]]
+            cursor = page["next_cursor"]
+        assert (seen, cursor) == (names[::-1], None)
+
+    @pytest.mark.parametrize(
+        ("query", "numbers"),
+        [
+            ("q=task%203", [3]),
+            ("q=RUN-4", [4]),
+            ("q=%25", []),
+            ("q=_", []),
+            ("agent=agent-1", [3, 1]),
+            ("model=model-0", [4, 2, 0]),
+            ("tag=tag-1", [3, 1]),
+            ("metadata=number:2", [2]),
+            ("metadata=team:a:b", [4, 3, 2, 1, 0]),
+            ("metadata=number:9", []),
+            ("active_to=2020-01-01T00:00:00Z", []),
+            ("active_from=2020-01-01T00:00:00Z", [4, 3, 2, 1, 0]),
+            ("active_from=9999-12-31T23:59:59Z", []),
+            ("active_to=2026-01-01T00:00:00%2B23:59", []),
+            ("min_peak_tokens=1", []),
+            ("agent=agent-1&tag=tag-0", []),
+        ],
+    )
+    def test_filters(self, api: Api, names: list[str], query: str, numbers: list[int]) -> None:
+        assert self.found(api, query) == [names[number] for number in numbers]
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "limit=0",
+            "limit=201",
+            "limit=x",
+            "limit=%D9%A3",
+            "cursor=x",
+            "cursor=W10",
+            "cursor=WyJ4IiwieCJd",
+            "active_from=yesterday",
+            "active_from=2026-01-01",
+            "active_from=2026-01-01T00:00:00",
+            "active_from=2026-13-01T00:00:00Z",
+            "active_from=0001-01-01T00:00:00%2B12:00",
+            "metadata=x",
+            "q=a%00b",
+            "agent=%00",
+            "metadata=a:%00",
+            "min_peak_tokens=-1",
+        ],
+    )
+    def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+        assert api.get(f"{SESSIONS}?{query}").status_code == 400
+
+    def test_others_projects_are_not_in_it(self, api: Api, stranger_api: Api, names: list[str]) -> None:
+        assert self.found(stranger_api, "") == self.found(stranger_api, "q=run") == []
+
+
+@pytest.mark.parametrize("name", ["nobody", "%00", "a%00b", "%ED%A0%80", "%FF", "..%2f..", "x" * 3_000])
+def test_a_session_that_is_not_there_is_not_found(api: Api, name: str) -> None:
+    for address in ("", "turns/", "prompt/", "memory/", "compactions/", "blobs/h_x/", "search/?q=x"):
+        response = api.get(f"sessions/{name}/{address}")
+        assert response.status_code == 404, (address, response.content)
+    for address in ("turns/", "compact/", "tool_calls/", "compactions/1/revert/"):
+        body = (
+            {"messages": [request()]} if address == "turns/" else {"name": "x"} if "tool" in address else {}
+        )
+        assert api.post(f"sessions/{name}/{address}", body).status_code == 404

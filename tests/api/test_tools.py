@@ -1,0 +1,133 @@
+"""The agent's own tools: their definitions, and running one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction.invariants import validate
+from tests.api.client import Api, code
+from tests.api.talk import HANDLE, output, push, request, whole_turn
+
+CALLS = "sessions/s1/tool_calls/"
+
+
+def run(api: Api, name: str, arguments: Any = None) -> dict[str, Any]:
+    body = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+    response = api.post(CALLS, body)
+    assert response.status_code == 200, response.content
+    told: dict[str, Any] = response.json()
+    return told
+
+
+@pytest.fixture
+def handle(api: Api) -> str:
+    """Of the first output that a compacting session no longer shows."""
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
+    for number in range(12):
+        push(api, whole_turn(number, lines=60))
+    records = api.get("sessions/s1/compactions/").json()["data"]
+    edits = api.get(f"sessions/s1/compactions/{records[-1]['number']}/").json()["edits"]
+    return next(edit["handle"] for edit in edits if edit["positions"] == {"first": 2, "last": 2})
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+def test_the_definitions_are_such_as_the_provider_takes(api: Api, format: str) -> None:
+    told = api.get(f"/api/v1/tools/?format={format}").json()
+    assert told["format"] == format
+    names = [tool["name"] if format == "anthropic" else tool["function"]["name"] for tool in told["tools"]]
+    assert {"expand_clip", "search_history"} <= set(names)
+    assert validate([request()], format, tools=told["tools"]) == ()
+    api.post("sessions/", {"id": "t", "format": format, "tools": told["tools"]})
+    push(api, [request()], session="t")
+    assert api.get("sessions/t/prompt/").json()["tools"] == told["tools"]
+
+
+def test_an_unknown_format_is_refused(api: Api) -> None:
+    assert api.get("/api/v1/tools/?format=gemini").status_code == 400
+
+
+class TestExpanding:
+    def test_it_brings_the_content_back(self, api: Api, handle: str) -> None:
+        told = run(api, "expand_clip", {"handle": handle})
+        assert told == {"content": output(0, 60), "is_error": False}
+
+    def test_openais_arguments_are_text(self, api: Api, handle: str) -> None:
+        told = run(api, "expand_clip", f'{{"handle": "{handle}", "offset": 3, "limit": 2}}')
+        assert told["content"].splitlines()[:2] == output(0, 60).splitlines()[3:5]
+        assert "offset 5" in told["content"]
+
+    def test_grep_shows_the_lines_that_match(self, api: Api, handle: str) -> None:
+        told = run(api, "expand_clip", {"handle": handle, "grep": "handler_0_7\\b"})
+        assert told["content"].startswith("1 matching line")
+        assert "8: 0.7 def handler_0_7" in told["content"]
+
+    def test_a_long_answer_is_bounded(self, api: Api) -> None:
+        api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 60_000}, "policy": "masking"})
+        for number in range(6):
+            push(api, whole_turn(number, lines=700))
+        shown = HANDLE.findall(api.get("sessions/s1/prompt/").content.decode())
+        told = run(api, "expand_clip", {"handle": shown[0]})
+        assert len(told["content"]) < 21_000
+        assert "more" in told["content"][-200:]
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {},
+            {"handle": "h_aaaaaaaaaa"},
+            {"handle": 5},
+            {"handle": ""},
+            {"handle": "a\0b"},
+            {"handle": "h_x", "offset": "x"},
+            "no object",
+            "[1]",
+        ],
+    )
+    def test_what_cannot_be_is_an_error_that_the_model_can_read(
+        self, api: Api, session: dict[str, Any], arguments: Any
+    ) -> None:
+        told = run(api, "expand_clip", arguments)
+        assert told["is_error"] is True
+        assert told["content"]
+
+    @pytest.mark.parametrize(
+        "more", [{"offset": -1}, {"limit": "x"}, {"grep": "("}, {"offset": 1.5}, {"limit": True}]
+    )
+    def test_so_is_a_piece_that_cannot_be(self, api: Api, handle: str, more: dict[str, Any]) -> None:
+        assert run(api, "expand_clip", {"handle": handle, **more})["is_error"] is True
+
+
+class TestSearching:
+    def test_it_finds_what_is_no_longer_shown(self, api: Api, handle: str) -> None:
+        told = run(api, "search_history", {"query": "handler_0_41"})
+        assert "turn 0" in told["content"]
+        assert "handler_0_41" in told["content"]
+
+    @pytest.mark.parametrize("query", [None, "", " ", 5, ["x"]])
+    def test_a_question_that_cannot_be_is_an_error(
+        self, api: Api, session: dict[str, Any], query: Any
+    ) -> None:
+        assert run(api, "search_history", {"query": query})["is_error"] is True
+
+    def test_nothing_found_is_no_error(self, api: Api, session: dict[str, Any]) -> None:
+        assert run(api, "search_history", {"query": "nothing"})["is_error"] is False
+
+
+class TestCalling:
+    def test_an_unknown_tool_is_refused(self, api: Api, session: dict[str, Any]) -> None:
+        response = api.post(CALLS, {"name": "rm"})
+        assert (response.status_code, code(response)) == (400, "unknown_tool")
+
+    @pytest.mark.parametrize(
+        "body", [{}, {"name": 5}, {"name": "expand_clip", "arguments": []}, {"tool": "x"}]
+    )
+    def test_a_body_that_cannot_be_is_refused(
+        self, api: Api, session: dict[str, Any], body: dict[str, Any]
+    ) -> None:
+        response = api.post(CALLS, body)
+        assert response.status_code == 400 or response.json()["is_error"] is True
+
+    def test_it_needs_the_scope_push(self, reader_api: Api, session: dict[str, Any]) -> None:
+        assert reader_api.post(CALLS, {"name": "search_history"}).status_code == 403
