@@ -99,7 +99,7 @@ class Policy:
     recency_collapse_tokens: int = 200  #: in the older half of the middle
     offload_share: float = 0.25
     recap_tokens_min: int = 200
-    recap_tokens_max: int = 2_000
+    recap_tokens_max: int = 2_400
     recap_share: float = 0.20  #: a recap takes at most this share of the budget
     recap_span_share: float = 0.20  #: and of the raw size of what it stands for
     tools: tuple[ToolRule, ...] = ()

@@ -51,10 +51,11 @@ def pack(
             continue
         if tally.own < 0 and len(lines.get(_home(tally.name, ledger), ())) >= LINE_NAMES:
             continue
-        cost = _cost(tally, lines, listed, ledger, count)
-        if tally.name in shown or cost > room:
+        is_shown = tally.name in shown
+        cost = 0 if is_shown or not room else _cost(tally, lines, listed, ledger, count)
+        if is_shown or cost >= room:
             reserve.append(tally.mention())
-            room = room if tally.name in shown else 0
+            room = room if is_shown else 0
             if len(reserve) == RESERVE:
                 break
             continue

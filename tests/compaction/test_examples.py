@@ -194,7 +194,7 @@ def reads(*contents: str) -> list[dict[str, object]]:
 
 def test_h_without_a_change_older_reads_point_to_the_newest() -> None:
     content = lines(150)
-    made = planned(view_of(reads(content, content, content)), "balanced", 6_000, trigger="user")
+    made = planned(view_of(reads(content, content, content)), "balanced", 7_500, trigger="user")
     shown = [message.text for message in made.view.messages if message.tool_results]
     assert shown[2] == content
     assert all("Same output as in message 7" in text for text in shown[:2])
@@ -203,7 +203,7 @@ def test_h_without_a_change_older_reads_point_to_the_newest() -> None:
 
 def test_h_after_a_change_the_stale_reads_go_and_the_fresh_one_stays() -> None:
     contents = [lines(150, word=word) for word in ("old", "mid", "new")]
-    made = planned(view_of(reads(*contents)), "balanced", 6_000, trigger="user")
+    made = planned(view_of(reads(*contents)), "balanced", 7_500, trigger="user")
     shown = [message.text for message in made.view.messages if message.tool_results]
     assert shown[2] == contents[2]
     assert all("config.yaml" in text and "superseded" in text for text in shown[:2])

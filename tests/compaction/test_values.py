@@ -37,10 +37,10 @@ from tests.compaction.builders import (
 @pytest.mark.parametrize(
     ("settings", "field"),
     [
-        ({"target": 0.95}, "target"),
+        ({"target": 0.99}, "target"),
         ({"target": 0}, "target"),
         ({"hard": 1.5}, "hard"),
-        ({"soft": 0.95}, "soft"),
+        ({"soft": 0.99}, "soft"),
         ({"steps": ["collapse", "pray"]}, "steps"),
         ({"clip_head": 1.0}, "clip_head"),
         ({"recap_tokens_max": 10}, "recap_tokens_max"),
@@ -278,8 +278,8 @@ QUIET = TriggerState(tokens=75_000, budget=100_000)
         (replace(QUIET, failures=3), {}, None),
         (replace(QUIET, fired_tokens=72_000), {}, None),
         (replace(QUIET, fired_tokens=65_000), {}, "soft"),
-        (replace(QUIET, tokens=92_000, open_calls=2, failures=9), {}, "hard"),
-        (replace(QUIET, tokens=92_000, fired_tokens=91_000), {}, None),
+        (replace(QUIET, tokens=96_000, open_calls=2, failures=9), {}, "hard"),
+        (replace(QUIET, tokens=96_000, fired_tokens=95_000), {}, None),
         (replace(QUIET, tokens=101_000, fired_tokens=100_900), {}, "hard"),
         (replace(QUIET, tokens=10_000, asked=True, open_calls=1), {}, "user"),
         (replace(QUIET, tokens=30_000, turns_since_fired=10), {"every_turns": 10}, "turns"),
