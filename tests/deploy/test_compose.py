@@ -1,0 +1,85 @@
+"""The files of a deployment: what Compose makes of them, and that they agree with each other and the product."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = ("web", "worker", "beat", "migrate")
+FILLED = "CONTEXTAPP_SECRET_KEY=k\nPOSTGRES_PASSWORD=p\nCONTEXTAPP_DOMAIN=ctx.example.com\nRABBITMQ_PASSWORD=r\n"
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    return read
+
+
+def compose_command() -> list[str] | None:
+    """Compose as a plugin of docker's, else as a program of its own."""
+    if shutil.which("docker"):
+        found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+        if found.returncode == 0:
+            return ["docker", "compose"]
+    return ["docker-compose"] if shutil.which("docker-compose") else None
+
+
+@pytest.mark.parametrize("more", [(), ("docker/rabbitmq.yml",)])
+def test_compose_takes_it(tmp_path: Path, more: tuple[str, ...]) -> None:
+    command = compose_command()
+    if command is None:
+        pytest.skip("Docker Compose is not installed")
+    for name in ("docker-compose.yml", *more):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / ".env").write_text(FILLED)
+    files = [part for name in ("docker-compose.yml", *more) for part in ("-f", name)]
+    done = subprocess.run([*command, *files, "config"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    merged = yaml.safe_load(done.stdout)["services"]
+    scheme = "amqp" if more else "redis"
+    assert all(merged[role]["environment"]["CELERY_BROKER_URL"].startswith(scheme) for role in ROLES)
+
+
+def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
+    assert len({services[role]["image"] for role in ROLES}) == 1
+    known = set(re.findall(r"^(\w+)\) (?:web|exec|healthy)", (ROOT / "docker" / "role").read_text(), re.MULTILINE))
+    for role in ROLES:
+        assert services[role]["command"] == [role]
+        assert role in known
+
+
+def test_whatever_lasts_says_whether_it_is_well(services: dict[str, Any]) -> None:
+    assert {name for name, service in services.items() if "healthcheck" not in service} == {"migrate"}
+
+
+def test_nothing_serves_before_the_tables_are_there(services: dict[str, Any]) -> None:
+    for role in ("web", "worker", "beat"):
+        assert services[role]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+
+
+def test_every_value_that_must_be_given_is_in_the_example() -> None:
+    files = [ROOT / "docker-compose.yml", *(ROOT / "docker").glob("*.yml")]
+    needed = {name for file in files for name in re.findall(r"\$\{(\w+):\?", file.read_text())}
+    offered = set(re.findall(r"^#?(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    assert needed <= offered
+
+
+def test_the_example_holds_no_secret() -> None:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    assert all(line.endswith("=") for line in lines if re.match(r"#?\w*(KEY|PASSWORD)\w*=", line))
+
+
+def test_only_what_is_served_goes_into_the_image() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == "*"
+    allowed = {line[1:] for line in lines if line.startswith("!")}
+    assert all((ROOT / name).exists() for name in allowed)
+    assert not allowed & {".env", ".git", "tests", ".contextapp"}
