@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -17,7 +19,12 @@ BLOB_BYTES = 16_384
 SMALLEST_COMPRESSED = 128
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # no JSON begins so, which is how the two are told apart
-_LEVEL = 3
+# Measured on 6,485 messages of real sessions (9.3 MB): level 3 alone stores 0.442 bytes a byte, with the
+# dictionary 0.399, with it at level 6 0.377 for 0.03 ms more a message.
+_LEVEL = 6
+
+#: Frames name their dictionary, so a newer one can be added beside it; see `bench/dictionary.py`.
+DICTIONARY = Path(__file__).with_name("dictionaries") / "1.zdict"
 
 # A zstd context must not be used by two threads at once, and making one costs more than using it.
 _local = threading.local()
@@ -42,7 +49,7 @@ def pack(data: bytes) -> bytes:
     if len(data) < SMALLEST_COMPRESSED:
         return data
     if not hasattr(_local, "compressor"):
-        _local.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        _local.compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary())
     packed: bytes = _local.compressor.compress(data)
     return packed if len(packed) < len(data) else data
 
@@ -52,9 +59,16 @@ def unpack(data: bytes | memoryview) -> bytes:
     if not data.startswith(_ZSTD_MAGIC):
         return data
     if not hasattr(_local, "decompressor"):
-        _local.decompressor = zstandard.ZstdDecompressor()
+        _local.decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary())
     unpacked: bytes = _local.decompressor.decompress(data)
     return unpacked
+
+
+@cache
+def _dictionary() -> zstandard.ZstdCompressionDict:
+    dictionary = zstandard.ZstdCompressionDict(DICTIONARY.read_bytes())
+    dictionary.precompute_compress(level=_LEVEL)
+    return dictionary
 
 
 def content_hash(data: bytes) -> bytes:

@@ -14,6 +14,7 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, NotFound
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, int_param
+from sessions.bodies import unpack
 from sessions.budgets import policy_of
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.redaction import redact, redaction_key
@@ -178,14 +179,14 @@ def compaction_json(row: Compaction) -> dict[str, Any]:
 def detail_json(row: Compaction) -> dict[str, Any]:
     edits = Edit.objects.filter(compaction=row).order_by("ordinal")
     return compaction_json(row) | {
-        "recap": next((bytes(e.text).decode() for e in edits if e.strategy == "recap" and e.text), None),
+        "recap": next((unpack(e.text).decode() for e in edits if e.strategy == "recap" and e.text), None),
         "edits": [
             {
                 "strategy": edit.strategy,
                 "op": edit.op,
                 "positions": {"first": edit.position, "last": edit.end},
                 "part": edit.part,
-                "text": bytes(edit.text).decode(),
+                "text": unpack(edit.text).decode(),
                 "handle": edit.handle,
                 "reason": edit.reason,
                 "tokens_before": edit.tokens_before,

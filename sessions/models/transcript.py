@@ -18,7 +18,8 @@ class Turn(models.Model):
     """
 
     pk = models.CompositePrimaryKey("session_id", "index")
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="turns")
+    # The primary key begins with the session: an index of its own would be a second one on it.
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="turns", db_index=False)
     index = models.PositiveIntegerField()
     at = models.DateTimeField(default=timezone.now)
     model = models.CharField(max_length=200, blank=True)
@@ -104,7 +105,9 @@ class Message(models.Model):
     """
 
     pk = models.CompositePrimaryKey("session_id", "position")
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="messages")
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )
     position = models.PositiveIntegerField()
     turn_index = models.PositiveIntegerField()
     role = models.CharField(max_length=16)
@@ -113,7 +116,9 @@ class Message(models.Model):
     tool_name = models.CharField(max_length=200, blank=True)
     content_hash = models.BinaryField(max_length=16)
     body = models.BinaryField(null=True)
-    blob = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="messages")
+    blob = models.ForeignKey(
+        Blob, null=True, on_delete=models.PROTECT, related_name="messages", db_index=False
+    )
     # The message's name in the log that it was imported from.
     source_id = models.CharField(max_length=200, null=True)
 
@@ -123,6 +128,10 @@ class Message(models.Model):
                 condition=models.Q(body__isnull=False) ^ models.Q(blob__isnull=False),
                 name="message_body_or_blob",
             )
+        ]
+        indexes = [
+            # A deletion asks whether somebody else uses the blob. Few messages have one.
+            models.Index(fields=["blob"], condition=models.Q(blob__isnull=False), name="message_blob"),
         ]
 
     def __str__(self) -> str:

@@ -44,7 +44,10 @@ WITH turn AS (
 UPDATE agent_sessions_agentsession SET
     turn_count = turn_count + 1,
     message_count = message_count + %(count)s,
-    last_active_at = now(),
+    -- Written once a second at most: an indexed column that changes makes Postgres write anew all
+    -- indexes of the row, which is most of what a push writes.
+    last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
+                          ELSE last_active_at END,
     model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
     context_components = %(context)s,
     shown_components = %(shown)s,

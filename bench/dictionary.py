@@ -1,0 +1,46 @@
+"""Trains the dictionary that bodies are compressed with: `python -m bench.dictionary FILE`.
+
+From text of our own only: the sample session, and this project's files as tool outputs. A dictionary that is
+in use must never change, since what was stored with it could not be read any more: train a new one,
+with the next number, and keep the old file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+
+from sessions.samples import sample_log
+
+ROOT = Path(__file__).resolve().parent.parent
+SIZE = 65_536  # larger ones gained nothing on real sessions
+NUMBER = 1
+
+
+def samples() -> Iterator[bytes]:
+    for line in sample_log().data.splitlines():
+        message = json.loads(line).get("message")
+        if message:
+            yield json.dumps({"role": message["role"], "content": message["content"]}).encode()
+    for folder in ("accounts", "compaction", "contextapp", "sessions", "docs"):
+        for file in sorted((ROOT / folder).rglob("*")):
+            if file.suffix in {".py", ".md"}:
+                block = {
+                    "type": "tool_result",
+                    "tool_use_id": "toolu_01",
+                    "content": file.read_text()[:3_000],
+                }
+                yield json.dumps({"role": "user", "content": [block]}).encode()
+
+
+def main() -> None:
+    dictionary = zstandard.train_dictionary(SIZE, list(samples()), dict_id=NUMBER)
+    Path(sys.argv[1]).write_bytes(dictionary.as_bytes())
+
+
+if __name__ == "__main__":
+    main()
