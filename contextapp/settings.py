@@ -127,6 +127,40 @@ CELERY_TASK_IGNORE_RESULT = True  # what a task did stands in the database
 # What was running when the broker went away is delivered again; Celery's default from 6.0 on.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # LOGGING below holds for the worker too
+# A task that its worker did not finish goes to another one; all of them are idempotent.
+CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a summary takes seconds: none waits behind one while a worker is free
+
+#: Seconds between two looks for compactions that were lost.
+CONTEXTAPP_SWEEP_SECONDS = float(os.environ.get("CONTEXTAPP_SWEEP_SECONDS", "30"))
+#: A pending compaction that no worker took for so many seconds is sent again.
+CONTEXTAPP_REDISPATCH_SECONDS = float(os.environ.get("CONTEXTAPP_REDISPATCH_SECONDS", "20"))
+#: A worker that did not renew its lease for so many seconds is gone.
+CONTEXTAPP_LEASE_SECONDS = float(os.environ.get("CONTEXTAPP_LEASE_SECONDS", "20"))
+#: Seconds between two looks for sessions that have gone idle, and for recaps that a model may do better.
+CONTEXTAPP_IDLE_CHECK_SECONDS = float(os.environ.get("CONTEXTAPP_IDLE_CHECK_SECONDS", "30"))
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "sessions.tasks.compactions_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
+    "idle": {"task": "sessions.tasks.compactions_idle", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
+    "upgrade": {"task": "sessions.tasks.compactions_upgrade", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
+}
+
+# -- Summaries by a model -----------------------------------------------------------------------
+
+CONTEXTAPP_ANTHROPIC_API_KEY = os.environ.get("CONTEXTAPP_ANTHROPIC_API_KEY") or os.environ.get(
+    "ANTHROPIC_API_KEY", ""
+)
+CONTEXTAPP_ANTHROPIC_BASE_URL = os.environ.get("ANTHROPIC_BASE_URL") or None
+#: The model that summarises where the project names none; "" for a cheap one, "off" for none.
+CONTEXTAPP_SUMMARIZER_MODEL = os.environ.get("CONTEXTAPP_SUMMARIZER_MODEL", "")
+#: Seconds: one try may take, all tries of a summary may take, the first pause between two of them.
+CONTEXTAPP_SUMMARIZER_TIMEOUT = float(os.environ.get("CONTEXTAPP_SUMMARIZER_TIMEOUT", "60"))
+CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT = float(os.environ.get("CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT", "180"))
+CONTEXTAPP_SUMMARIZER_BACKOFF = float(os.environ.get("CONTEXTAPP_SUMMARIZER_BACKOFF", "1"))
+#: After failures in a row (the policy's `max_failures`), seconds for which the background stays off.
+CONTEXTAPP_COOLDOWN_SECONDS = float(os.environ.get("CONTEXTAPP_COOLDOWN_SECONDS", "600"))
+#: A session idle for so many seconds has lost the provider's cache: its recap may be rewritten at no cost.
+CONTEXTAPP_UPGRADE_IDLE_SECONDS = float(os.environ.get("CONTEXTAPP_UPGRADE_IDLE_SECONDS", "300"))
 
 # -- People -------------------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ class Compact(Endpoint):
     @extend_schema(
         operation_id="compact",
         summary="Compact now, or show what a compaction would do",
-        description="Where a model summarises (see docs/background.md) a worker does it: 202 with the pending "
-        "record, which `compactions/{number}/` shows when it is done. Without one it is done at once: 200.",
+        description="Where a model summarises, a worker does it: 202 with the pending record, which "
+        "`compactions/{number}/` shows when it is done. Without one it is done at once: 200.",
         request=serializers.CompactRequest,
         responses={
             200: serializers.CompactionDetail,

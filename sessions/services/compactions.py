@@ -1,34 +1,32 @@
-"""Compactions: decide, store, revert. What is shown changes here and nowhere else."""
+"""Compactions: open, apply, revert. What is shown changes here and nowhere else."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F
 from django.utils import timezone
 
 from compaction import formats
-from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
-from compaction.edits import Op
 from compaction.invariants.continuation import Continuation
-from compaction.pipeline import Plan, plan
-from compaction.policy import Budget, Policy
+from compaction.pipeline import Plan
+from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.record import State
-from compaction.view import View, apply, in_force
+from compaction.view import View, in_force
 from sessions import bodies
-from sessions.budgets import budget_tokens, policy_of
-from sessions.convert import edit_row, edit_value, message_bytes, message_value
+from sessions.budgets import policy_of
+from sessions.convert import edit_row, edit_value
 from sessions.counter import counter
-from sessions.handles import handle_make
+from sessions.dispatch import compaction_dispatch
 from sessions.ledger import Ledger
-from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase, Recap
-from sessions.selectors.memory import memory_latest, memory_value
-from sessions.selectors.prompts import components_of
+from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap
+from sessions.services.planning import Loaded, session_plan, view_load
 from sessions.serving import elements_of
 
 
@@ -41,80 +39,90 @@ class NotRevertible(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """A session's view with what it was made of: the shown messages only, not the history."""
+class Origin:
+    """Who wrote the recap of a plan, and what else its record tells."""
 
-    session: AgentSession
-    view: View
-    edits: Sequence[tuple[int, EditValue]]
-    raw: Mapping[int, bytes]
-    previous: RecapValue | None
+    author: Recap.Author = Recap.Author.EXTRACTOR
+    model: str = ""
+    cost_microusd: int | None = 0
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def view_load(session: AgentSession) -> Loaded:
-    """What the session shows now, in time bounded by the budget and not by the history."""
-    edits = [
-        (row.pk, edit_value(row))
-        for row in Edit.objects.filter(session=session, is_live=True).order_by(
-            "compaction__number", "ordinal"
-        )
-    ]
-    values = [edit for _, edit in edits]
-    rows = list(_shown_rows(session, values).select_related("blob").order_by("position"))
-    preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
-    view = apply(
-        values, [message_value(row, session.format) for row in rows], components=components_of(preamble)
-    )
-    return Loaded(
+# -- Opening ------------------------------------------------------------------------------------
+
+
+def compaction_open(
+    *,
+    session: AgentSession,
+    trigger: str,
+    state: Compaction.State,
+    policy: Policy,
+    reason: str = "",
+    instructions: str = "",
+    upgrades: Compaction | None = None,
+) -> Compaction:
+    """Writes the row of a firing and moves the re-fire cursor to it. The session is locked."""
+    now, shown = timezone.now(), Ledger(tokens=session.shown_components).total
+    compaction = Compaction.objects.create(
         session=session,
-        view=view,
-        edits=edits,
-        raw={row.position: message_bytes(row) for row in rows},
-        previous=_previous_recap(session),
-    )
-
-
-def _shown_rows(session: AgentSession, edits: Sequence[EditValue]) -> QuerySet[Message]:
-    """The messages that no live eviction covers, as ranges between the evicted spans."""
-    spans = sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT)
-    ranges, start = Q(), 0
-    for first, last in spans:
-        if first > start:
-            ranges |= Q(position__gte=start, position__lt=first)
-        start = max(start, last + 1)
-    return Message.objects.filter(ranges | Q(position__gte=start), session=session)
-
-
-def _previous_recap(session: AgentSession) -> RecapValue | None:
-    row = (
-        Recap.objects.filter(compaction__session=session, compaction__state=Compaction.State.DONE)
-        .order_by("-compaction__number", "-version")
-        .first()
-    )
-    return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body))) if row is not None else None
-
-
-def session_plan(loaded: Loaded, *, trigger: str | None, policy: Policy | None = None) -> Plan:
-    """What a compaction would do now. Writes nothing."""
-    session = loaded.session
-    return plan(
-        loaded.view,
-        policy or policy_of(session.policy),
-        counter(),
-        budget=Budget(input_tokens=session_budget(session)),
+        number=session.compaction_count + 1,
+        state=state,
         trigger=trigger,
-        calibration=session.calibration,
-        capabilities=capabilities_of(session.model),
-        make_handle=partial(handle_make, session.pk),
-        previous=loaded.previous,
-        memory_text=memory_value(memory_latest(session_id=session.pk)).render(),
+        reason=reason,
+        instructions=instructions,
+        turn_index=max(session.turn_count - 1, 0),
+        snapshot_position=session.message_count,
+        policy=policy.to_json(),
+        tokens_before=shown,
+        upgrades=upgrades,
+        dispatched_at=now,
+        started_at=now if state == Compaction.State.RUNNING else None,
+        finished_at=None if state in Compaction.OPEN else now,
     )
+    session.compaction_count = compaction.number
+    session.fired_tokens = round(shown * session.calibration)
+    session.fired_turn = session.turn_count
+    session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
+    return compaction
 
 
-def session_budget(session: AgentSession) -> int:
-    return budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=session.model
+def compaction_fire(
+    *,
+    session: AgentSession,
+    trigger: str,
+    policy: Policy,
+    reason: str = "",
+    instructions: str = "",
+    upgrades: Compaction | None = None,
+) -> Compaction:
+    """Opens a compaction for the background and tells a worker behind the commit. The session is locked."""
+    compaction = compaction_open(
+        session=session,
+        trigger=trigger,
+        state=Compaction.State.PENDING,
+        policy=policy,
+        reason=reason,
+        instructions=instructions,
+        upgrades=upgrades,
     )
+    transaction.on_commit(partial(compaction_dispatch, compaction.pk))
+    return compaction
+
+
+def compaction_under_way(session: AgentSession) -> Compaction | None:
+    """The one open compaction of the session; None where there is none."""
+    return Compaction.objects.filter(session=session, state__in=Compaction.OPEN).first()
+
+
+def compaction_skip(*, compaction: Compaction, reason: str) -> None:
+    """Ends an open compaction that is not to act. Its session is locked."""
+    compaction.state = Compaction.State.SKIPPED
+    compaction.reason = reason
+    compaction.finished_at = timezone.now()
+    compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", "record"])
+
+
+# -- Acting -------------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -125,63 +133,62 @@ def session_compact(
     reason: str = "",
     instructions: str = "",
     policy: Policy | None = None,
+    supersede: bool = False,
 ) -> Compaction:
     """Plans deterministically and applies what was gained, under the session's lock.
 
-    Raises `CompactionOpen` where another compaction is under way.
+    Where another compaction is under way it raises `CompactionOpen`, or ends that one with `supersede`.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-    if Compaction.objects.filter(session=locked, state__in=Compaction.OPEN).exists():
+    other = compaction_under_way(locked)
+    if other is not None and not supersede:
         raise CompactionOpen(str(session.pk))
-    loaded = view_load(locked)
-    made = session_plan(loaded, trigger=trigger, policy=policy)
-    return compaction_store(
-        loaded=loaded,
-        made=made,
+    if other is not None:
+        compaction_skip(compaction=other, reason=f"superseded by the {trigger} trigger")
+    policy = policy or policy_of(locked.policy)
+    compaction = compaction_open(
+        session=locked,
         trigger=trigger,
+        state=Compaction.State.RUNNING,
+        policy=policy,
         reason=reason,
         instructions=instructions,
-        policy=policy or policy_of(locked.policy),
     )
+    loaded = view_load(locked)
+    made = session_plan(loaded, trigger=trigger, policy=policy)
+    return compaction_apply(compaction=compaction, loaded=loaded, made=made, origin=Origin())
 
 
-def compaction_store(
-    *, loaded: Loaded, made: Plan, trigger: str, reason: str, instructions: str, policy: Policy
-) -> Compaction:
+def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, origin: Origin) -> Compaction:
     """Writes a plan: the record, its edits and recap, and the new prompt base. The session is locked."""
-    session, now = loaded.session, timezone.now()
-    done = made.record.state is State.DONE
-    compaction = Compaction.objects.create(
-        session=session,
-        number=session.compaction_count + 1,
-        state=Compaction.State.DONE if done else Compaction.State.SKIPPED,
-        trigger=trigger,
-        reason=reason if done else "no gain: nothing became shorter",
-        instructions=instructions,
-        turn_index=max(session.turn_count - 1, 0),
-        snapshot_position=session.message_count,
-        policy=policy.to_json(),
-        tokens_before=made.record.tokens_before,
-        tokens_after=made.record.tokens_after,
-        record=made.record.to_json(),
-        cost_microusd=0,
-        started_at=now,
-        finished_at=now,
-    )
-    session.compaction_count = compaction.number
+    session, done = loaded.session, made.record.state is State.DONE
+    compaction.state = Compaction.State.DONE if done else Compaction.State.SKIPPED
+    if not done:
+        compaction.reason = "no gain: nothing became shorter"
+    compaction.turn_index = max(session.turn_count - 1, 0)
+    compaction.snapshot_position = session.message_count
+    compaction.tokens_before = made.record.tokens_before
+    compaction.tokens_after = made.record.tokens_after
+    compaction.record = {**made.record.to_json(), **origin.notes}
+    compaction.cost_microusd = origin.cost_microusd
+    compaction.finished_at = timezone.now()
+    compaction.save()
     session.fired_tokens = round(made.record.tokens_after * session.calibration)
     session.fired_turn = session.turn_count
-    session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
-    if not done:
-        return compaction
+    session.save(update_fields=["fired_tokens", "fired_turn"])
+    if done:
+        _store_edits(compaction, loaded, made)
+        if made.recap is not None and any(edit.strategy == "recap" for edit in made.edits):
+            _store_recap(compaction, made.recap, origin)
+        base_write(session=session, view=made.view, raw=loaded.raw)
+    return compaction
+
+
+def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> None:
     Edit.objects.bulk_create(
         edit_row(edit, compaction=compaction, ordinal=ordinal) for ordinal, edit in enumerate(made.edits)
     )
     _retire(loaded.edits, made.edits)
-    if made.recap is not None:
-        _store_recap(compaction, made.recap)
-    base_write(session=session, view=made.view, raw=loaded.raw)
-    return compaction
 
 
 def _retire(before: Sequence[tuple[int, EditValue]], made: Sequence[EditValue]) -> None:
@@ -191,13 +198,13 @@ def _retire(before: Sequence[tuple[int, EditValue]], made: Sequence[EditValue]) 
     Edit.objects.filter(pk__in=gone).update(is_live=False)
 
 
-def _store_recap(compaction: Compaction, recap: RecapValue) -> None:
-    text = recap.render()
+def _store_recap(compaction: Compaction, recap: RecapValue, origin: Origin) -> None:
     Recap.objects.create(
         compaction=compaction,
-        author=Recap.Author.EXTRACTOR,
+        author=origin.author,
+        model=origin.model,
         body=bodies.pack(bodies.json_bytes(recap.to_json())),
-        tokens=counter().count(text),
+        tokens=counter().count(recap.render()),
     )
 
 
@@ -216,6 +223,9 @@ def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes]) -
         needs_repair=not seam.regular,
         open_calls=list(seam.open_calls),
     )
+
+
+# -- Undoing ------------------------------------------------------------------------------------
 
 
 @transaction.atomic

@@ -1,0 +1,106 @@
+"""What a compaction starts from and would do. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.db.models import Q, QuerySet
+
+from compaction.capabilities import capabilities_of
+from compaction.context import Summary
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from compaction.pipeline import Plan, plan
+from compaction.policy import Budget, Policy
+from compaction.recap import Recap as RecapValue
+from compaction.view import View, apply
+from sessions import bodies
+from sessions.budgets import budget_tokens, policy_of
+from sessions.convert import edit_value, message_bytes, message_value
+from sessions.counter import counter
+from sessions.handles import handle_make
+from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, Recap
+from sessions.selectors.memory import memory_latest, memory_value
+from sessions.selectors.prompts import components_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A session's view with what it was made of: the shown messages only, not the history."""
+
+    session: AgentSession
+    view: View
+    edits: Sequence[tuple[int, EditValue]]
+    raw: Mapping[int, bytes]
+    previous: RecapValue | None
+
+
+def view_load(session: AgentSession) -> Loaded:
+    """What the session shows now, in time bounded by the budget and not by the history."""
+    edits = [
+        (row.pk, edit_value(row))
+        for row in Edit.objects.filter(session=session, is_live=True).order_by(
+            "compaction__number", "ordinal"
+        )
+    ]
+    values = [edit for _, edit in edits]
+    rows = list(_shown_rows(session, values).select_related("blob").order_by("position"))
+    preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
+    view = apply(
+        values, [message_value(row, session.format) for row in rows], components=components_of(preamble)
+    )
+    return Loaded(
+        session=session,
+        view=view,
+        edits=edits,
+        raw={row.position: message_bytes(row) for row in rows},
+        previous=_previous_recap(session),
+    )
+
+
+def _shown_rows(session: AgentSession, edits: Sequence[EditValue]) -> QuerySet[Message]:
+    """The messages that no live eviction covers, as ranges between the evicted spans."""
+    spans = sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT)
+    ranges, start = Q(), 0
+    for first, last in spans:
+        if first > start:
+            ranges |= Q(position__gte=start, position__lt=first)
+        start = max(start, last + 1)
+    return Message.objects.filter(ranges | Q(position__gte=start), session=session)
+
+
+def _previous_recap(session: AgentSession) -> RecapValue | None:
+    row = (
+        Recap.objects.filter(compaction__session=session, compaction__state=Compaction.State.DONE)
+        .order_by("-compaction__number", "-version")
+        .first()
+    )
+    return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body))) if row is not None else None
+
+
+def session_plan(
+    loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
+) -> Plan:
+    """What a compaction would do now, with a model's summary where one is ready."""
+    session = loaded.session
+    return plan(
+        loaded.view,
+        policy or policy_of(session.policy),
+        counter(),
+        budget=Budget(input_tokens=session_budget(session)),
+        trigger=trigger,
+        calibration=session.calibration,
+        capabilities=capabilities_of(session.model),
+        make_handle=partial(handle_make, session.pk),
+        previous=loaded.previous,
+        summary=summary,
+        memory_text=memory_value(memory_latest(session_id=session.pk)).render(),
+    )
+
+
+def session_budget(session: AgentSession) -> int:
+    return budget_tokens(
+        own=session.budget_tokens, context_window=session.context_window, model=session.model
+    )

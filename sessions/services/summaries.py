@@ -1,0 +1,92 @@
+"""Asking a model for a summary, and what is told of it: its cost, or why a deterministic recap stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from accounts.models import Project
+from compaction.context import Evicted
+from compaction.errors import SummaryError, SummaryRefused
+from compaction.messages import Usage
+from compaction.recap import Recap
+from compaction.recap.summary import SummaryResult
+from sessions import pricing
+from sessions.summarizers import OFF, summarizer, summarizer_missing, summarizer_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What became of asking a model.
+
+    Without `result` the recap is deterministic: because none was needed, or for the reason in
+    `notes["fallback"]`. `failed` counts for the circuit breaker, `awaits_upgrade` says that a later try
+    may do better.
+    """
+
+    evicted: Evicted | None = None
+    result: SummaryResult | None = None
+    model: str = ""
+    cost_microusd: int | None = 0
+    failed: bool = False
+    awaits_upgrade: bool = False
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def given_up(cls, reason: str) -> Attempt:
+        """A model is no longer asked, because asking did not get through."""
+        return cls(failed=True, awaits_upgrade=True, notes={"fallback": reason})
+
+
+def summary_ask(
+    *, project: Project, evicted: Evicted | None, previous: Recap | None, instructions: str
+) -> Attempt:
+    """Asks the project's model for the recap of what would be evicted. Never raises for the model's sake.
+
+    Runs for as long as the model takes: call it outside of any transaction.
+    """
+    if evicted is None:
+        return Attempt()
+    if missing := summarizer_missing(project):
+        wanted = summarizer_model(project) != OFF
+        return Attempt(awaits_upgrade=wanted, notes={"fallback": missing})
+    model = summarizer(summarizer_model(project))
+    try:
+        result = model.summarize(
+            evicted.messages, previous=previous, cap_tokens=evicted.cap_tokens, instructions=instructions
+        )
+    except SummaryError as error:
+        return Attempt(
+            failed=True,
+            awaits_upgrade=not isinstance(error, SummaryRefused),
+            cost_microusd=_cost(model.model, error.usage),
+            notes={
+                "fallback": f"{type(error).__name__}: {error}"[:500],
+                "summary": _told(model.model, error.usage, error.requests),
+            },
+        )
+    told = _told(result.model, result.usage, result.requests)
+    return Attempt(
+        evicted=evicted,
+        result=result,
+        model=result.model,
+        cost_microusd=_cost(result.model, result.usage),
+        notes={"summary": told | {"dropped_identifiers": list(result.dropped_identifiers)}},
+    )
+
+
+def _cost(model: str, usage: Usage) -> int | None:
+    """None where the model has no price."""
+    return pricing.price(model, usage).microusd
+
+
+def _told(model: str, usage: Usage, requests: int) -> dict[str, Any]:
+    return {
+        "model": model,
+        "requests": requests,
+        "uncached_tokens": usage.uncached_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+    }

@@ -1,0 +1,44 @@
+"""Which model summarises for a project, and the client that asks it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from accounts.models import Project
+
+if TYPE_CHECKING:
+    from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
+
+#: The name that stands for "no model": nothing of the project leaves the server.
+OFF = "off"
+
+
+def summarizer_missing(project: Project) -> str:
+    """Why no model summarises for the project; "" where one does."""
+    if summarizer_model(project) == OFF:
+        return "no model is wanted"
+    return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "no API key is set"
+
+
+def summarizer_model(project: Project) -> str:
+    """The model that the project names, else the server; "" for the summariser's own default."""
+    return project.summarizer_model or settings.CONTEXTAPP_SUMMARIZER_MODEL
+
+
+@cache
+def summarizer(model: str) -> AnthropicSummarizer:
+    """One client a process and model: it keeps its connections."""
+    # The SDK takes a second to load, which only the workers have to spend.
+    from compaction.adapters.anthropic_summarizer import DEFAULT_MODEL, AnthropicSummarizer
+
+    return AnthropicSummarizer(
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY,
+        base_url=settings.CONTEXTAPP_ANTHROPIC_BASE_URL,
+        model=model or DEFAULT_MODEL,
+        timeout=settings.CONTEXTAPP_SUMMARIZER_TIMEOUT,
+        total_timeout=settings.CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT,
+        backoff=settings.CONTEXTAPP_SUMMARIZER_BACKOFF,
+    )

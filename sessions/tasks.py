@@ -1,0 +1,31 @@
+"""What workers do. A task only names a service: everything that it needs stands in the database, so one that
+is lost or delivered twice does no harm."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from celery import shared_task
+
+from sessions import dispatch
+from sessions.services import background, sweep, triggers, upgrades
+
+
+@shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
+def compaction_run(compaction_id: str) -> None:
+    background.compaction_run(compaction_id=UUID(compaction_id))
+
+
+@shared_task(expires=60)  # type: ignore[untyped-decorator]
+def compactions_sweep() -> None:
+    sweep.sweep()
+
+
+@shared_task(expires=60)  # type: ignore[untyped-decorator]
+def compactions_idle() -> None:
+    triggers.idle_fire()
+
+
+@shared_task(expires=60)  # type: ignore[untyped-decorator]
+def compactions_upgrade() -> None:
+    upgrades.upgrades_fire()
