@@ -1,4 +1,4 @@
-"""The files of a deployment: what Compose makes of them, and that they agree with each other and the product."""
+"""The files of a deployment: what Compose makes of them, and that they agree with each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ("web", "worker", "beat", "migrate")
-FILLED = "CONTEXTAPP_SECRET_KEY=k\nPOSTGRES_PASSWORD=p\nCONTEXTAPP_DOMAIN=ctx.example.com\nRABBITMQ_PASSWORD=r\n"
+GIVEN = ("CONTEXTAPP_SECRET_KEY=k", "POSTGRES_PASSWORD=p", "CONTEXTAPP_DOMAIN=ctx.test", "RABBITMQ_PASSWORD=r")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,11 @@ def test_compose_takes_it(tmp_path: Path, more: tuple[str, ...]) -> None:
     for name in ("docker-compose.yml", *more):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / ".env").write_text(FILLED)
+    (tmp_path / ".env").write_text("\n".join(GIVEN))
     files = [part for name in ("docker-compose.yml", *more) for part in ("-f", name)]
-    done = subprocess.run([*command, *files, "config"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, *files, "config"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     merged = yaml.safe_load(done.stdout)["services"]
     scheme = "amqp" if more else "redis"
@@ -50,7 +52,8 @@ def test_compose_takes_it(tmp_path: Path, more: tuple[str, ...]) -> None:
 
 def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
     assert len({services[role]["image"] for role in ROLES}) == 1
-    known = set(re.findall(r"^(\w+)\) (?:web|exec|healthy)", (ROOT / "docker" / "role").read_text(), re.MULTILINE))
+    roles = (ROOT / "docker" / "role").read_text()
+    known = set(re.findall(r"^(\w+)\) (?:web|exec|healthy)", roles, re.MULTILINE))
     for role in ROLES:
         assert services[role]["command"] == [role]
         assert role in known
