@@ -51,8 +51,8 @@ _BACKOFF_GROWTH = 3.0
 class AnthropicSummarizer:
     """A `Summarizer` that asks Claude. Usable from several threads; make it after a fork, not before.
 
-    `timeout` are the seconds that one try may wait for bytes of the answer; no try begins after
-    `total_timeout` seconds. `backoff` is the first pause between two tries in seconds, the next one is
+    `timeout` are the seconds that one try may wait for the answer, `total_timeout` those of the whole
+    summary. `backoff` is the first pause between two tries in seconds, the next one is
     three times as long; each is shortened at random by up to a half. A longer Retry-After is obeyed,
     unless it does not fit into `total_timeout`.
     """
@@ -70,7 +70,8 @@ class AnthropicSummarizer:
         counter: TokenCounter | None = None,
     ) -> None:
         self.model = model
-        self._client = anthropic.Anthropic(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0)
+        self._client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
+        self._timeout = timeout
         self._total_timeout = total_timeout
         self._backoff = backoff
         self._max_input_tokens = max_input_tokens
@@ -113,15 +114,16 @@ class AnthropicSummarizer:
         self, request: Request, source: Source, cap_tokens: int, spent: _Spent
     ) -> tuple[Recap, tuple[str, ...]]:
         """The recap that the model writes; asked once more where its form or length is wrong."""
+
+        def attempt(asked: Request) -> tuple[Recap, tuple[str, ...]]:
+            reply = self._ask(asked, spent)
+            return summary_read(reply, source=source, cap_tokens=cap_tokens, counter=self._counter)
+
         try:
-            return summary_read(
-                self._ask(request, spent), source=source, cap_tokens=cap_tokens, counter=self._counter
-            )
+            return attempt(request)
         except (SummaryMalformed, SummaryTooLong) as error:
-            request = request.again(_complaint(error, cap_tokens))
-        return summary_read(
-            self._ask(request, spent), source=source, cap_tokens=cap_tokens, counter=self._counter
-        )
+            again = request.again(_complaint(error, cap_tokens))
+        return attempt(again)
 
     def _ask(self, request: Request, spent: _Spent) -> Reply:
         """The model's answer. Raises SummaryRejected, or SummaryUnavailable after the last try."""
@@ -131,7 +133,7 @@ class AnthropicSummarizer:
                 return spent.reply(self._send(request, spent))
             except SummaryUnavailable as error:
                 wait = max(pause * random.uniform(0.5, 1.0), error.retry_after or 0.0)  # noqa: S311
-                if tried == MAX_TRIES or time.monotonic() + wait > spent.deadline:
+                if tried == MAX_TRIES or wait >= spent.seconds_left:
                     raise
             time.sleep(wait)
             pause *= _BACKOFF_GROWTH
@@ -141,6 +143,8 @@ class AnthropicSummarizer:
         output: OutputConfigParam = {"format": {"type": "json_schema", "schema": dict(request.schema)}}
         if not capabilities_of(self.model).prefill:
             output["effort"] = "low"  # the models without prefill are those that think by themselves
+        if spent.seconds_left <= 0:
+            raise SummaryUnavailable(f"no summary within {self._total_timeout:g} seconds")
         spent.requests += 1
         try:
             return self._client.messages.create(
@@ -149,6 +153,7 @@ class AnthropicSummarizer:
                 system=request.system,
                 messages=[{"role": "user", "content": request.content}],
                 output_config=output,
+                timeout=min(self._timeout, spent.seconds_left),
             )
         except anthropic.APIConnectionError as error:
             raise SummaryUnavailable(_told(error)) from error
@@ -165,6 +170,10 @@ class _Spent:
     deadline: float
     usage: Usage = field(default_factory=Usage)
     requests: int = 0
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
 
     def reply(self, message: ApiMessage) -> Reply:
         """Adds a message's usage; its text. Raises SummaryMalformed for JSON that is no message."""

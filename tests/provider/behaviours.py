@@ -32,7 +32,7 @@ def says(text: str, *, stop_reason: str = "end_turn") -> Behaviour:
 
 
 def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
-    """A valid summary of what the request holds, after `delay` seconds, with these fields in place of its own."""
+    """A valid summary of what the request holds, after `delay` seconds; `changes` replace fields of it."""
 
     def answer(request: JSON) -> Answer:
         text = json.dumps({**summary_of(request), **changes})

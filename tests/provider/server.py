@@ -100,11 +100,11 @@ def _is_closed(schema: Any) -> bool:
         return all(map(_is_closed, schema))
     if not isinstance(schema, dict):
         return True
-    if schema.get("type") == "object" and (
-        schema.get("additionalProperties") is not False
-        or set(schema["required"]) != set(schema["properties"])
-    ):
-        return False
+    if schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            return False
+        if set(schema["required"]) != set(schema["properties"]):
+            return False
     return all(map(_is_closed, schema.values()))
 
 
