@@ -45,13 +45,23 @@ class State:
     base_end: int
     regular: bool
     calibration: float
-    budget: int
+    own_budget: int | None
+    context_window: int | None
     edits_revision: int
     compaction_count: int
     preamble_version: int
     system: bytes | None
     tools: bytes | None
     base: bytes | None
+
+    @property
+    def budget(self) -> int:
+        return budget_tokens(own=self.own_budget, context_window=self.context_window, model=self.model)
+
+    @property
+    def shown_tools(self) -> bytes | None:
+        """The tools, where no edit shed them."""
+        return self.tools if self.shown.tokens.get("tools") else None
 
     @property
     def etag(self) -> str:
@@ -99,7 +109,8 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State |
         base_end=row[7],
         regular=not row[8] and not row[9],
         calibration=row[10],
-        budget=budget_tokens(own=row[11], context_window=row[12], model=row[2]),
+        own_budget=row[11],
+        context_window=row[12],
         edits_revision=row[13],
         compaction_count=row[14],
         preamble_version=row[15],
@@ -130,7 +141,7 @@ def prompt_json(
         native=state.format,
         wanted=wanted,
         system=state.system,
-        tools=state.tools,
+        tools=state.shown_tools,
         regular=state.regular,
         capabilities=capabilities_of(state.model),
     )
@@ -144,7 +155,7 @@ def prompt_json(
         "budget": state.budget,
         "occupancy": round(size / state.budget, 4),
         "fits": fits,
-        "reason": None if fits else _why_not(state, size),
+        "reason": None if fits else _why_not(state, size, turn),
         "compactions": state.compaction_count,
     }
     if manifest:
@@ -152,11 +163,11 @@ def prompt_json(
     return fields
 
 
-def _why_not(state: State, size: int) -> str:
-    """Why the prompt does not fit: what the newest compaction said, else that none could act."""
-    row = Compaction.objects.filter(session_id=state.id).order_by("-number").values_list("record", flat=True)
-    said = (row.first() or {}).get("reason")
-    return said or f"{size} tokens, the budget is {state.budget}, and the policy compacts nothing"
+def _why_not(state: State, size: int, turn: int) -> str:
+    """Why the prompt does not fit: what the turn's newest compaction said, else that none could act."""
+    rows = Compaction.objects.filter(session_id=state.id, turn_index=turn).order_by("-number")
+    said = (rows.values_list("record", flat=True).first() or {}).get("reason")
+    return said or f"{size} tokens, the budget is {state.budget}, and no compaction made it shorter"
 
 
 def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
@@ -182,6 +193,7 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
     seam = Continuation().after(formats.parse(elements.values(), format=state.format), state.format)
     past = replace(
         state,
+        model=row.model or state.model,
         turn_count=turn + 1,
         message_count=end,
         context=Ledger().set(system=components.system, tools=components.tools).add(values),

@@ -234,8 +234,8 @@ VERBATIM = [
     b'{"role" : "user",\n "content":"caf\\u00e9 \\/ \\u0000 \\ud83d\\ude00 \xc3\xa9"}',
     b'{"content":[{"text":"a","type":"text"}],"role":"user"}',
     b'{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{"a":1e5,"b":1.0,"c":1E-7}}]}',
-    b'{"role":"assistant","content":"x","d":-0.0,"e":123456789012345678901234567890,"f":0.10000000000000000555111}',
     b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"\\t"}]}',
+    b'{"role":"assistant","content":"x","d":-0.0,"e":123456789012345678901234567890,"f":0.10000000000000000555111}',
     b'{"role":"assistant","content":"first","content":"the last one counts"}',
     b'{"role":"user","content":"big","n":' + b"9" * 300 + b"}",
 ]

@@ -1,0 +1,90 @@
+"""Push and fetch take the same few statements at turn 2 and at 300; lists do not grow with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.api.client import Api
+from tests.api.talk import TURNS, push, whole_turn
+
+pytestmark = pytest.mark.django_db
+
+#: Turns at which statements are counted.
+AT = (2, 50, 300)
+
+#: A session that never compacts, and one that does every few turns.
+QUIET: dict[str, Any] = {"id": "s1", "policy": {"preset": "off"}}
+COMPACTING: dict[str, Any] = {"id": "s1", "budget": {"input_tokens": 3_000}}
+
+
+def statements(ask: Callable[[], Any]) -> Sequence[str]:
+    """What Postgres is asked, by Django's cursors and by psycopg's own, which the hot calls use."""
+    found: list[str] = []
+    execute = psycopg.Cursor.execute
+
+    def noted(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
+        found.append(str(query).strip())
+        return execute(cursor, query, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.Cursor, "execute", noted)
+        ask()
+    return found
+
+
+def own(found: Sequence[str]) -> int:
+    """Without those of the transaction that the test itself stands in."""
+    return sum(not sql.startswith(("SAVEPOINT", "RELEASE")) for sql in found)
+
+
+@pytest.mark.parametrize("session", [QUIET, COMPACTING], ids=["without compactions", "with compactions"])
+def test_push_and_fetch_take_constant_statements(api: Api, session: dict[str, Any]) -> None:
+    api.post("sessions/", session)
+    pushes, fetches, pasts = {}, {}, {}
+    at = 0
+    for turn in AT:
+        while at < turn:
+            push(api, whole_turn(at, lines=10))
+            at += 1
+        while True:  # a push that compacts takes more, and not with each turn
+            fired: list[Any] = []
+            found = own(statements(lambda: fired.extend(push(api, whole_turn(at, lines=10))["fired"])))  # noqa: B023
+            at += 1
+            if not fired:
+                break
+        pushes[turn] = found
+        fetches[turn] = own(statements(lambda: api.get("sessions/s1/prompt/?manifest=1")))
+        pasts[turn] = own(statements(lambda: api.get("sessions/s1/prompt/?at_turn=1")))
+    assert bool(api.get("sessions/s1/compactions/").json()["data"]) == (session is COMPACTING)
+    assert set(pushes.values()) <= {1, 2, 3}
+    assert set(fetches.values()) <= {1, 2, 3}
+    assert len(set(pushes.values())) == len(set(fetches.values())) == 1
+    assert max(pasts.values()) <= 9
+
+
+def test_a_push_that_compacts_takes_constant_statements(api: Api) -> None:
+    api.post("sessions/", COMPACTING)
+    counts = []
+    for number in range(120):
+        fired: list[Any] = []
+        found = own(statements(lambda: fired.extend(push(api, whole_turn(number, lines=10))["fired"])))  # noqa: B023
+        if any(firing["state"] == "done" for firing in fired):
+            counts.append(found)
+    assert len(counts) >= 10
+    assert max(counts) <= 25
+    assert max(counts[len(counts) // 2 :]) <= max(counts[: len(counts) // 2]) + 2
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+def test_lists_take_constant_statements(api: Api, rows: int) -> None:
+    for number in range(rows):
+        api.post("sessions/", {"id": f"s{number}"})
+        push(api, whole_turn(number, lines=1), session=f"s{number}")
+        push(api, whole_turn(number + 100, lines=1), session="s0")
+    assert own(statements(lambda: api.get("sessions/?limit=200"))) <= 3
+    assert own(statements(lambda: api.get(f"{TURNS.replace('s1', 's0')}?limit=200"))) <= 5
+    assert own(statements(lambda: api.get("sessions/s0/compactions/"))) <= 4
