@@ -10,11 +10,11 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import anthropic
 from anthropic.types import Message as ApiMessage
 from anthropic.types import OutputConfigParam
+from anthropic.types import Usage as ApiUsage
 
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.capabilities import capabilities_of
@@ -26,6 +26,7 @@ from compaction.errors import (
     SummaryUnavailable,
 )
 from compaction.messages import Message, Usage
+from compaction.recap.extract import complete
 from compaction.recap.prompt import Request, summary_request
 from compaction.recap.reply import Reply, Source, summary_read
 from compaction.recap.summary import SummaryResult
@@ -103,7 +104,7 @@ class AnthropicSummarizer:
             raise
         assert recap is not None
         return SummaryResult(
-            recap=recap,
+            recap=complete(recap, evicted, previous=previous, counter=self._counter, cap_tokens=cap_tokens),
             usage=spent.usage,
             model=self.model,
             requests=spent.requests,
@@ -159,8 +160,8 @@ class AnthropicSummarizer:
             raise SummaryUnavailable(_told(error)) from error
         except anthropic.APIStatusError as error:
             raise _status_error(error) from error
-        except anthropic.APIResponseValidationError as error:
-            raise SummaryUnavailable(f"the provider's answer is not JSON: {_told(error)}") from error
+        except ValueError as error:  # what the SDK lets through where the body is not JSON
+            raise SummaryUnavailable(f"the answer is not JSON: {error}") from error
 
 
 @dataclass(slots=True)
@@ -176,18 +177,22 @@ class _Spent:
         return self.deadline - time.monotonic()
 
     def reply(self, message: ApiMessage) -> Reply:
-        """Adds a message's usage; its text. Raises SummaryMalformed for JSON that is no message."""
-        if not isinstance(message, ApiMessage) or not isinstance(message.content, list):
-            raise SummaryMalformed("the provider's answer is not a message")
-        told = message.usage
-        self.usage = Usage(
-            uncached_tokens=self.usage.uncached_tokens + told.input_tokens,
-            cache_read_tokens=self.usage.cache_read_tokens + (told.cache_read_input_tokens or 0),
-            cache_write_tokens=self.usage.cache_write_tokens + (told.cache_creation_input_tokens or 0),
-            output_tokens=self.usage.output_tokens + told.output_tokens,
-        )
-        text = "".join(block.text for block in message.content if block.type == "text")
-        return Reply(text=text, stop_reason=cast("str | None", message.stop_reason))
+        """Adds a message's usage; its text. Raises SummaryMalformed for what is no message."""
+        try:
+            self.usage = _sum(self.usage, message.usage)
+            text = "".join(block.text for block in message.content if block.type == "text")
+        except (AttributeError, TypeError) as error:  # the SDK does not check what it is sent
+            raise SummaryMalformed("the answer is not a message") from error
+        return Reply(text=text, stop_reason=message.stop_reason)
+
+
+def _sum(usage: Usage, told: ApiUsage) -> Usage:
+    return Usage(
+        uncached_tokens=usage.uncached_tokens + told.input_tokens,
+        cache_read_tokens=usage.cache_read_tokens + (told.cache_read_input_tokens or 0),
+        cache_write_tokens=usage.cache_write_tokens + (told.cache_creation_input_tokens or 0),
+        output_tokens=usage.output_tokens + told.output_tokens,
+    )
 
 
 def _status_error(error: anthropic.APIStatusError) -> SummaryError:

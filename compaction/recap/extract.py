@@ -1,4 +1,8 @@
-"""The deterministic recap: what to keep of the evicted messages, and how it fits its cap."""
+"""The deterministic recap: what to keep of the evicted messages, and how it fits its cap.
+
+`extract` makes a whole recap, `complete` adds to a model's what only counting finds: the names that later
+messages are likely to need.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +44,7 @@ def extract(
     `visible` are the identifiers that the rest of the prompt still shows: they take no room. The recap's
     text takes at most `cap_tokens`, except that a cap too small for the frame itself is exceeded by it.
     """
-    ledger = Ledger()
-    if previous:
-        ledger.fold(previous)
-    for message in evicted:
-        ledger.observe(message)
+    ledger = _ledger(evicted, previous)
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
@@ -53,25 +53,60 @@ def extract(
         decisions=_newest(ledger.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
         facts=_newest(ledger.commands.values(), int(cap_tokens * FACT_SHARE), counter),
     )
-    shown = references(recap.render()).union(visible)
-    end = evicted[-1].position + 1 if evicted else 0
-    return _with_entities(recap, ledger, shown, end, cap_tokens, counter)
+    return _with_entities(recap, ledger, visible, _end(evicted), cap_tokens, counter)
+
+
+def complete(
+    recap: Recap,
+    evicted: Sequence[Message],
+    *,
+    counter: TokenCounter,
+    cap_tokens: int,
+    previous: Recap | None = None,
+) -> Recap:
+    """A model's recap of `evicted` with as many of the names that it left out as its cap has room for, and
+    the rest in reserve. Everything that the model wrote stays as it is."""
+    return _with_entities(recap, _ledger(evicted, previous), frozenset(), _end(evicted), cap_tokens, counter)
+
+
+def _ledger(evicted: Sequence[Message], previous: Recap | None) -> Ledger:
+    ledger = Ledger()
+    if previous:
+        ledger.fold(previous)
+    for message in evicted:
+        ledger.observe(message)
+    return ledger
+
+
+def _end(evicted: Sequence[Message]) -> int:
+    return evicted[-1].position + 1 if evicted else 0
 
 
 def _with_entities(
-    recap: Recap, ledger: Ledger, shown: Collection[str], end: int, cap_tokens: int, counter: TokenCounter
+    recap: Recap, ledger: Ledger, visible: Collection[str], end: int, cap_tokens: int, counter: TokenCounter
 ) -> Recap:
     """The recap with as many names as its cap leaves room for."""
+    shown = references(recap.render()).union(visible)
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
     ranked = rank(ledger, end)
     count = cache(counter.count)
     while True:
         entities, reserve = pack(ledger, ranked, shown=shown, room=room, count=count)
-        full = replace(recap, entities=entities, reserve=reserve)
+        full = replace(recap, entities=_joined(recap.entities, entities), reserve=reserve)
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:
             return full
         room -= over  # tokens of the parts are not quite those of the whole
+
+
+def _joined(told: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
+    """The items that were told, with the names that were packed under the same title; then the rest."""
+    named = {item.text: item for item in packed}
+    joined = (
+        replace(item, mentions=item.mentions + (named.pop(item.text).mentions if item.text in named else ()))
+        for item in told
+    )
+    return (*joined, *named.values())
 
 
 def _requests(ledger: Ledger, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:

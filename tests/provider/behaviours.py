@@ -100,6 +100,11 @@ def page() -> Behaviour:
     return lambda request: Answer(body=b"<html>Sign in</html>", headers={"content-type": "text/html"})
 
 
+def body(data: bytes) -> Behaviour:
+    """200 and these bytes."""
+    return lambda request: Answer(body=data)
+
+
 def _message(request: JSON, text: str, stop_reason: str = "end_turn") -> Answer:
     message = {
         "id": "msg_scripted",
