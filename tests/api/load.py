@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import requests
 
 #: Seconds after which a writer gives up on one turn.
 PATIENCE = 60.0
@@ -23,39 +23,44 @@ class Acknowledged:
     retries: int = 0
 
 
+def client_of(key: str) -> requests.Session:
+    client = requests.Session()
+    client.headers["Authorization"] = f"Bearer {key}"
+    return client
+
+
 def write(url: str, key: str, session: str, writer: str, turns: int, *, repeat: float = 0.3) -> Acknowledged:
     """Pushes `turns` turns one behind the other, some of them several times; each until it is taken."""
     done, chance = Acknowledged(), random.Random(writer)
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=10) as client:
+    address = f"{url}/api/v1/sessions/{session}/turns/"
+    with client_of(key) as client:
         for number in range(turns):
             name = f"{writer}-{number}"
             messages = [
                 {"role": "user", "content": f"{name} asks. " + "lorem ipsum " * chance.randrange(60)},
                 {"role": "assistant", "content": f"{name} is answered."},
             ]
-            pushed = _until_taken(client, session, name, messages, done)
+            pushed = _until_taken(client, address, name, messages, done)
             known = done.answers.setdefault(name, pushed)
             while chance.random() < repeat:
-                assert _until_taken(client, session, name, messages, done) == known
+                assert _until_taken(client, address, name, messages, done) == known
     return done
 
 
 def _until_taken(
-    client: httpx.Client, session: str, name: str, messages: list[dict[str, Any]], done: Acknowledged
+    client: requests.Session, address: str, name: str, messages: list[dict[str, Any]], done: Acknowledged
 ) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             response = client.post(
-                f"/api/v1/sessions/{session}/turns/",
-                json={"messages": messages},
-                headers={"Idempotency-Key": name},
+                address, json={"messages": messages}, headers={"Idempotency-Key": name}, timeout=10
             )
             if response.status_code == 201:
                 pushed: dict[str, Any] = response.json()
                 return pushed
             assert response.status_code >= 500, response.text
-        except httpx.HTTPError:
+        except requests.RequestException:
             pass
         assert time.monotonic() < deadline, f"{name} was never taken"
         done.retries += 1
@@ -76,12 +81,12 @@ def assert_all_stored_once(url: str, key: str, session: str, answers: dict[str, 
     """Every acknowledged turn is there, at the place that was told, once; no gaps and no doubles."""
     turns: list[dict[str, Any]] = []
     cursor: str | None = ""
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as client:
+    base = f"{url}/api/v1/sessions/{session}/"
+    with client_of(key) as client:
         while cursor is not None:
-            address = f"/api/v1/sessions/{session}/turns/?limit=200&cursor={cursor}"
-            page = client.get(address).raise_for_status().json()
+            page = client.get(f"{base}turns/?limit=200&cursor={cursor}", timeout=30).json()
             turns, cursor = turns + page["data"], page["next_cursor"]
-        told = client.get(f"/api/v1/sessions/{session}/").raise_for_status().json()
+        told = client.get(base, timeout=30).json()
     assert [turn["turn"] for turn in turns] == list(range(len(turns)))
     assert [turn["positions"]["first"] for turn in turns] == list(range(0, 2 * len(turns), 2))
     assert all(len(turn["messages"]) == 2 for turn in turns)

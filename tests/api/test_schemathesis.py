@@ -1,0 +1,81 @@
+"""Every call with whatever its schema allows, and with what it does not: no fault of the server, no status
+and no shape that the schema does not name.
+
+CONTEXTAPP_SCHEMATHESIS is the number of examples for each call and kind of data.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import schemathesis
+from drf_spectacular.generators import SchemaGenerator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    ignored_auth,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from accounts.models import Project
+from accounts.services import api_key_create
+from contextapp.wsgi import application
+from tests.api.client import Api
+from tests.api.talk import push, whole_turn
+
+pytestmark = pytest.mark.django_db
+
+EXAMPLES = int(os.environ.get("CONTEXTAPP_SCHEMATHESIS", "8"))
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    ignored_auth,
+    unsupported_method,
+]
+
+SCHEMA = schemathesis.openapi.from_dict(SchemaGenerator().get_schema(request=None, public=True))
+SCHEMA.app = application
+OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
+
+
+@pytest.fixture
+def known(project: Project) -> dict[str, Any]:
+    """A key that may everything, and for every name in an address something that is there."""
+    key = api_key_create(project=project, name="fuzz", scopes=["push", "read", "admin"])[1]
+    api = Api(key)
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
+    for number in range(8):
+        push(api, whole_turn(number, lines=60))
+    api.patch("sessions/s1/memory/", {"task": "x"}, if_match='"0"')
+    edits = api.get("sessions/s1/compactions/1/").json()["edits"]
+    handle = next(edit["handle"] for edit in edits if edit["handle"])
+    return {"key": key, "session_id": "s1", "number": 1, "handle": handle}
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_a_call_keeps_what_the_schema_says(
+    operation: Any, mode: GenerationMode, known: dict[str, Any]
+) -> None:
+    headers = {"Authorization": f"Bearer {known['key']}"}
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(case=operation.as_strategy(generation_mode=mode), there=st.booleans())
+    def ask(case: Any, there: bool) -> None:
+        if there and operation.method != "delete":
+            case.path_parameters |= {name: known[name] for name in case.path_parameters if name in known}
+        case.call_and_validate(headers=headers, checks=CHECKS)
+
+    ask()

@@ -1,0 +1,186 @@
+"""Real transcripts through the API, turn by turn, with a quarter of the room that they took.
+
+A sample by default; CONTEXTAPP_ALL_TRAJECTORIES=1 takes every session.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from accounts.models import Project
+from accounts.services import api_key_create
+from compaction import formats
+from compaction.capabilities import capabilities_of
+from compaction.edits import Edit
+from compaction.messages import Message
+from compaction.pipeline import plan
+from compaction.policy import Budget
+from compaction.recap import Recap
+from compaction.render import render
+from compaction.triggers import TriggerState, evaluate
+from compaction.view import apply
+from sessions import bodies
+from sessions.budgets import policy_of
+from sessions.counter import counter
+from sessions.handles import handle_make
+from sessions.importers.base import ImportedSession
+from sessions.importers.reading import log_sources
+from sessions.importers.registry import recognise
+from sessions.redaction import redact_bytes, redaction_key
+from tests.api.client import Api
+from tests.api.talk import assert_valid
+
+pytestmark = [pytest.mark.django_db, pytest.mark.trajectories]
+
+ALL = os.environ.get("CONTEXTAPP_ALL_TRAJECTORIES") == "1"
+SHARE = 0.25
+POLICY = {"soft": 0}  # what the background does is no business of a push
+
+#: Folders, and how many of their sessions the sample has. Longer ones than MOST turns are for the whole run.
+SAMPLE = {
+    "entire-claude-code": 2,
+    "mini-swe-agent": 2,
+    "openhands-completions": 1,
+    "pi-coding-agent": 1,
+    "tau-bench": 2,
+    "tau2-bench": 2,
+}
+MOST = 120
+
+
+class Core:
+    """The same session, driven without server and database."""
+
+    def __init__(self, session: ImportedSession, id: UUID, budget: int) -> None:
+        self.format, self.budget = session.format, budget
+        self.messages: list[Message] = []
+        self.edits: Sequence[Edit] = ()
+        self.recap: Recap | None = None
+        self.fired_tokens: int | None = None
+        self.make_handle = partial(handle_make, id)
+        self.policy = policy_of(POLICY)
+
+    def push(self, messages: Sequence[Message], *, turn: int, model: str) -> None:
+        start = len(self.messages)
+        self.messages += (replace(m, position=start + i, turn=turn) for i, m in enumerate(messages))
+        view = apply(self.edits, self.messages)
+        state = TriggerState(tokens=view.tokens, budget=self.budget, fired_tokens=self.fired_tokens)
+        firing = evaluate(state, self.policy)
+        if firing is None:
+            return
+        made = plan(
+            view,
+            self.policy,
+            counter(),
+            budget=Budget(input_tokens=self.budget),
+            trigger=firing.trigger,
+            capabilities=capabilities_of(model),
+            make_handle=self.make_handle,
+            previous=self.recap,
+        )
+        self.fired_tokens = made.view.tokens
+        self.edits, self.recap = made.view.edits, made.recap
+
+    def prompt(self, format: str, model: str) -> tuple[Any, int]:
+        view = apply(self.edits, self.messages)
+        made = render(view.messages, format=format, capabilities=capabilities_of(model))
+        return bodies.json_value(bodies.json_bytes(made.to_json())), view.tokens
+
+
+def sessions_of(folder: Path) -> Iterator[ImportedSession]:
+    for source in log_sources([folder]):
+        log = source.read()
+        importer = recognise(log)
+        assert importer is not None
+        yield from (item for item in importer.read(log) if isinstance(item, ImportedSession))
+
+
+def chosen(folder: Path, count: int) -> list[ImportedSession]:
+    found = []
+    for session in sessions_of(folder):
+        if session.turns and (ALL or len(session.turns) <= MOST):
+            found.append(session)
+        if not ALL and len(found) == count:
+            break
+    return found
+
+
+def parsed(
+    project: Project, session: ImportedSession
+) -> list[tuple[str, list[dict[str, Any]], list[Message]]]:
+    """For each turn its model, its messages as they are pushed, and as the core reads them."""
+    key = redaction_key(project.pk)
+    turns, model = [], session.model
+    for turn in session.turns:
+        pushed = [dict(message.body) for message in turn.messages]
+        safe = [bodies.json_value(redact_bytes(bodies.json_bytes(body), key=key)[0]) for body in pushed]
+        model = turn.model or model
+        if pushed:
+            turns.append((model, pushed, [*formats.parse(safe, format=session.format, counter=counter())]))
+    return turns
+
+
+def replay(api: Api, project: Project, session: ImportedSession, name: str) -> dict[str, int]:
+    turns = parsed(project, session)
+    budget = max(200, int(SHARE * sum(message.tokens for _, _, read in turns for message in read)))
+    made = api.post(
+        "sessions/",
+        {
+            "id": name,
+            "format": session.format,
+            "model": session.model,
+            "budget": {"input_tokens": budget},
+            "policy": POLICY,
+        },
+    )
+    assert made.status_code == 201, made.content
+    core = Core(session, UUID(made.json()["id"]), budget)
+    served, misfits = [], 0
+    for number, (model, pushed, read) in enumerate(turns):
+        response = api.post(f"sessions/{name}/turns/", {"messages": pushed, "model": model})
+        assert response.status_code == 201, response.content
+        core.push(read, turn=number, model=model)
+        for format in ("openai", "anthropic"):
+            response = api.get(f"sessions/{name}/prompt/?format={format}")
+            assert_valid(response, model)
+            prompt = response.json()
+            expected, tokens = core.prompt(format, model)
+            assert {field: prompt.get(field) for field in expected} == expected, (name, number)
+            assert prompt["tokens"] == tokens, (name, number)
+        assert prompt["fits"] == (prompt["tokens"] <= budget)
+        if not prompt["fits"]:
+            misfits += 1
+            assert f"{prompt['tokens']} tokens, the budget is {budget}" in prompt["reason"]
+        served.append(response.content)
+    chance = random.Random(name)
+    for turn in chance.sample(range(len(served)), min(50, len(served))):
+        again = api.get(f"sessions/{name}/prompt/?format=anthropic&at_turn={turn}")
+        assert again.content == served[turn], (name, turn)
+    return {
+        "sessions": 1,
+        "turns": len(turns),
+        "compactions": api.get(f"sessions/{name}/").json()["compactions"],
+        "misfits": misfits,
+    }
+
+
+@pytest.mark.parametrize("folder", SAMPLE)
+def test_every_prompt_is_valid_fits_and_is_that_of_the_core(
+    project: Project, trajectories: Path, folder: str
+) -> None:
+    api = Api(api_key_create(project=project, name="replay")[1])
+    totals: dict[str, int] = {}
+    for number, session in enumerate(chosen(trajectories / folder, SAMPLE[folder])):
+        for name, count in replay(api, project, session, f"{folder}-{number}").items():
+            totals[name] = totals.get(name, 0) + count
+    print(f"\n{folder}: {totals}")
+    assert totals["turns"] > 0
