@@ -3,9 +3,18 @@
 import os
 
 from celery import Celery
+from celery.signals import worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
 app = Celery("contextapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def warm_up(**_: object) -> None:
+    """Loads what takes seconds, once and before the processes are forked, which then share the memory."""
+    from sessions.summarizers import preload
+
+    preload()

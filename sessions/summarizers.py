@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from accounts.models import Project
+from compaction.messages import Usage
+from sessions import pricing
+from sessions.counter import counter
 
 if TYPE_CHECKING:
     from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
@@ -42,3 +46,11 @@ def summarizer(model: str) -> AnthropicSummarizer:
         total_timeout=settings.CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT,
         backoff=settings.CONTEXTAPP_SUMMARIZER_BACKOFF,
     )
+
+
+def preload() -> None:
+    """Loads the vocabulary, the prices and, where there is a key, the SDK; makes no client yet."""
+    counter()
+    pricing.price("", Usage())
+    if settings.CONTEXTAPP_ANTHROPIC_API_KEY:
+        import_module("compaction.adapters.anthropic_summarizer")

@@ -1,0 +1,35 @@
+"""One instance of the product for all tests of the background, with intervals of seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.background.world import SETTINGS, World, eventually
+from tests.provider.behaviours import summary
+from tests.provider.server import FakeProvider
+from tests.running.instance import Instance, running
+
+
+@pytest.fixture(scope="session")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    if sys.platform != "linux":
+        pytest.skip("finds the processes in /proc")
+    folder = tmp_path_factory.mktemp("background")
+    with FakeProvider() as provider:
+        settings = SETTINGS | {"ANTHROPIC_BASE_URL": provider.url}
+        with running(Instance(folder / "home", folder / "out", **settings)) as instance:
+            yield World(instance, provider)
+
+
+@pytest.fixture
+def world(_world: World) -> Iterator[World]:
+    """The instance, its provider obliging. After the test nothing may be open, lost or done twice."""
+    _world.provider.otherwise = summary()
+    _world.provider.requests.clear()
+    yield _world
+    _world.provider.otherwise = summary()
+    eventually(_world.all_settled, 60)
+    _world.assert_sound()

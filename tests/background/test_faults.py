@@ -1,0 +1,175 @@
+"""Servers that really die. After each, everything ends within a minute, once, and no turn is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from celery import Celery
+
+from contextapp.embedded.home import broker_url
+from sessions.dispatch import RUN
+from tests.background.world import World, eventually, turn
+from tests.provider.behaviours import summary
+
+MINUTE = 60.0
+
+
+def fills(world: World, session: str, until: str = "soft") -> int:
+    """Pushes until the next push fires; its number."""
+    for number in range(30):
+        told = world.push(session, number)
+        assert not told["fired"]
+        if told["prompt"]["occupancy"] > 0.6:
+            return number + 1
+    raise AssertionError("never full")
+
+
+def in_background(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def running(world: World, session: str) -> bool:
+    return world.compactions(session)[-1]["state"] == "running"
+
+
+def test_a_worker_killed_during_the_model_call(world: World) -> None:
+    world.provider.otherwise = summary(delay=1.5)
+    session, _ = world.fire()
+    eventually(lambda: world.provider.requests)
+    world.provider.otherwise = summary()
+    world.kill("celery")
+    [done] = world.settled(session, MINUTE)
+    assert done["state"] == "done"
+    assert world.rows("SELECT attempts FROM agent_sessions_compaction ORDER BY id DESC LIMIT 1") == [
+        {"attempts": 2}
+    ]
+
+
+def test_one_process_of_the_worker_killed_during_the_model_call(world: World) -> None:
+    eventually(lambda: len(world.processes("celery")) >= 3)
+    world.provider.otherwise = summary(delay=1.5)
+    session, _ = world.fire()
+    eventually(lambda: world.provider.requests)
+    world.provider.otherwise = summary()
+    for pid in world.processes("celery")[1:]:
+        os.kill(pid, signal.SIGKILL)
+    [done] = world.settled(session, MINUTE)
+    assert done["state"] == "done"
+
+
+def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None:
+    session = world.session()
+    number = fills(world, session)
+    world.kill("valkey-server", signal.SIGSTOP)  # it takes connections and answers none: dispatch waits
+    try:
+        body = {"messages": turn(number)}
+        pushing = in_background(lambda: world.stubborn("POST", f"sessions/{session}/turns/", body, "k"))
+        sql = """SELECT c.id FROM agent_sessions_compaction c JOIN agent_sessions_agentsession s
+                   ON s.id = c.session_id WHERE s.external_id = %s"""
+        eventually(lambda: world.rows(sql, session), 10)  # committed
+        world.kill("granian")
+    finally:
+        world.kill("valkey-server", signal.SIGCONT)
+    pushing.join(MINUTE)
+    [done] = world.settled(session, MINUTE)
+    assert done["state"] == "done"
+    assert len(world.call("GET", f"sessions/{session}/turns/")[1]["data"]) == number + 1
+
+
+def test_a_broker_that_does_not_answer_holds_no_push_up(world: World) -> None:
+    session = world.session()
+    number = fills(world, session)
+    world.kill("valkey-server", signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        fired = world.push(session, number)["fired"]
+        took = time.monotonic() - started
+    finally:
+        world.kill("valkey-server", signal.SIGCONT)
+    assert fired[0]["state"] == "pending"
+    assert took < 3  # half a second of patience, on a busy machine
+    [done] = world.settled(session, MINUTE)
+    assert done["state"] == "done"
+
+
+def test_a_broker_killed_and_started_empty(world: World) -> None:
+    world.provider.otherwise = summary(delay=1)
+    sessions = [world.fire()[0] for _ in range(4)]
+    world.kill("valkey-server")
+    for session in sessions:
+        [done] = world.settled(session, MINUTE)
+        assert done["state"] == "done"
+
+
+def test_a_database_restarted_under_load(world: World) -> None:
+    sessions = [world.session() for _ in range(4)]
+
+    def work(session: str) -> None:
+        for number in range(12):
+            body = {"messages": turn(number)}
+            world.stubborn("POST", f"sessions/{session}/turns/", body, f"k{number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        working = [pool.submit(work, session) for session in sessions]
+        eventually(lambda: world.provider.requests, MINUTE)
+        os.kill(world.processes("bin/postgres")[0], signal.SIGQUIT)  # at once, without a checkpoint
+        for one in working:
+            one.result(MINUTE)
+    eventually(world.all_settled, MINUTE)
+    for session in sessions:
+        assert world.call("GET", f"sessions/{session}/")[1]["turn_count"] == 12
+        assert any(one["state"] == "done" for one in world.settled(session))
+
+
+def test_a_task_delivered_twice_and_many_sweeps_at_once(world: World) -> None:
+    world.provider.otherwise = summary(delay=0.5)
+    with Celery(broker=broker_url(world.instance.home)) as app:
+        session, fired = world.fire()
+        [row] = world.rows(
+            """SELECT c.id FROM agent_sessions_compaction c JOIN agent_sessions_agentsession s
+                 ON s.id = c.session_id WHERE s.external_id = %s""",
+            session,
+        )
+        for _ in range(4):
+            app.send_task(RUN, args=[str(row["id"])])
+            app.send_task("sessions.tasks.compactions_sweep")
+        [done] = world.settled(session, MINUTE)
+        app.send_task(RUN, args=[str(row["id"])])
+    assert done["state"] == "done"
+    assert done["number"] == fired["compaction"]
+    assert len(world.provider.requests) == 1
+
+
+def test_fifty_sessions_fire_at_once(world: World) -> None:
+    world.provider.otherwise = summary(delay=0.1)
+    with ThreadPoolExecutor(8) as pool:
+        sessions = [session for session, _ in pool.map(lambda _: world.fire(), range(50))]
+    eventually(world.all_settled, MINUTE)
+    for session in sessions:
+        assert [one["state"] for one in world.settled(session)] == ["done"]
+    assert len(world.provider.requests) == 50
+
+
+def test_a_revert_while_the_model_writes_wins(world: World) -> None:
+    session, _ = world.fire()
+    world.settled(session)
+    world.provider.otherwise = summary(delay=1.5)
+    world.provider.requests.clear()
+    number = 100
+    while not world.push(session, number)["fired"]:
+        number += 1
+    eventually(lambda: running(world, session) and world.provider.requests)
+    assert world.call("POST", f"sessions/{session}/compactions/1/revert/")[0] == 200
+    first, second = eventually(lambda: len(found := world.compactions(session)) == 2 and found)
+    second = eventually(lambda: not running(world, session) and world.compactions(session)[1])
+    assert second["state"] == "skipped"
+    assert second["reason"].startswith("superseded")
+    assert second["cost_microusd"] > 0

@@ -1,0 +1,205 @@
+"""An instance of the product with real servers, an agent that talks to it, and a look into its database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from compaction.capabilities import capabilities_of
+from compaction.invariants import validate
+from contextapp.embedded.home import database_url
+from tests.api.talk import whole_turn
+from tests.provider.server import FakeProvider
+from tests.running.instance import Instance, children
+
+OPEN = ("pending", "running")
+BUDGET = 4_000
+SETTINGS = {
+    "CONTEXTAPP_ANTHROPIC_API_KEY": "key of the tests",
+    "CONTEXTAPP_SUMMARIZER_TIMEOUT": "2",
+    "CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT": "4",
+    "CONTEXTAPP_SUMMARIZER_BACKOFF": "0.05",
+    "CONTEXTAPP_SWEEP_SECONDS": "1",
+    "CONTEXTAPP_REDISPATCH_SECONDS": "2",
+    "CONTEXTAPP_LEASE_SECONDS": "3",
+    "CONTEXTAPP_IDLE_CHECK_SECONDS": "1",
+    "CONTEXTAPP_COOLDOWN_SECONDS": "2",
+    "CONTEXTAPP_UPGRADE_IDLE_SECONDS": "3",
+    "CONTEXTAPP_WEB_WORKERS": "1",
+    "CONTEXTAPP_WEB_THREADS": "8",
+    "CONTEXTAPP_DB_POOL": "4",
+}
+_names = count()
+
+
+def eventually(holds: Callable[[], Any], seconds: float = 30) -> Any:
+    """What `holds` says as soon as it is true. Fails after the time."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)
+    return found
+
+
+class World:
+    """The instance and its provider."""
+
+    def __init__(self, instance: Instance, provider: FakeProvider) -> None:
+        self.instance = instance
+        self.provider = provider
+        self.key = (instance.home / "api-key").read_text().strip()
+
+    # -- The agent --------------------------------------------------------------------------------
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Status and JSON of a call to the API."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.instance.port}/api/v1/{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **headers},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def stubborn(self, method: str, path: str, body: Any, key: str) -> Any:
+        """A push that is retried with its idempotency key until it is taken, as the client does."""
+        deadline = time.monotonic() + 40
+        while True:
+            try:
+                status, told = self.call(method, path, body, **{"Idempotency-Key": key})
+                if status < 500:
+                    assert status == 201, told
+                    return told
+            except OSError:
+                pass
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def session(self, *, budget: int = BUDGET, **fields: Any) -> str:
+        name = f"s{next(_names)}"
+        body = {"id": name, "format": "anthropic", "budget": {"input_tokens": budget}, **fields}
+        status, told = self.call("POST", "sessions/", body)
+        assert status == 201, told
+        return name
+
+    def push(self, session: str, number: int, *, lines: int = 40) -> dict[str, Any]:
+        status, told = self.call("POST", f"sessions/{session}/turns/", {"messages": turn(number, lines)})
+        assert status == 201, told
+        return told
+
+    def fire(self, **fields: Any) -> tuple[str, dict[str, Any]]:
+        """A session whose soft trigger has just fired, and what the push was told of it."""
+        session = self.session(**fields)
+        for number in range(30):
+            fired = self.push(session, number)["fired"]
+            if fired:
+                assert fired[0]["trigger"] == "soft", fired
+                return session, fired[0]
+        raise AssertionError("nothing fired")
+
+    def prompt(self, session: str, query: str = "") -> dict[str, Any]:
+        """The prompt, which must be valid and fit."""
+        status, served = self.call("GET", f"sessions/{session}/prompt/{query}")
+        assert status == 200, served
+        found = validate(
+            served["messages"],
+            served["format"],
+            system=served.get("system"),
+            capabilities=capabilities_of(""),
+        )
+        assert found == (), found[:3]
+        assert served["fits"], served["reason"]
+        return served
+
+    def compactions(self, session: str) -> list[dict[str, Any]]:
+        """Oldest first."""
+        return self.call("GET", f"sessions/{session}/compactions/")[1]["data"][::-1]
+
+    def settled(self, session: str, seconds: float = 30) -> list[dict[str, Any]]:
+        """The compactions when none is open any more; prompts are valid all along."""
+
+        def look() -> list[dict[str, Any]]:
+            self.prompt(session)
+            found = self.compactions(session)
+            return found if found and not any(one["state"] in OPEN for one in found) else []
+
+        return eventually(look, seconds)
+
+    # -- The database -----------------------------------------------------------------------------
+
+    def rows(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
+        url = database_url(self.instance.home)
+        with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
+            return (
+                connection.execute(sql, parameters).fetchall()
+                if "SELECT" in sql
+                else self._run(connection, sql, parameters)
+            )
+
+    @staticmethod
+    def _run(connection: Any, sql: str, parameters: Any) -> list[dict[str, Any]]:
+        connection.execute(sql, parameters)
+        return []
+
+    def all_settled(self) -> bool:
+        return not self.rows("SELECT id FROM agent_sessions_compaction WHERE state IN ('pending', 'running')")
+
+    def assert_sound(self) -> None:
+        """Whatever has happened: all has ended with a reason, none acted twice, no turn is lost."""
+        assert self.all_settled()
+        assert not self.rows(
+            "SELECT id FROM agent_sessions_compaction WHERE state IN ('failed', 'skipped') AND reason = ''"
+        )
+        assert not self.rows(
+            """SELECT compaction_id FROM agent_sessions_recap GROUP BY compaction_id, version
+               HAVING count(*) > 1"""
+        )
+        # A span that shows two evictions, or edits of a compaction that is not done, was applied twice.
+        assert not self.rows(
+            """SELECT a.id FROM agent_sessions_edit a JOIN agent_sessions_edit b
+                 ON a.session_id = b.session_id AND a.id < b.id AND a.is_live AND b.is_live
+                AND a.op = 'evict' AND b.op = 'evict' AND a.position <= b."end" AND b.position <= a."end" """
+        )
+        assert not self.rows(
+            """SELECT e.id FROM agent_sessions_edit e JOIN agent_sessions_compaction c
+                 ON c.id = e.compaction_id WHERE c.state NOT IN ('done', 'reverted')"""
+        )
+        assert not self.rows(
+            """SELECT s.id FROM agent_sessions_agentsession s
+                WHERE s.turn_count <> (SELECT count(*) FROM agent_sessions_turn t WHERE t.session_id = s.id)
+                   OR s.message_count <>
+                      (SELECT count(*) FROM agent_sessions_message m WHERE m.session_id = s.id)"""
+        )
+
+    # -- Processes --------------------------------------------------------------------------------
+
+    def processes(self, part: str) -> list[int]:
+        """The instance's processes whose command line holds `part`, parents first."""
+        below = children(self.instance.process.pid)
+        return sorted(pid for pid, line in below.items() if part in line)
+
+    def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> None:
+        for pid in self.processes(part):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+
+
+def turn(number: int, lines: int = 40) -> list[dict[str, Any]]:
+    """A whole turn, no call left open."""
+    return whole_turn(number, lines=lines)
