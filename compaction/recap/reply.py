@@ -180,8 +180,7 @@ def _texts(messages: Iterable[Message]) -> Iterable[str]:
             if isinstance(part, Text | ToolResult):
                 yield part.text
             elif isinstance(part, ToolCall):
-                yield part.name
-                yield argument_text(part.arguments)
+                yield from (part.name, part.arguments, argument_text(part.arguments))
 
 
 def _find(name: str, text: str) -> int:

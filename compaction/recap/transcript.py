@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -20,6 +21,8 @@ FAILURE_LIMIT = 3_000
 MESSAGE_LIMIT = 24_000
 
 _HEAD_SHARE = 0.6
+_LAST_WORD = re.compile(r"\S{1,200}\Z")
+_FIRST_WORD = re.compile(r"\A\S{1,200}")
 
 
 def tell(messages: Sequence[Message]) -> list[str]:
@@ -75,9 +78,11 @@ def _output(result: ToolResult, names: dict[str, str]) -> str:
 
 
 def clip(text: str, size: int) -> str:
-    """The text's head and tail; what a JSON body cannot hold (halves of surrogate pairs) as `?`."""
+    """At most some `size` characters: the text's head and tail, cut between words, so that no name is cut
+    into another. What a JSON body cannot hold (halves of surrogate pairs) becomes `?`."""
     if len(text) > size:
         head = int(size * _HEAD_SHARE)
-        left_out = f" [… {len(text) - size} characters left out …] "
-        text = text[:head] + left_out + text[len(text) - (size - head) :]
+        start = _LAST_WORD.sub("", text[:head])
+        end = _FIRST_WORD.sub("", text[len(text) - (size - head) :])
+        text = f"{start} [… {len(text) - len(start) - len(end)} characters left out …] {end}"
     return text.encode("utf-8", "replace").decode()

@@ -152,6 +152,14 @@ def test_a_message_has_a_bound_whatever_it_holds() -> None:
     assert len(text) < MESSAGE_LIMIT * 1.1
 
 
+def test_no_name_is_cut_into_another() -> None:
+    text = " ".join(f"src/module_{n}/file_{n}.py" for n in range(500))
+    names = {word for word in clip(text, 1_000).split() if word.endswith(".py") or "/" in word}
+    assert len(names) > 30
+    assert names <= set(text.split())
+    assert len(clip("x" * 10_000, 1_000)) < 1_100
+
+
 def test_what_no_json_can_hold_is_replaced() -> None:
     assert clip("a\ud800b", 100) == "a?b"
     summary_request(messages_of([user("a\ud800b")]), cap_tokens=100).content.encode()
