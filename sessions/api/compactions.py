@@ -131,7 +131,7 @@ class CompactionOne(Endpoint):
     )
     def get(self, call: Call, session_id: str, number: int) -> HttpResponse:
         session = found_or_404(call, session_id)
-        return answer(detail_json(_found(session, number)))
+        return answer(detail_json(compaction_or_404(session, number)))
 
 
 class Revert(Endpoint):
@@ -143,14 +143,14 @@ class Revert(Endpoint):
     )
     def post(self, call: Call, session_id: str, number: int) -> HttpResponse:
         session = found_or_404(call, session_id)
-        _found(session, number)
+        compaction_or_404(session, number)
         try:
             return answer(detail_json(compaction_revert(session=session, number=number)))
         except NotRevertible as error:
             raise Conflict("not_revertible", str(error)) from None
 
 
-def _found(session: AgentSession, number: int) -> Compaction:
+def compaction_or_404(session: AgentSession, number: int) -> Compaction:
     compaction = None
     if number <= serializers.MAX_TOKENS:
         compaction = Compaction.objects.filter(session=session, number=number).first()

@@ -111,6 +111,7 @@ CODES: Mapping[str, str] = {
     "precondition_required": "the call needs `If-Match`",
     "compaction_open": "a compaction of this session is under way",
     "not_revertible": "the compaction is not applied, or a later one stands on it",
+    "not_editable": "the prompt shows no recap of this compaction: it has none, or a later one stands on it",
     "unknown_format": "the file's format is none that is known",
     "import_conflict": "what is stored under this id is not what the file tells",
     "memory_too_large": "the working memory would be larger than its limit",

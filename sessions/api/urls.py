@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from sessions.api import blobs, compactions, imports, memory, prompt, sessions, tools, turns, usage, validate
+from sessions.api import (
+    blobs,
+    compactions,
+    imports,
+    memory,
+    prompt,
+    recaps,
+    sessions,
+    tools,
+    turns,
+    usage,
+    validate,
+)
 
 app_name = "api"
 
@@ -34,6 +46,11 @@ urlpatterns = [
         "sessions/<str:session_id>/compactions/<int:number>/revert/",
         compactions.Revert.as_view(),
         name="revert",
+    ),
+    path(
+        "sessions/<str:session_id>/compactions/<int:number>/recap/",
+        recaps.RecapEdit.as_view(),
+        name="recap",
     ),
     path("sessions/<str:session_id>/blobs/<str:handle>/", blobs.Blob.as_view(), name="blob"),
     path("sessions/<str:session_id>/search/", blobs.Search.as_view(), name="search"),

@@ -5,6 +5,7 @@ from sessions.api.serializers.compactions import (
     CompactionDetail,
     CompactionPage,
     CompactRequest,
+    RecapText,
 )
 from sessions.api.serializers.contents import Content, SearchPage, ToolAnswer, ToolCall, Tools
 from sessions.api.serializers.fields import MAX_TOKENS, Error, validated
@@ -35,6 +36,7 @@ __all__ = [
     "MemoryPage",
     "MemoryShown",
     "Prompt",
+    "RecapText",
     "SearchPage",
     "Session",
     "SessionCreate",

@@ -13,6 +13,10 @@ class CompactRequest(Strict):
     preview = serializers.BooleanField(required=False)
 
 
+class RecapText(Strict):
+    text = PlainText(max_length=100_000, help_text="sections and items, as the recap has them")
+
+
 class Compaction(serializers.Serializer):
     number = serializers.IntegerField(allow_null=True, help_text="null: a preview")
     state = serializers.CharField()

@@ -1,0 +1,43 @@
+"""`sessions/{id}/compactions/{number}/recap/`: a person writes a recap anew."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+
+from accounts.models import ApiKey
+from sessions.api import serializers
+from sessions.api.compactions import compaction_or_404, detail_json
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.schema import errors
+from sessions.api.sessions import found_or_404
+from sessions.services.compactions import CompactionOpen
+from sessions.services.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
+
+
+class RecapEdit(Endpoint):
+    @extend_schema(
+        operation_id="recap_edit",
+        summary="Write the recap of a compaction anew",
+        request=serializers.RecapText,
+        responses={200: serializers.CompactionDetail, **errors(400, 409, 413, 415, 422)},
+    )
+    def post(self, call: Call, session_id: str, number: int) -> HttpResponse:
+        """Answers the compaction, of the trigger `edit`, that shows the text from now on. The old version
+        stays in the compaction before; `revert/` brings it back."""
+        session = found_or_404(call, session_id)
+        compaction_or_404(session, number)
+        text = serializers.validated(serializers.RecapText, call.body)["text"]
+        key = ApiKey.objects.get(pk=call.principal.key_id)
+        try:
+            compaction = recap_edit(session=session, number=number, text=text, api_key=key)
+        except CompactionOpen:
+            raise Conflict("compaction_open", "a compaction of this session is under way") from None
+        except NotEditable as error:
+            raise Conflict("not_editable", str(error)) from None
+        except EmptyRecap as error:
+            raise InvalidRequest("invalid_field", str(error), param="text") from None
+        except RecapTooLarge as error:
+            raise InvalidRequest("text_too_long", str(error), param="text", status=422) from None
+        return answer(detail_json(compaction))

@@ -1,0 +1,176 @@
+"""Writing a recap by hand: what the prompt shows from then on, what it showed before, and both versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent
+from sessions.models import Compaction, Recap
+from tests.api.client import Api, code
+from tests.api.talk import PROMPT, answer, openai_turn, prompt, push, request
+
+RECAP = "sessions/s1/compactions/1/recap/"
+WRITTEN = """## Decisions
+- parcels over 30 kg go by freight
+## Entities
+- src/file_0.py: holds the rates
+## Open items
+- [open] the tariff of 2027
+a line of its own"""
+
+#: Compacts only when asked, and nothing but a recap helps: the texts are prose.
+BY_HAND = {"soft": 0, "hard": 0, "tail_share": 0.01, "target": 0.05}
+
+
+@pytest.fixture(autouse=True)
+def session(api: Api) -> dict[str, Any]:
+    fields = {"id": "s1", "policy": BY_HAND, "budget": {"input_tokens": 6_000}}
+    made: dict[str, Any] = api.post("sessions/", fields).json()
+    return made
+
+
+def chat(number: int) -> list[dict[str, Any]]:
+    words = " ".join(f"parcel {number}-{n} goes to zone {n % 7}." for n in range(40))
+    return [request(f"Tell me of batch {number}."), answer(words)]
+
+
+@pytest.fixture
+def compacted(api: Api) -> dict[str, Any]:
+    for number in range(8):
+        push(api, chat(number))
+    done: dict[str, Any] = api.post("sessions/s1/compact/", {}).json()
+    assert done["recap"], done
+    return done
+
+
+def written(api: Api, text: str = WRITTEN, number: int = 1) -> dict[str, Any]:
+    response = api.post(f"sessions/s1/compactions/{number}/recap/", {"text": text})
+    assert response.status_code == 200, response.content
+    told: dict[str, Any] = response.json()
+    return told
+
+
+def test_the_prompt_shows_what_was_written(api: Api, compacted: dict[str, Any]) -> None:
+    told = written(api)
+    assert (told["number"], told["state"], told["trigger"]) == (2, "done", "edit")
+    for line in WRITTEN.splitlines():
+        assert line.removeprefix("a ") in told["recap"]
+    served = prompt(api)
+    assert told["recap"] in str(served["messages"]).replace("\\n", "\n")
+    assert compacted["recap"] not in str(served["messages"]).replace("\\n", "\n")
+    assert served["tokens"] == told["tokens_after"]
+
+
+def test_head_and_tail_stay_as_they_were(api: Api, compacted: dict[str, Any]) -> None:
+    before = prompt(api)["messages"]
+    record = written(api)["record"]
+    after = prompt(api)["messages"]
+    assert len(before) == len(after)
+    assert [old == new for old, new in zip(before, after, strict=True)].count(False) == 1
+    assert record["head_verbatim"] is record["tail_verbatim"] is True
+
+
+def test_turns_before_it_go_on_showing_the_old_one(api: Api, compacted: dict[str, Any]) -> None:
+    push(api, chat(8))
+    then = api.get(PROMPT).json()
+    push(api, chat(9))
+    written(api)
+    assert api.get(f"{PROMPT}?at_turn=8").json()["messages"] == then["messages"]
+    now = api.get(PROMPT).json()["messages"]
+    assert api.get(f"{PROMPT}?at_turn=9").json()["messages"] == now
+    push(api, chat(10))
+    assert api.get(f"{PROMPT}?at_turn=9").json()["messages"] == now
+
+
+def test_both_versions_are_kept_with_their_authors(api: Api, compacted: dict[str, Any]) -> None:
+    written(api)
+    written(api, "- short", number=2)
+    rows = Recap.objects.order_by("compaction__number").values_list("version", "author")
+    assert list(rows) == [(1, "extractor"), (2, "person"), (3, "person")]
+    assert api.get("sessions/s1/compactions/1/").json()["recap"] == compacted["recap"]
+    assert AuditEvent.objects.filter(action="recap.edited").count() == 2
+
+
+def test_reverting_brings_the_old_one_back(api: Api, compacted: dict[str, Any]) -> None:
+    before = prompt(api)
+    written(api)
+    assert api.post("sessions/s1/compactions/2/revert/").status_code == 200
+    assert prompt(api)["messages"] == before["messages"]
+    assert written(api)["number"] == 3
+
+
+def test_the_etag_changes(api: Api, compacted: dict[str, Any]) -> None:
+    etag = api.get(PROMPT)["ETag"]
+    written(api)
+    assert api.get(PROMPT, if_none_match=etag).status_code == 200
+
+
+def test_the_next_compaction_folds_it(api: Api, compacted: dict[str, Any]) -> None:
+    written(api)
+    for number in range(10, 18):
+        push(api, chat(number))
+    told = api.post("sessions/s1/compact/", {}).json()
+    for words in ("parcels over 30 kg go by freight", "the tariff of 2027", "line of its own"):
+        assert words in told["recap"]
+
+
+def test_the_working_memory_stands_on_with_it(api: Api, compacted: dict[str, Any]) -> None:
+    api.patch("sessions/s1/memory/", {"task": "count the parcels"}, if_match="*")
+    told = written(api, "- short\n\n[Working memory]\nTask: something else")
+    assert told["recap"].count("[Working memory]") == 1
+    assert "count the parcels" in told["recap"]
+    assert "something else" not in told["recap"]
+
+
+def test_secrets_are_taken_out(api: Api, compacted: dict[str, Any]) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    assert secret not in str(written(api, f"- the token is {secret}"))
+    assert secret not in str(prompt(api))
+
+
+def test_only_the_recap_that_shows_can_be_edited(api: Api, compacted: dict[str, Any]) -> None:
+    written(api)
+    assert code(api.post(RECAP, {"text": "- again"})) == "not_editable"
+    assert api.post("sessions/s1/compactions/9/recap/", {"text": "- again"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, "missing_field"),
+        ({"text": ""}, "invalid_field"),
+        ({"text": "## Decisions\n"}, "invalid_field"),
+        ({"text": "a\0b"}, "invalid_field"),
+        ({"text": "- x", "author": "me"}, "unknown_field"),
+        ({"text": "word " * 9_000}, "text_too_long"),
+    ],
+)
+def test_what_it_refuses(api: Api, compacted: dict[str, Any], body: Any, expected: str) -> None:
+    assert code(api.post(RECAP, body)) == expected
+    assert Compaction.objects.count() == 1
+
+
+def test_not_while_a_compaction_is_under_way(api: Api, compacted: dict[str, Any]) -> None:
+    row = Compaction.objects.get()
+    Compaction.objects.create(
+        session=row.session, number=2, trigger="soft", turn_index=7, snapshot_position=1
+    )
+    assert code(api.post(RECAP, {"text": "- x"})) == "compaction_open"
+
+
+def test_in_openais_format_too(api: Api) -> None:
+    api.post(
+        "sessions/", {"id": "o", "format": "openai", "policy": BY_HAND, "budget": {"input_tokens": 2_000}}
+    )
+    for number in range(6):
+        push(api, openai_turn(number), session="o")
+    assert api.post("sessions/o/compact/", {}).json()["recap"]
+    told = api.post("sessions/o/compactions/1/recap/", {"text": WRITTEN})
+    assert told.status_code == 200
+    assert "parcels over 30 kg" in str(prompt(api, session="o")["messages"])
+
+
+def test_a_key_that_may_only_read_cannot(api: Api, reader_api: Api, compacted: dict[str, Any]) -> None:
+    assert code(reader_api.post(RECAP, {"text": "- x"})) == "missing_scope"

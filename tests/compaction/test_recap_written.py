@@ -1,0 +1,84 @@
+"""A recap in a person's words, read back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.messages import Message, Role, Text
+from compaction.recap import Item, Mention, Recap, Status, extract
+from compaction.recap.written import recap_read
+
+BEFORE = Recap(first_turn=2, last_turn=9, reserve=(Mention(name="kept_name", last=3),))
+TEXT = """[Recap of turns 2 to 9, no longer shown. A record.]
+## Decisions
+- we ship by freight
+## Entities
+- src/rates.py: read t3, edited t5
+- Bergstrom Ltd
+## Facts
+- the limit is 30 kg
+## Open items
+- [open] the tariff of 2027
+- [DONE] the invoice
+a loose line
+
+[Working memory]
+Task: none of the writer's business"""
+
+
+def read(text: str) -> Recap:
+    return recap_read(text, standing=BEFORE, position=40)
+
+
+def texts(items: tuple[Item, ...]) -> list[str]:
+    return [item.text for item in items]
+
+
+def test_each_line_is_an_item_of_its_section() -> None:
+    recap = read(TEXT)
+    assert texts(recap.decisions) == ["we ship by freight"]
+    assert texts(recap.entities) == ["src/rates.py", "Bergstrom Ltd"]
+    assert texts(recap.facts) == ["the limit is 30 kg"]
+    assert [(item.text, item.status) for item in recap.open_items] == [
+        ("the tariff of 2027", Status.OPEN),
+        ("the invoice", Status.DONE),
+        ("a loose line", None),
+    ]
+
+
+def test_it_stands_for_the_same_turns_and_keeps_what_waits_for_room() -> None:
+    recap = read(TEXT)
+    assert (recap.first_turn, recap.last_turn) == (2, 9)
+    assert {"kept_name", "src/rates.py"} <= {mention.name for mention in recap.reserve}
+
+
+def test_without_sections_all_are_facts() -> None:
+    assert texts(read("one\n\n* two\n# A title of one's own").facts) == [
+        "one",
+        "two",
+        "# A title of one's own",
+    ]
+
+
+def test_its_rendering_reads_back_as_the_same() -> None:
+    recap = read(TEXT)
+    assert read(recap.render()) == recap
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_taken_and_reads_back(text: str) -> None:
+    recap = read(text)
+    assert Recap.from_json(recap.to_json()) == recap
+    again = read(recap.render())
+    assert [len(items) for items in again.sections().values()] == [
+        len(items) for items in recap.sections().values()
+    ]
+
+
+def test_the_next_recap_folds_every_line() -> None:
+    later = Message(position=41, role=Role.USER, parts=(Text(text="Go on."),), tokens=3)
+    text = extract((later,), counter=TiktokenCounter(), cap_tokens=2_000, previous=read(TEXT)).render()
+    for words in ("we ship by freight", "src/rates.py: read t3, edited t5", "30 kg", "2027", "a loose line"):
+        assert words in text
