@@ -15,3 +15,5 @@ urlpatterns = [
     path("api/docs/", docs.Docs.as_view(), name="docs"),
     path("", include("sessions.urls")),
 ]
+
+handler404 = "sessions.api.errors.address_unknown"

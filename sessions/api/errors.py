@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.views.defaults import page_not_found
 
 from sessions.bodies import json_bytes
 
@@ -65,6 +66,13 @@ class NotAllowed(ApiError):
 class NotFound(ApiError):
     status = 404
     type = "not_found"
+
+
+def address_unknown(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The answer where no address matches: within the API in the API's own shape."""
+    if request.path.startswith("/api/"):
+        return NotFound("not_found", "there is no such address; /api/docs/ lists them").response()
+    return page_not_found(request, exception)
 
 
 class NotSupported(ApiError):

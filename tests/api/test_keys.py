@@ -184,3 +184,11 @@ class TestRates:
                 assert [api.get("sessions/").status_code for _ in range(4)] == [200] * 4
         finally:
             ratelimit._valkey.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "address", ["/api/", "/api/v2/", "/api/v1/nothing/", "/api/v1/sessions/s1/compactions/x/"]
+)
+def test_an_address_that_is_not_there_answers_in_the_apis_own_shape(api: Api, address: str) -> None:
+    response = api.get(address)
+    assert (response.status_code, code(response)) == (404, "not_found")
