@@ -145,11 +145,8 @@ def _line(item: Item) -> str:
 
 
 def _fence(data: str) -> str:
-    """A tag that does not occur in the data. A hash of the data cannot be written into it beforehand."""
-    digest = hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()
-    while (fence := f"session-{digest[:16]}") in data:
-        digest = hashlib.sha256(digest.encode()).hexdigest()
-    return fence
+    """A tag that the data does not hold: nobody can write the hash of a text into the text."""
+    return f"session-{hashlib.sha256(data.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def _object(**properties: JSON) -> dict[str, JSON]:
