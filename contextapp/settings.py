@@ -141,6 +141,7 @@ CONTEXTAPP_LEASE_SECONDS = float(os.environ.get("CONTEXTAPP_LEASE_SECONDS", "20"
 CONTEXTAPP_IDLE_CHECK_SECONDS = float(os.environ.get("CONTEXTAPP_IDLE_CHECK_SECONDS", "30"))
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "sessions.tasks.compactions_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
+    "webhooks": {"task": "sessions.tasks.webhooks_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
     "idle": {"task": "sessions.tasks.compactions_idle", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
     "upgrade": {"task": "sessions.tasks.compactions_upgrade", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
 }
@@ -161,6 +162,11 @@ CONTEXTAPP_SUMMARIZER_BACKOFF = float(os.environ.get("CONTEXTAPP_SUMMARIZER_BACK
 CONTEXTAPP_COOLDOWN_SECONDS = float(os.environ.get("CONTEXTAPP_COOLDOWN_SECONDS", "600"))
 #: A session idle for so many seconds has lost the provider's cache: its recap may be rewritten at no cost.
 CONTEXTAPP_UPGRADE_IDLE_SECONDS = float(os.environ.get("CONTEXTAPP_UPGRADE_IDLE_SECONDS", "300"))
+
+# -- Webhooks ----------------------------------------------------------------------------------
+
+#: Webhooks may use http and lead to private addresses: for a network in which every project is trusted.
+CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = env_flag("CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE")
 
 # -- People -------------------------------------------------------------------------------------
 

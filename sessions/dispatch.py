@@ -16,8 +16,9 @@ from kombu.exceptions import KombuError
 
 log = logging.getLogger(__name__)
 
-#: The task's name, so that who sends it need not import it.
+#: The tasks' names, so that who sends them need not import them.
 RUN = "sessions.tasks.compaction_run"
+DELIVER = "sessions.tasks.webhook_deliver"
 
 #: Seconds that the broker has to take a message, and for which it is left alone when it did not.
 PATIENCE = 0.5
@@ -31,14 +32,23 @@ _silent_until = 0.0
 
 def compaction_dispatch(compaction_id: UUID) -> bool:
     """Sends a compaction to the workers. False where the broker did not take it."""
+    return _dispatch(RUN, compaction_id)
+
+
+def delivery_dispatch(delivery_id: UUID) -> bool:
+    """Sends a delivery of a webhook to the workers. False where the broker did not take it."""
+    return _dispatch(DELIVER, delivery_id)
+
+
+def _dispatch(task: str, row_id: UUID) -> bool:
     global _silent_until
     if time.monotonic() < _silent_until:
         return False
     try:
-        _send(RUN, str(compaction_id))
+        _send(task, str(row_id))
     except (KombuError, OSError) as error:
         _silent_until = time.monotonic() + PAUSE
-        log.warning("compaction %s waits for the sweep, the broker does not answer: %s", compaction_id, error)
+        log.warning("%s of %s waits for the sweep, the broker does not answer: %s", task, row_id, error)
         return False
     return True
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
-from sessions.services import background, sweep, triggers, upgrades
+from sessions.services import background, sweep, triggers, upgrades, webhooks
 
 
 @shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
@@ -29,3 +29,13 @@ def compactions_idle() -> None:
 @shared_task(expires=60)  # type: ignore[untyped-decorator]
 def compactions_upgrade() -> None:
     upgrades.upgrades_fire()
+
+
+@shared_task(name=dispatch.DELIVER)  # type: ignore[untyped-decorator]
+def webhook_deliver(delivery_id: str) -> None:
+    webhooks.delivery_send(delivery_id=UUID(delivery_id))
+
+
+@shared_task(expires=60)  # type: ignore[untyped-decorator]
+def webhooks_sweep() -> None:
+    webhooks.deliveries_sweep()

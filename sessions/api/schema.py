@@ -26,6 +26,7 @@ _TAGS = {
     "tool_calls": "The agent's tools",
     "usage": "Usage",
     "imports": "Imports",
+    "webhooks": "Webhooks",
 }
 
 

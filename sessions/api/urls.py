@@ -14,6 +14,7 @@ from sessions.api import (
     turns,
     usage,
     validate,
+    webhooks,
 )
 
 app_name = "api"
@@ -59,4 +60,6 @@ urlpatterns = [
     path("prompts/validate/", validate.Validate.as_view(), name="validate"),
     path("usage/", usage.Usage.as_view(), name="usage"),
     path("imports/", imports.Imports.as_view(), name="imports"),
+    path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
+    path("webhooks/<str:webhook_id>/", webhooks.WebhookOne.as_view(), name="webhook"),
 ]

@@ -4,6 +4,7 @@ from sessions.models.memory import MemoryRevision
 from sessions.models.rollups import UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
 from sessions.models.transcript import Blob, Message, Turn
+from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
 
 __all__ = [
     "AgentSession",
@@ -18,4 +19,7 @@ __all__ = [
     "Recap",
     "Turn",
     "UsageRollup",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookEvent",
 ]

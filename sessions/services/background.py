@@ -18,13 +18,14 @@ from django.utils import timezone
 from compaction.context import Evicted, Summary
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
-from sessions.models import AgentSession, Compaction, Recap
+from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
 from sessions.services.compactions import Origin, compaction_apply, compaction_skip
 from sessions.services.lease import lease_end, lease_kept
 from sessions.services.planning import Loaded, session_plan, view_load
 from sessions.services.recaps import Standing, recap_standing
 from sessions.services.summaries import Attempt, summary_ask
 from sessions.services.upgrades import upgrade_apply
+from sessions.services.webhooks import webhooks_emit
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +59,19 @@ def compaction_run(*, compaction_id: UUID) -> None:
         compaction_give_back(compaction=compaction, reason=f"{type(error).__name__}: {error}"[:500])
 
 
+@transaction.atomic
 def compaction_claim(*, compaction_id: UUID) -> Compaction | None:
     """The compaction, now running and ours; None where it was not pending."""
     pending = Compaction.objects.filter(pk=compaction_id, state=Compaction.State.PENDING)
     claimed = pending.update(
         state=Compaction.State.RUNNING, started_at=Now(), lease_until=lease_end(), attempts=F("attempts") + 1
     )
-    return Compaction.objects.get(pk=compaction_id) if claimed == 1 else None
+    if claimed != 1:
+        return None
+    compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
+    if compaction.attempts == 1:
+        webhooks_emit(compaction=compaction, event=WebhookEvent.STARTED)
+    return compaction
 
 
 def _job(compaction: Compaction) -> Job:
@@ -192,3 +199,5 @@ def compaction_give_back(*, compaction: Compaction, reason: str) -> None:
         session.failed_at = timezone.now()
         session.save(update_fields=["failures", "failed_at"])
     mine.save(update_fields=["state", "reason", "finished_at"])
+    if mine.state == Compaction.State.FAILED:
+        webhooks_emit(compaction=mine, event=WebhookEvent.FINISHED)

@@ -25,8 +25,9 @@ from sessions.convert import edit_row, edit_value
 from sessions.counter import counter
 from sessions.dispatch import compaction_dispatch
 from sessions.ledger import Ledger
-from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap
+from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap, WebhookEvent
 from sessions.services.planning import Loaded, session_plan, view_load
+from sessions.services.webhooks import webhooks_emit
 from sessions.serving import elements_of
 
 
@@ -83,6 +84,8 @@ def compaction_open(
     session.fired_tokens = round(shown * session.calibration)
     session.fired_turn = session.turn_count
     session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
+    if state == Compaction.State.RUNNING:
+        webhooks_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction
 
 
@@ -120,6 +123,7 @@ def compaction_skip(*, compaction: Compaction, reason: str) -> None:
     compaction.reason = reason
     compaction.finished_at = timezone.now()
     compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", "record"])
+    webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
 
 
 # -- Acting -------------------------------------------------------------------------------------
@@ -181,6 +185,7 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
         if made.recap is not None and any(edit.strategy == "recap" for edit in made.edits):
             _store_recap(compaction, made.recap, origin)
         base_write(session=session, view=made.view, raw=loaded.raw)
+    webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
 

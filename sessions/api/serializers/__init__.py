@@ -20,6 +20,13 @@ from sessions.api.serializers.memory import (
 from sessions.api.serializers.sessions import Session, SessionCreate, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
 from sessions.api.serializers.usage import Usage
+from sessions.api.serializers.webhooks import (
+    WebhookChange,
+    WebhookCreate,
+    WebhookCreated,
+    WebhookDetail,
+    WebhookList,
+)
 
 __all__ = [
     "CHURN_REVISIONS",
@@ -50,5 +57,10 @@ __all__ = [
     "Usage",
     "ValidateRequest",
     "Validity",
+    "WebhookChange",
+    "WebhookCreate",
+    "WebhookCreated",
+    "WebhookDetail",
+    "WebhookList",
     "validated",
 ]

@@ -1,0 +1,135 @@
+"""`webhooks/`: who is told of the project's compactions, and how the telling went."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+
+from accounts.models import ApiKey, Scope
+from sessions.api import serializers
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.schema import errors
+from sessions.models import Webhook, WebhookDelivery, WebhookEvent
+from sessions.selectors.lookups import as_uuid
+from sessions.services.webhook_http import ForbiddenAddress
+from sessions.services.webhooks import webhook_create, webhook_delete, webhook_update
+
+_SHOWN_DELIVERIES = 20
+
+
+class Webhooks(Endpoint):
+    scopes: ClassVar = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
+
+    @extend_schema(
+        operation_id="webhooks_list",
+        summary="The project's webhooks",
+        responses={200: serializers.WebhookList, **errors()},
+    )
+    def get(self, call: Call) -> HttpResponse:
+        rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
+        return answer({"data": [_webhook_json(row) for row in rows]})
+
+    @extend_schema(
+        operation_id="webhooks_create",
+        summary="Tell an address of compactions",
+        request=serializers.WebhookCreate,
+        responses={201: serializers.WebhookCreated, **errors(400, 413, 415)},
+    )
+    def post(self, call: Call) -> HttpResponse:
+        """The secret is shown in this answer only. Each request carries `Contextapp-Signature: t=…,v1=…`: the
+        HMAC-SHA256 of `t`, a dot and the body."""
+        data = serializers.validated(serializers.WebhookCreate, call.body)
+        key = _key(call)
+        events = sorted(data.get("events") or WebhookEvent.values)
+        try:
+            webhook = webhook_create(project=key.project, url=data["url"], events=events, api_key=key)
+        except ForbiddenAddress as error:
+            raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
+        return answer(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
+
+
+class WebhookOne(Endpoint):
+    scopes: ClassVar = {"GET": Scope.ADMIN, "PATCH": Scope.ADMIN, "DELETE": Scope.ADMIN}
+
+    @extend_schema(
+        operation_id="webhooks_get",
+        summary="One webhook with its newest deliveries",
+        responses={200: serializers.WebhookDetail, **errors()},
+    )
+    def get(self, call: Call, webhook_id: str) -> HttpResponse:
+        return answer(_detail_json(_found(call, webhook_id)))
+
+    @extend_schema(
+        operation_id="webhooks_change",
+        summary="Change a webhook, or switch it off",
+        request=serializers.WebhookChange,
+        responses={200: serializers.WebhookDetail, **errors(400, 413, 415)},
+    )
+    def patch(self, call: Call, webhook_id: str) -> HttpResponse:
+        webhook = _found(call, webhook_id)
+        data = serializers.validated(serializers.WebhookChange, call.body)
+        if "active" in data:
+            data["is_active"] = data.pop("active")
+        if "events" in data:
+            data["events"] = sorted(data["events"])
+        try:
+            webhook_update(webhook=webhook, changes=data, api_key=_key(call))
+        except ForbiddenAddress as error:
+            raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
+        return answer(_detail_json(webhook))
+
+    @extend_schema(
+        operation_id="webhooks_delete",
+        summary="Delete a webhook; what it was not told yet is dropped",
+        responses={204: None, **errors()},
+    )
+    def delete(self, call: Call, webhook_id: str) -> HttpResponse:
+        webhook_delete(webhook=_found(call, webhook_id), api_key=_key(call))
+        return HttpResponse(status=204)
+
+
+def _key(call: Call) -> ApiKey:
+    return ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
+
+
+def _found(call: Call, name: str) -> Webhook:
+    rows = Webhook.objects.select_related("project").filter(project=call.principal.project_id)
+    id = as_uuid(name)
+    webhook = rows.filter(pk=id).first() if id is not None else None
+    if webhook is None:
+        raise NotFound("not_found", f"there is no webhook {name!r} in this project", param="webhook_id")
+    return webhook
+
+
+def _webhook_json(row: Webhook) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "url": row.url,
+        "events": row.events,
+        "active": row.is_active,
+        "created_at": row.created_at,
+    }
+
+
+def _detail_json(row: Webhook) -> dict[str, Any]:
+    return _webhook_json(row) | {
+        "deliveries": [
+            _delivery_json(delivery)
+            for delivery in row.deliveries.order_by("-created_at")[:_SHOWN_DELIVERIES]
+        ]
+    }
+
+
+def _delivery_json(row: WebhookDelivery) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "event": row.event,
+        "state": row.state,
+        "attempts": row.attempts,
+        "status": row.status,
+        "error": row.error,
+        "created_at": row.created_at,
+    }

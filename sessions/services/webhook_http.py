@@ -1,0 +1,102 @@
+"""Sending to an address that a customer chose: signed, bounded, and never into our own network."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+#: Seconds for connecting, and for each read.
+TIMEOUT = 10
+
+#: IPv4 within IPv6 by translation (RFC 6052, RFC 3056): a private address may hide in it.
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("2002::/16"))
+
+
+class ForbiddenAddress(ValueError):
+    """The URL leads nowhere, or where a webhook must not go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a request goes: the address that was looked at is the one that is connected to, so that a name
+    which resolves to another one a moment later gains nothing."""
+
+    url: SplitResult
+    address: str
+
+    @property
+    def port(self) -> int:
+        return self.url.port or (443 if self.url.scheme == "https" else 80)
+
+
+def url_check(url: str) -> SplitResult:
+    """The parts of a URL that a webhook may have. Raises `ForbiddenAddress`."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ForbiddenAddress("this is no URL") from None
+    schemes = {"https", "http"} if settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE else {"https"}
+    if parts.scheme not in schemes or not parts.hostname or port == 0:
+        raise ForbiddenAddress("the URL must begin with https:// and name a host")
+    if parts.username is not None or parts.fragment or not url.isascii() or not url.isprintable():
+        raise ForbiddenAddress("the URL must be plain ASCII, without a user name and a fragment")
+    return parts
+
+
+def target_of(url: str) -> Target:
+    """Resolves the URL's host. Raises `ForbiddenAddress` where one of its addresses is not public."""
+    parts = url_check(url)
+    assert parts.hostname is not None
+    try:
+        found = socket.getaddrinfo(parts.hostname, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ForbiddenAddress(f"{parts.hostname} cannot be resolved: {error}") from None
+    addresses = [str(entry[4][0]) for entry in found]
+    if not settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE and not all(map(_is_public, addresses)):
+        raise ForbiddenAddress(f"{parts.hostname} is not a public address")
+    return Target(url=parts, address=addresses[0])
+
+
+def _is_public(text: str) -> bool:
+    address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        elif any(address in network for network in _TRANSLATED):
+            return False
+    return address.is_global and not address.is_multicast
+
+
+def signature(secret: str, body: bytes, *, at: int) -> str:
+    """`t=<seconds>,v1=<hex>`: HMAC-SHA256 over `<seconds>.<body>`, so that no old one can be replayed."""
+    digest = hmac.new(secret.encode(), b"%d.%b" % (at, body), hashlib.sha256).hexdigest()
+    return f"t={at},v1={digest}"
+
+
+def post(target: Target, *, secret: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """The status of the answer; a redirect is one, and is not followed. Raises OSError, HTTPException."""
+    path = (target.url.path or "/") + (f"?{target.url.query}" if target.url.query else "")
+    with socket.create_connection((target.address, target.port), timeout=TIMEOUT) as plain:
+        connection = http.client.HTTPConnection(target.url.hostname or "", target.port, timeout=TIMEOUT)
+        connection.sock = _secured(plain, target) if target.url.scheme == "https" else plain
+        try:
+            signed = {"Contextapp-Signature": signature(secret, body, at=int(time.time()))}
+            connection.request("POST", path, body=body, headers={**headers, **signed})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+def _secured(plain: socket.socket, target: Target) -> ssl.SSLSocket:
+    return ssl.create_default_context().wrap_socket(plain, server_hostname=target.url.hostname)

@@ -1,0 +1,36 @@
+"""The other side of a webhook: a real HTTP server that writes down what it hears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+@dataclass
+class Receiver:
+    url: str
+    statuses: list[int] = field(default_factory=list)  #: what it answers, in order; 200 behind them
+    heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+
+
+@contextmanager
+def receiver() -> Iterator[Receiver]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            told.heard.append((dict(self.headers), body))
+            self.send_response(told.statuses.pop(0) if told.statuses else 200)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        told = Receiver(url=f"http://127.0.0.1:{server.server_address[1]}/hook?x=1")
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield told
+        server.shutdown()

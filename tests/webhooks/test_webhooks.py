@@ -1,0 +1,238 @@
+"""Who is told of compactions, that it is proven who tells, and that nobody waits for it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Project
+from accounts.services import api_key_create
+from sessions.models import Compaction, Webhook, WebhookDelivery
+from sessions.services import webhook_http
+from sessions.services.webhooks import PAUSES, deliveries_sweep, delivery_send
+from tests.api.client import Api, code
+from tests.api.talk import push, whole_turn
+from tests.webhooks.receiver import Receiver, receiver
+
+pytestmark = pytest.mark.django_db
+
+URL = "https://hooks.example.com/ctx"
+
+
+@pytest.fixture
+def api(project: Project) -> Api:
+    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
+
+
+@pytest.fixture
+def other(settings: Any) -> Iterator[Receiver]:
+    """A receiver on this machine, which only a trusting server may tell."""
+    settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = True
+    with receiver() as told:
+        yield told
+
+
+@pytest.fixture
+def compact(api: Api, django_capture_on_commit_callbacks: Any) -> Callable[[], dict[str, Any]]:
+    """Compacts a session for real, at once; what is then sent to the broker waits there for a worker."""
+
+    def done() -> dict[str, Any]:
+        api.post("sessions/", {"id": "s1", "policy": {"soft": 0, "hard": 0, "tail_share": 0.01}})
+        for number in range(6):
+            push(api, whole_turn(number))
+        with django_capture_on_commit_callbacks(execute=True):
+            told: dict[str, Any] = api.post("sessions/s1/compact/", {}).json()
+        assert told["state"] == "done"
+        return told
+
+    return done
+
+
+def made(api: Api, url: str = URL, **fields: Any) -> dict[str, Any]:
+    response = api.post("webhooks/", {"url": url, **fields})
+    assert response.status_code == 201, response.content
+    told: dict[str, Any] = response.json()
+    return told
+
+
+def due_now() -> None:
+    WebhookDelivery.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+
+
+def test_it_is_told_before_and_after(api: Api, other: Receiver, compact: Any) -> None:
+    made(api, other.url)
+    compacted = compact()
+    for delivery in WebhookDelivery.objects.order_by("created_at", "pk"):
+        delivery_send(delivery_id=delivery.pk)
+    first, last = (json.loads(body) for _, body in other.heard)
+    assert (first["event"], first["compaction"]["state"]) == ("compaction.started", "running")
+    assert (last["event"], last["compaction"]["state"]) == ("compaction.finished", "done")
+    assert last["session"]["external_id"] == "s1"
+    for name in ("record", "tokens_before", "tokens_after", "turn", "number"):
+        assert last["compaction"][name] == compacted[name]
+    assert set(WebhookDelivery.objects.values_list("state", "status")) == {("sent", 200)}
+
+
+def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None:
+    secret = made(api, other.url, events=["compaction.finished"])["secret"]
+    compact()
+    delivery = WebhookDelivery.objects.get()
+    delivery_send(delivery_id=delivery.pk)
+    [(headers, body)] = other.heard
+    at, _, sign = headers["Contextapp-Signature"].removeprefix("t=").partition(",v1=")
+    assert sign == hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    assert abs(int(at) - timezone.now().timestamp()) < 60
+    assert headers["Contextapp-Delivery"] == str(delivery.pk)
+    assert headers["Contextapp-Event"] == "compaction.finished"
+
+
+@pytest.mark.parametrize("status", [500, 404, 302])
+def test_what_is_not_heard_is_told_again(api: Api, other: Receiver, compact: Any, status: int) -> None:
+    other.statuses = [status]
+    made(api, other.url, events=["compaction.finished"])
+    compact()
+    delivery = WebhookDelivery.objects.get()
+    delivery_send(delivery_id=delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.status, delivery.attempts) == ("pending", status, 1)
+    delivery_send(delivery_id=delivery.pk)
+    assert len(other.heard) == 1, "not before its time"
+    due_now()
+    delivery_send(delivery_id=delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.error) == ("sent", "")
+    assert other.heard[0][1] == other.heard[1][1]
+
+
+def test_it_is_given_up_in_the_end(api: Api, other: Receiver, compact: Any) -> None:
+    made(api, "http://127.0.0.1:9/", events=["compaction.finished"])
+    compact()
+    delivery = WebhookDelivery.objects.get()
+    for _ in range(len(PAUSES) + 2):
+        due_now()
+        delivery_send(delivery_id=delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts, delivery.status) == ("failed", len(PAUSES), None)
+    assert "ConnectionRefusedError" in delivery.error
+
+
+def test_the_sweep_finds_what_was_lost(api: Api, other: Receiver, compact: Any) -> None:
+    made(api, other.url)
+    compact()
+    assert deliveries_sweep() == 2
+    WebhookDelivery.objects.update(state="sent")
+    assert deliveries_sweep() == 0
+
+
+def test_one_that_is_switched_off_hears_nothing(api: Api, other: Receiver, compact: Any) -> None:
+    hook = made(api, other.url, events=["compaction.started"])
+    compact()
+    assert api.patch(f"webhooks/{hook['id']}/", {"active": False}).json()["active"] is False
+    delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
+    assert other.heard == []
+    assert WebhookDelivery.objects.get().state == "failed"
+
+
+def test_another_projects_compactions_are_not_told(
+    api: Api, other_project: Project, other: Receiver, compact: Any
+) -> None:
+    Webhook.objects.create(project=other_project, url=other.url, secret="s", events=["compaction.finished"])
+    compact()
+    assert not WebhookDelivery.objects.exists()
+
+
+def test_a_skipped_compaction_is_told_too(api: Api, other: Receiver) -> None:
+    made(api, other.url, events=["compaction.finished"])
+    api.post("sessions/", {"id": "s1"})
+    push(api, whole_turn(0))
+    api.post("sessions/s1/compact/", {})
+    assert json.loads(bytes(WebhookDelivery.objects.get().body))["compaction"]["state"] == "skipped"
+    assert Compaction.objects.get().state == "skipped"
+
+
+class TestTheApi:
+    def test_the_secret_is_shown_once(self, api: Api) -> None:
+        hook = made(api)
+        assert hook["secret"].startswith("whsec_")
+        assert hook["events"] == ["compaction.finished", "compaction.started"]
+        shown = api.get(f"webhooks/{hook['id']}/")
+        assert "secret" not in shown.json()
+        assert hook["secret"].encode() not in shown.content + api.get("webhooks/").content
+
+    def test_change_and_delete(self, api: Api) -> None:
+        address = f"webhooks/{made(api)['id']}/"
+        changed = api.patch(address, {"events": ["compaction.started"], "url": f"{URL}/2"}).json()
+        assert (changed["url"], changed["events"]) == (f"{URL}/2", ["compaction.started"])
+        assert [hook["url"] for hook in api.get("webhooks/").json()["data"]] == [f"{URL}/2"]
+        assert api.delete(address).status_code == 204
+        assert api.get(address).status_code == 404
+        actions = AuditEvent.objects.filter(action__startswith="webhook.").values_list("action", flat=True)
+        assert set(actions) == {"webhook.created", "webhook.changed", "webhook.deleted"}
+
+    def test_the_deliveries_are_shown(self, api: Api, other: Receiver, compact: Any) -> None:
+        hook = made(api, other.url)
+        compact()
+        shown = api.get(f"webhooks/{hook['id']}/").json()["deliveries"]
+        assert {row["event"] for row in shown} == {"compaction.started", "compaction.finished"}
+        assert {row["state"] for row in shown} == {"pending"}
+
+    def test_only_an_admin(self, api: Api, api_key: str) -> None:
+        address = f"webhooks/{made(api)['id']}/"
+        for response in (Api(api_key).get("webhooks/"), Api(api_key).delete(address)):
+            assert code(response) == "missing_scope"
+
+    def test_of_this_project_only(self, api: Api, other_project: Project) -> None:
+        key = api_key_create(project=other_project, name="admin", scopes=["admin"])[1]
+        address = f"webhooks/{made(api)['id']}/"
+        assert Api(key).get("webhooks/").json()["data"] == []
+        for response in (Api(key).get(address), Api(key).delete(address), Api(key).patch(address, {})):
+            assert response.status_code == 404
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://hooks.example.com/",
+            "ftp://x.example/",
+            "https://",
+            "https://u:p@x.example/",
+            "https://x:99999/",
+        ],
+    )
+    def test_what_no_webhook_may_be(self, api: Api, url: str) -> None:
+        assert code(api.post("webhooks/", {"url": url})) == "invalid_field"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "localhost", "10.1.2.3", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0"),
+        *("[::1]", "[fd00::1]", "[fe80::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"),
+        *("2130706433", "0x7f.1", "224.0.0.1", "[ff02::1]"),
+    ],
+)
+def test_it_does_not_go_into_our_own_network(host: str) -> None:
+    with pytest.raises(webhook_http.ForbiddenAddress):
+        webhook_http.target_of(f"https://{host}/")
+
+
+def test_public_addresses_are_taken() -> None:
+    assert webhook_http.target_of("https://8.8.8.8:8443/x").port == 8443
+    assert webhook_http.target_of("https://[2606:4700::1111]/").address == "2606:4700::1111"
+
+
+def test_an_address_that_became_private_is_not_told(
+    api: Api, other: Receiver, compact: Any, settings: Any
+) -> None:
+    made(api, other.url, events=["compaction.finished"])
+    compact()
+    settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = False
+    delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
+    assert other.heard == []
+    assert "ForbiddenAddress" in WebhookDelivery.objects.get().error
