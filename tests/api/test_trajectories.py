@@ -20,7 +20,7 @@ from accounts.models import Project
 from accounts.services import api_key_create
 from compaction import formats
 from compaction.capabilities import capabilities_of
-from compaction.edits import Edit
+from compaction.edits import Edit, Op
 from compaction.messages import Message
 from compaction.pipeline import plan
 from compaction.policy import Budget
@@ -45,16 +45,16 @@ ALL = os.environ.get("CONTEXTAPP_ALL_TRAJECTORIES") == "1"
 SHARE = 0.25
 POLICY = {"soft": 0}  # what the background does is no business of a push
 
-#: Folders, and how many of their sessions the sample has. Longer ones than MOST turns are for the whole run.
+#: Folders, and how many of their sessions the sample has: of those with LEAST turns, the first MOST.
 SAMPLE = {
     "entire-claude-code": 2,
     "mini-swe-agent": 2,
     "openhands-completions": 1,
     "pi-coding-agent": 1,
-    "tau-bench": 2,
-    "tau2-bench": 2,
+    "tau-bench": 1,
+    "tau2-bench": 1,
 }
-MOST = 120
+LEAST, MOST = 20, 100
 
 
 class Core:
@@ -72,7 +72,7 @@ class Core:
     def push(self, messages: Sequence[Message], *, turn: int, model: str) -> None:
         start = len(self.messages)
         self.messages += (replace(m, position=start + i, turn=turn) for i, m in enumerate(messages))
-        view = apply(self.edits, self.messages)
+        view = apply(self.edits, self._shown())
         state = TriggerState(tokens=view.tokens, budget=self.budget, fired_tokens=self.fired_tokens)
         firing = evaluate(state, self.policy)
         if firing is None:
@@ -89,6 +89,11 @@ class Core:
         )
         self.fired_tokens = made.view.tokens
         self.edits, self.recap = made.view.edits, made.recap
+
+    def _shown(self) -> list[Message]:
+        """Without what is evicted: a plan starts from what is shown, not from the history."""
+        gone = {at for e in self.edits if e.op is Op.EVICT for at in range(e.position, e.end + 1)}
+        return [message for message in self.messages if message.position not in gone]
 
     def prompt(self, format: str, model: str) -> tuple[Any, int]:
         view = apply(self.edits, self.messages)
@@ -107,8 +112,10 @@ def sessions_of(folder: Path) -> Iterator[ImportedSession]:
 def chosen(folder: Path, count: int) -> list[ImportedSession]:
     found = []
     for session in sessions_of(folder):
-        if session.turns and (ALL or len(session.turns) <= MOST):
+        if ALL:
             found.append(session)
+        elif len(session.turns) >= LEAST:
+            found.append(replace(session, turns=session.turns[:MOST]))
         if not ALL and len(found) == count:
             break
     return found
