@@ -10,6 +10,7 @@ from compaction.messages import Message
 from compaction.pipeline import plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap
+from compaction.record import Record
 from compaction.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import View, apply
@@ -25,6 +26,7 @@ class Ours:
         self._shown: list[Message] = []
         self._until = 0  #: messages that are in `_shown` or evicted from it
         self._fired_tokens: int | None = None
+        self.records: list[Record] = []
 
     def prompt(self, n: int) -> Sequence[Message]:
         self._shown += self._case.messages[self._until : n]
@@ -46,6 +48,7 @@ class Ours:
             trigger=trigger,
             previous=self._recap,
         )
+        self.records.append(made.record)
         self._edits += made.edits
         self._recap = made.recap
         self._shown = list(made.view.messages)

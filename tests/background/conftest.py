@@ -29,6 +29,7 @@ def world(_world: World) -> Iterator[World]:
     """The instance, its provider obliging. After the test nothing may be open, lost or done twice."""
     _world.provider.otherwise = summary()
     _world.provider.requests.clear()
+    eventually(_world.is_ready, 60)
     yield _world
     _world.provider.otherwise = summary()
     eventually(_world.all_settled, 60)

@@ -45,7 +45,7 @@ def running(world: World, session: str) -> bool:
 def test_a_worker_killed_during_the_model_call(world: World) -> None:
     world.provider.otherwise = summary(delay=1.5)
     session, _ = world.fire()
-    eventually(lambda: world.provider.requests)
+    eventually(lambda: world.provider.requests, MINUTE)
     world.provider.otherwise = summary()
     world.kill("celery")
     [done] = world.settled(session, MINUTE)
@@ -58,7 +58,7 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
 def test_one_process_of_the_worker_killed_during_the_model_call(world: World) -> None:
     world.provider.otherwise = summary(delay=1.5)
     session, _ = world.fire()
-    eventually(lambda: world.provider.requests)
+    eventually(lambda: world.provider.requests, MINUTE)
     world.provider.otherwise = summary()
     [asking] = connected(world.processes("celery"), urlsplit(world.provider.url).port or 0)
     os.kill(asking, signal.SIGKILL)
@@ -136,7 +136,7 @@ def test_a_database_restarted_under_load(world: World) -> None:
         os.kill(world.processes("bin/postgres")[0], signal.SIGQUIT)  # at once, without a checkpoint
         for one in working:
             one.result(MINUTE)
-    eventually(world.all_settled, MINUTE)
+    eventually(world.is_ready, MINUTE)
     for session in sessions:
         assert world.call("GET", f"sessions/{session}/")[1]["turn_count"] == 12
         assert any(one["state"] == "done" for one in world.settled(session))

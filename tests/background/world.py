@@ -142,18 +142,16 @@ class World:
     # -- The database -----------------------------------------------------------------------------
 
     def rows(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
-        url = database_url(self.instance.home)
-        with psycopg.connect(url, row_factory=dict_row, autocommit=True) as connection:
-            return (
-                connection.execute(sql, parameters).fetchall()
-                if "SELECT" in sql
-                else self._run(connection, sql, parameters)
-            )
-
-    @staticmethod
-    def _run(connection: Any, sql: str, parameters: Any) -> list[dict[str, Any]]:
-        connection.execute(sql, parameters)
-        return []
+        """What a statement answers, as soon as the database does."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with psycopg.connect(database_url(self.instance.home), row_factory=dict_row) as connection:
+                    cursor = connection.execute(sql, parameters)
+                    return cursor.fetchall() if cursor.description else []
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
 
     def all_settled(self) -> bool:
         return not self.rows("SELECT id FROM agent_sessions_compaction WHERE state IN ('pending', 'running')")
@@ -184,6 +182,14 @@ class World:
                    OR s.message_count <>
                       (SELECT count(*) FROM agent_sessions_message m WHERE m.session_id = s.id)"""
         )
+
+    def is_ready(self) -> bool:
+        """Whether the web server has found its database and its broker again."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.instance.port}/readyz", timeout=10):
+                return self.call("GET", "sessions/")[0] == 200
+        except OSError:
+            return False
 
     # -- Processes --------------------------------------------------------------------------------
 
