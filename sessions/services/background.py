@@ -56,7 +56,9 @@ def compaction_run(*, compaction_id: UUID) -> None:
             compaction_swap(job=job, attempt=_attempt(job))
     except Exception as error:
         log.exception("compaction %s, attempt %s", compaction_id, compaction.attempts)
-        compaction_give_back(compaction=compaction, reason=f"{type(error).__name__}: {error}"[:500])
+        compaction_give_back(
+            compaction=compaction, reason=f"{type(error).__name__}: {error}"[:500].replace("\0", "\ufffd")
+        )
 
 
 @transaction.atomic

@@ -62,7 +62,7 @@ def summary_ask(
             awaits_upgrade=not isinstance(error, SummaryRefused),
             cost_microusd=_cost(model.model, error.usage),
             notes={
-                "fallback": f"{type(error).__name__}: {error}"[:500],
+                "fallback": f"{type(error).__name__}: {error}"[:500].replace("\0", "\ufffd"),
                 "summary": _told(model.model, error.usage, error.requests),
             },
         )
