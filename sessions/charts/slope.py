@@ -14,23 +14,27 @@ FALL = 0.7
 ASSUMED_WINDOW = 200_000
 
 
-def slope_of(points: Sequence[PromptSize], window: int | None) -> meter.Slope | None:
+def slope_of(points: Sequence[PromptSize], limit: int | None, *, is_held: bool = False) -> meter.Slope | None:
     """The verdict over the newest points, or None for fewer than three of them since the last fall.
 
-    Where the window is not known, nothing is said about a wall.
+    `limit` is the budget or the window, in tokens; where neither is known, nothing is said about a wall.
+    `is_held`: compactions of ours keep the prompt under the limit, so that it is no wall either.
     """
     sizes = _since_last_fall(points)
     if len(sizes) < 3:
         return None
-    found = meter.slope(sizes, window or ASSUMED_WINDOW)
-    if window is None and found.verdict is not meter.Verdict.FLAT:
+    found = meter.slope(sizes, limit or ASSUMED_WINDOW)
+    if limit is None and found.verdict is not meter.Verdict.FLAT:
         return replace(found, verdict=meter.Verdict.GROWING, turns_left=None)
+    if is_held and found.verdict is meter.Verdict.WALL:
+        return replace(found, verdict=meter.Verdict.GROWING)
     return found
 
 
 def _since_last_fall(points: Sequence[PromptSize]) -> Sequence[int]:
     """One kind of figure only: estimates and reports differ by a factor, which would look like growth."""
     reported = [p.reported for p in points if p.reported is not None]
-    sizes = reported or [p.estimate for p in points]
+    served = [p.served for p in points if p.served is not None]
+    sizes = reported or served or [p.estimate for p in points]
     falls = (i for i in range(1, len(sizes)) if sizes[i] < FALL * sizes[i - 1])
     return sizes[max(falls, default=0) :]

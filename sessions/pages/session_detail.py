@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
+from compaction.meter import Slope
 from sessions import convert
-from sessions.charts.prompt_sizes import columns, downsample
+from sessions.charts.prompt_sizes import PromptSize, columns, downsample
 from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Message
 from sessions.pages.access import page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.blocks import part_text
+from sessions.pages.limits import Limit, limit_of
 from sessions.pages.text import visible
 from sessions.pages.turns import shown_turns
-from sessions.selectors.charts import chart_points
+from sessions.selectors.charts import chart_points, own_compactions
 from sessions.selectors.sessions import session_children
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
 
@@ -45,9 +48,11 @@ def session_detail(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     }
     if not wants_fragment(request):
         points = chart_points(session=session, last=SLOPE_TURNS)
+        limit = limit_of(session)
         context |= {
             "children": session_children(session=session),
-            "slope": slope_of(points, session.context_window),
+            "limit": limit,
+            "slope": _slope(points, limit),
             "duration": session.last_active_at - session.started_at,
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
@@ -58,11 +63,14 @@ def session_chart(request: HttpRequest, slug: str, id: UUID) -> JsonResponse:
     """The prompt size per turn as columns, thinned to what a screen can show."""
     session = session_of(viewer_of(request, slug), id)
     points = chart_points(session=session)
-    shown = downsample(points)
+    own = own_compactions(session=session)
+    shown = downsample(points, keep={compaction.turn for compaction in own})
+    limit = limit_of(session)
     response = JsonResponse(
         {
-            **columns(shown),
+            **columns(shown, own),
             "window": session.context_window,
+            "budget": limit.tokens if limit and limit.name == "budget" else None,
             "turn_count": len(points),
             "is_sampled": len(shown) < len(points),
         }
@@ -77,8 +85,9 @@ def session_chart_table(request: HttpRequest, slug: str, id: UUID) -> HttpRespon
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     points = chart_points(session=session)
-    shown = downsample(points, TABLE_ROWS)
-    context = {"viewer": viewer, "session": session, "points": shown, "turn_count": len(points)}
+    own = {compaction.turn: compaction for compaction in own_compactions(session=session)}
+    rows = [(point, own.get(point.turn)) for point in downsample(points, TABLE_ROWS, keep=own)]
+    context = {"viewer": viewer, "session": session, "rows": rows, "turn_count": len(points)}
     return page_or_fragment(request, "sessions/chart_table.html", "sessions/_chart_table.html", context)
 
 
@@ -106,6 +115,12 @@ def session_text(request: HttpRequest, slug: str, id: UUID, position: int, part:
         "left": max(len(text) - end, 0),
     }
     return page_or_fragment(request, "sessions/text.html", "sessions/_text.html", context)
+
+
+def _slope(points: Sequence[PromptSize], limit: Limit | None) -> Slope | None:
+    if limit is None:
+        return slope_of(points, None)
+    return slope_of(points, limit.tokens, is_held=limit.name == "budget")
 
 
 def _turns(request: HttpRequest, session: AgentSession) -> TurnsPage:

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from sessions.models import AgentSession
 from sessions.pages import figures
+from sessions.pages.limits import Limit, limit_of
 from sessions.selectors.sessions import SubAgents
 
 register = template.Library()
@@ -94,6 +95,12 @@ def duration(span: timedelta) -> str:
 @register.filter
 def text_size(characters: int) -> str:
     return figures.short_text_size(characters)
+
+
+@register.filter
+def limit(session: AgentSession) -> Limit | None:
+    """The session's budget or window: what the size of its prompts is a share of."""
+    return limit_of(session)
 
 
 @register.filter

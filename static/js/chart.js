@@ -24,9 +24,12 @@ function colours(host) {
   };
   const found = {
     reported: of("var(--accent)"),
+    served: of("light-dark(#2f8f5e, #69cf9a)"),
     estimate: of("light-dark(#b37400, #edb95c)"),
+    budget: of("var(--warn)"),
     window: of("var(--bad)"),
     compaction: of("var(--violet)"),
+    own: of("var(--teal)"),
     text: of("var(--muted)"),
     line: of("var(--line)"),
   };
@@ -41,12 +44,21 @@ function element(name, className, text) {
   return made;
 }
 
+const has = (sizes) => sizes.some((size) => size != null);
+
+// Where prompts keep to a budget, a window far above it would press the curves to the floor.
+const windowShown = (data) => data.window != null && (data.budget == null || data.window < 2 * data.budget);
+
 function legend(data) {
   const list = element("ul", "chart-legend");
-  const keys = [["estimate", "our estimate of the messages"]];
-  if (data.reported.some((size) => size != null)) keys.unshift(["reported", "reported by the provider"]);
-  if (data.window) keys.push(["window", `the model's window, ${exact(data.window)}`]);
+  const isServed = has(data.served);
+  const keys = [["estimate", isServed ? "the whole transcript, estimate" : "our estimate of the messages"]];
+  if (isServed) keys.unshift(["served", "the prompt served, estimate"]);
+  if (has(data.reported)) keys.unshift(["reported", "reported by the provider"]);
+  if (data.budget) keys.push(["budget", `the budget, ${exact(data.budget)}`]);
+  if (windowShown(data)) keys.push(["window", `the model's window, ${exact(data.window)}`]);
   if (data.compactions.length) keys.push(["compaction", "the client compacted"]);
+  if (data.own_compactions.length) keys.push(["own", "contextapp compacted"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
   if (data.is_sampled) {
     list.append(element("li", "key-none", `${exact(data.turns.length)} of ${exact(data.turn_count)} turns drawn, no peak left out`));
@@ -58,15 +70,23 @@ function tipFill(tip, data, index) {
   const rows = element("dl");
   for (const [name, value] of [
     ["reported", data.reported[index]],
-    ["estimate", data.estimate[index]],
+    ["served", data.served[index]],
+    [has(data.served) ? "whole transcript" : "estimate", data.estimate[index]],
   ]) {
     if (value == null) continue;
     rows.append(element("dt", "", name), element("dd", "", `${exact(value)} tokens`));
   }
-  const size = data.reported[index] ?? data.estimate[index];
-  if (data.window) rows.append(element("dt", "", "of the window"), element("dd", "", `${((100 * size) / data.window).toFixed(1)} %`));
+  const size = data.reported[index] ?? data.served[index] ?? data.estimate[index];
+  const limit = data.budget ?? data.window;
+  if (limit) rows.append(element("dt", "", data.budget ? "of the budget" : "of the window"), element("dd", "", `${((100 * size) / limit).toFixed(1)} %`));
   tip.replaceChildren(element("b", "", `Turn ${data.turns[index]}`), rows);
-  const compaction = data.compactions.find((other) => other.turn === data.turns[index]);
+  const isHere = (other) => other.turn === data.turns[index];
+  for (const own of data.own_compactions.filter(isHere)) {
+    const reverted = own.is_reverted ? ", reverted later" : "";
+    const sizes = `${exact(own.tokens_before)} → ${exact(own.tokens_after)} tokens`;
+    tip.append(element("p", "own", `contextapp compacted (${own.trigger}${reverted}): ${sizes}`));
+  }
+  const compaction = data.compactions.find(isHere);
   if (!compaction) return;
   const before = compaction.tokens_before ? `, ${exact(compaction.tokens_before)} tokens before` : "";
   const trigger = compaction.trigger ? ` (${compaction.trigger})` : "";
@@ -122,9 +142,16 @@ function markersPlugin(data, colour) {
           const x = plot.valToPos(turn, "x", true);
           lineDraw(plot, colour.compaction, [x, top], [x, top + height]);
         }
-        if (!data.window) return;
-        const y = plot.valToPos(data.window, "y", true);
-        if (y >= top - 1) lineDraw(plot, colour.window, [left, y], [left + width, y]);
+        for (const { turn } of data.own_compactions) {
+          const x = plot.valToPos(turn, "x", true);
+          if (x <= left + width + 1) lineDraw(plot, colour.own, [x, top], [x, top + height]);
+        }
+        const limits = [[data.budget, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
+        for (const [limit, stroke] of limits) {
+          if (!limit) continue;
+          const y = plot.valToPos(limit, "y", true);
+          if (y >= top - 1) lineDraw(plot, stroke, [left, y], [left + width, y]);
+        }
       },
     },
   };
@@ -132,8 +159,8 @@ function markersPlugin(data, colour) {
 
 function options(data, scale, width, colour) {
   const isLog = scale === "log";
-  const sizes = [...data.estimate, ...data.reported].filter((size) => size > 0);
-  const most = Math.max(data.window ?? 0, ...sizes, 10);
+  const sizes = [...data.estimate, ...data.served, ...data.reported].filter((size) => size > 0);
+  const most = Math.max(data.budget ?? 0, windowShown(data) ? data.window : 0, ...sizes, 10);
   const least = Math.min(...sizes, most);
   const few = data.turns.length < 60;
   const axis = { stroke: colour.text, grid: { stroke: colour.line, width: 1 }, ticks: { stroke: colour.line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
@@ -157,7 +184,7 @@ function options(data, scale, width, colour) {
       { ...axis, label: "turn", labelSize: 18, size: 32, incrs: [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000] },
       { ...axis, label: "tokens", labelSize: 18, size: 52, values: (_plot, ticks) => ticks.map(short) },
     ],
-    series: [{}, line("estimate", colour.estimate), line("reported", colour.reported)],
+    series: [{}, ...["estimate", "served", "reported"].map((name) => line(name, colour[name]))],
     plugins: [markersPlugin(data, colour), tipPlugin(data)],
   };
 }
@@ -166,7 +193,7 @@ function chartDraw(host, data) {
   const scaleSwitch = document.querySelector("[data-scale]");
   const place = element("div", "chart-plot");
   // Screen readers get the sentence and the table; the picture has nothing to tab through.
-  const last = data.reported.findLast((size) => size != null) ?? data.estimate.at(-1);
+  const last = data.reported.findLast((size) => size != null) ?? data.served.at(-1) ?? data.estimate.at(-1);
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", `Prompt size over ${exact(data.turn_count)} turns, the last at ${exact(last)} tokens. The figures follow as a table.`);
   host.replaceChildren(place, legend(data));
@@ -175,7 +202,7 @@ function chartDraw(host, data) {
   const positive = (sizes) => (scale === "log" ? sizes.map((size) => size || null) : sizes);
   const draw = () => {
     plot?.destroy();
-    const columns = [data.turns, positive(data.estimate), positive(data.reported)];
+    const columns = [data.turns, positive(data.estimate), positive(data.served), positive(data.reported)];
     plot = new window.uPlot(options(data, scale, place.clientWidth, colours(host)), columns, place);
   };
   draw();

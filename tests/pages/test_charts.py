@@ -1,5 +1,5 @@
 from compaction.meter import Verdict
-from sessions.charts.prompt_sizes import PromptSize, columns, downsample
+from sessions.charts.prompt_sizes import OwnCompaction, PromptSize, columns, downsample
 from sessions.charts.slope import slope_of
 
 
@@ -42,9 +42,32 @@ def test_columns_name_the_compactions():
     assert columns(points) == {
         "turns": [0, 1],
         "estimate": [10, 4],
+        "served": [None, None],
         "reported": [None, 5],
         "compactions": [{"turn": 1, "after": 5, "trigger": "auto", "tokens_before": 10}],
+        "own_compactions": [],
     }
+
+
+def test_columns_name_our_compactions_apart():
+    points = [PromptSize(turn=0, estimate=10, served=10), PromptSize(turn=1, estimate=12, served=4)]
+    own = OwnCompaction(turn=1, trigger="hard", tokens_before=12, tokens_after=4)
+    drawn = columns(points, [own])
+    assert drawn["served"] == [10, 4]
+    assert drawn["compactions"] == []
+    assert drawn["own_compactions"] == [
+        {"turn": 1, "trigger": "hard", "tokens_before": 12, "tokens_after": 4, "is_reverted": False}
+    ]
+
+
+def test_thinning_keeps_the_turns_that_are_asked_for():
+    points = [PromptSize(turn=turn, estimate=turn, served=100) for turn in range(10_000)]
+    assert 4_321 in {point.turn for point in downsample(points, 200, keep={4_321})}
+
+
+def test_the_slope_is_that_of_what_is_served():
+    points = [PromptSize(turn=n, estimate=1_000 * n, served=5_000) for n in range(30)]
+    assert slope_of(points, 16_000).verdict is Verdict.FLAT
 
 
 def test_no_verdict_on_two_points():

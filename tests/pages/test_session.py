@@ -226,5 +226,5 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
     for session in (short, long):
         with django_assert_num_queries(8):
             page_of(member_client, session)
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(6):
             member_client.get(reverse("session_chart", args=[project.slug, session.pk]))

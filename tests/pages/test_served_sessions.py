@@ -1,0 +1,79 @@
+"""The pages of a session that was pushed over the API and compacted here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from sessions.models import AgentSession, Compaction
+from sessions.pages.limits import Limit, limit_of
+from tests.api.client import Api
+from tests.api.talk import push, whole_turn
+from tests.pages.transcripts import make_session
+
+pytestmark = pytest.mark.django_db
+
+BUDGET = 6_000
+
+
+@pytest.fixture
+def session(api_key: str, project: Any) -> AgentSession:
+    """Twenty turns over the API, in a budget that holds about ten of them."""
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "model": "claude-sonnet-4-5", "budget": {"input_tokens": BUDGET}})
+    for number in range(20):
+        push(api, whole_turn(number))
+    made: AgentSession = project.agent_sessions.get(external_id="s1")
+    return made
+
+
+def shown(client: Client, session: AgentSession, page: str = "session_chart") -> Any:
+    return client.get(reverse(page, args=[session.project.slug, session.pk]))
+
+
+def test_the_chart_shows_what_was_served_within_the_budget(member_client, session):
+    chart = shown(member_client, session).json()
+    assert chart["budget"] == BUDGET
+    assert max(chart["served"]) <= BUDGET < max(chart["estimate"])
+
+
+def test_each_compaction_stands_where_the_prompt_falls(member_client, session):
+    chart = shown(member_client, session).json()
+    assert len(chart["own_compactions"]) == session.compactions.filter(state="done").count() > 0
+    for marker in chart["own_compactions"]:
+        assert chart["served"][marker["turn"]] == marker["tokens_after"] < marker["tokens_before"]
+        assert marker["trigger"] == "hard"
+
+
+def test_what_changed_nothing_has_no_marker_and_what_was_taken_back_says_so(member_client, session):
+    first, *_ = session.compactions.order_by("number")
+    session.compactions.filter(pk=first.pk).update(state=Compaction.State.REVERTED)
+    session.compactions.create(number=99, state=Compaction.State.SKIPPED, trigger="user", turn_index=3,
+                               snapshot_position=9)  # fmt: skip
+    markers = shown(member_client, session).json()["own_compactions"]
+    assert [marker["is_reverted"] for marker in markers][:1] == [True]
+    assert "user" not in {marker["trigger"] for marker in markers}
+
+
+def test_the_table_names_the_compactions(member_client, session):
+    first = session.compactions.filter(state="done").earliest("number")
+    page = shown(member_client, session, "session_chart_table").text
+    assert f"hard, {first.tokens_before:,} to {first.tokens_after:,}" in page
+
+
+def test_sizes_are_shares_of_the_budget(member_client, session):
+    assert "of the budget of" in shown(member_client, session, "session").text
+    listed = member_client.get(reverse("sessions", args=[session.project.slug])).text
+    assert "of budget" in listed
+
+
+def test_a_prompt_that_is_kept_in_its_budget_hits_no_wall(member_client, session):
+    assert "hitting the wall" not in shown(member_client, session, "session").text
+
+
+def test_an_imported_log_is_measured_against_its_window(project):
+    assert limit_of(make_session(project)) == Limit(name="window", tokens=200_000)
+    assert limit_of(make_session(project, name="other", model="house-model-1")) is None
