@@ -261,6 +261,7 @@ SPECTACULAR_SETTINGS = {
             "apiKey": {"type": "http", "scheme": "bearer", "description": "an API key: `ctx_…`"}
         }
     },
+    "ENUM_NAME_OVERRIDES": {"WebhookEventEnum": "sessions.models.WebhookEvent"},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "docExpansion": "list", "validatorUrl": None},

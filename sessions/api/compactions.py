@@ -31,8 +31,6 @@ class Compact(Endpoint):
     @extend_schema(
         operation_id="compact",
         summary="Compact now, or show what a compaction would do",
-        description="Where a model summarises, a worker does it: 202 with the pending record, which "
-        "`compactions/{number}/` shows when it is done. Without one it is done at once: 200.",
         request=serializers.CompactRequest,
         responses={
             200: serializers.CompactionDetail,
@@ -41,6 +39,8 @@ class Compact(Endpoint):
         },
     )
     def post(self, call: Call, session_id: str) -> HttpResponse:
+        """Where a model summarises, a worker does it: 202 with the pending record, which
+        `compactions/{number}/` shows when it is done. Without one it is done at once: 200."""
         data = serializers.validated(serializers.CompactRequest, call.body)
         session = found_or_404(call, session_id)
         policy = _policy(session, data.get("policy"))
