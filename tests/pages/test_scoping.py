@@ -38,7 +38,7 @@ PAGES = [
 def ids(project):
     """A value of the project for every name that an address may have; a new name needs one here."""
     session = make_session(project)
-    return {"slug": project.slug, "id": session.pk, "position": 0, "part": 0}
+    return {"slug": project.slug, "id": session.pk, "position": 0, "part": 0, "number": 1}
 
 
 def address_of(pattern: URLPattern, ids: dict[str, object]) -> str:

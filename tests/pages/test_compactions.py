@@ -1,0 +1,121 @@
+"""Compactions on a session's page: seen by every member, asked for and taken back by those who may write."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from sessions.models import AgentSession, Compaction
+from tests.pages.transcripts import make_session, reading_turn
+
+HTMX = {"HX-Request": "true"}
+
+
+def address(name: str, session: AgentSession, *more: Any) -> str:
+    return reverse(name, args=[session.project.slug, session.pk, *more])
+
+
+@pytest.fixture
+def session(project: Any) -> AgentSession:
+    """A session that has something to compact: many outputs, nobody at work on it lately."""
+    turns = [reading_turn(n, f"{n}: " + "a line of a file\n" * 300) for n in range(12)]
+    made = make_session(project, turns)
+    made.budget_tokens, made.policy = 20_000, {"soft": 0, "hard": 0, "tail_share": 0.05}
+    made.last_active_at = timezone.now() - timedelta(hours=1)
+    made.save()
+    return made
+
+
+@pytest.mark.django_db
+class TestTheList:
+    def test_a_compaction_is_asked_for_listed_and_taken_back(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        asked = {"instructions": "keep the paths"}
+        shown = member_client.post(address("session_compact", session), asked, headers=HTMX).text
+        row = Compaction.objects.get()
+        assert (row.state, row.instructions, row.trigger) == ("done", "keep the paths", "user")
+        assert "<html" not in shown
+        assert f'title="{row.tokens_before:,} tokens"' in shown
+        assert f'title="{row.tokens_after:,} tokens"' in shown
+        shown = member_client.post(address("session_revert", session, 1), headers=HTMX).text
+        assert "state-reverted" in shown
+        assert "Not reverted" in member_client.post(address("session_revert", session, 1), headers=HTMX).text
+
+    def test_without_htmx_it_leads_back_to_the_page(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        response = member_client.post(address("session_compact", session))
+        assert response.url == address("session", session)  # type: ignore[attr-defined]
+        assert "<html" in member_client.get(address("session_compactions", session)).text
+
+    def test_it_looks_again_only_while_something_may_come(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        def polls() -> bool:
+            return "every 3s" in member_client.get(address("session_compactions", session), headers=HTMX).text
+
+        assert not polls()
+        member_client.post(address("session_compact", session))
+        assert polls()
+        Compaction.objects.update(finished_at=timezone.now() - timedelta(minutes=2))
+        assert not polls()
+        Compaction.objects.update(state="running")
+        assert polls()
+
+    def test_two_at_once_are_refused(self, member_client: Client, session: AgentSession) -> None:
+        member_client.post(address("session_compact", session))
+        Compaction.objects.update(state="running")
+        shown = member_client.post(address("session_compact", session), headers=HTMX).text
+        assert "under way" in shown
+        assert Compaction.objects.count() == 1
+
+    def test_a_preview_writes_nothing(self, viewer_client: Client, session: AgentSession) -> None:
+        shown = viewer_client.get(address("session_compact_preview", session), headers=HTMX).text
+        assert "pays for itself after" in shown
+        assert "tokens are billed anew" in shown
+        assert not Compaction.objects.exists()
+
+    def test_a_viewer_may_only_look(self, viewer_client: Client, session: AgentSession) -> None:
+        assert viewer_client.get(address("session_compactions", session)).status_code == 200
+        assert "Compact now" not in viewer_client.get(address("session", session)).text
+        for target in (address("session_compact", session), address("session_revert", session, 1)):
+            assert viewer_client.post(target).status_code == 403
+        assert not Compaction.objects.exists()
+
+    def test_a_stranger_sees_none_of_it(self, stranger_client: Client, session: AgentSession) -> None:
+        assert stranger_client.get(address("session_compactions", session)).status_code == 404
+        assert stranger_client.post(address("session_compact", session)).status_code == 404
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_a_compaction_arrives_on_the_page(page_as: Any, member: Any, session: AgentSession) -> None:
+    page: Page = page_as(member)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    AgentSession.objects.update(last_active_at=timezone.now())
+    page.goto(address("session", session))
+    expect(page.get_by_text("Nothing was compacted yet.")).to_be_visible()
+    page.get_by_role("link", name="Preview").click()
+    expect(page.locator("#compact-preview")).to_contain_text("pays for itself")
+    # Another process begins one: the page shows it, and its end, without being asked.
+    row = Compaction.objects.create(
+        session=session, number=1, state="running", trigger="soft", turn_index=11, snapshot_position=24
+    )
+    state = page.locator('[data-compaction="1"] .tag')
+    expect(state).to_have_text("running")
+    Compaction.objects.filter(pk=row.pk).update(state="skipped", reason="no gain", finished_at=timezone.now())
+    expect(state).to_have_text("skipped")
+    AgentSession.objects.update(compaction_count=1)
+    page.get_by_role("button", name="Compact now").click()
+    expect(page.locator('[data-compaction="2"] .tag')).to_have_text("done")
+    page.get_by_role("button", name="Revert compaction 2").click()
+    expect(page.locator('[data-compaction="2"] .tag')).to_have_text("reverted")
+    assert complaints == []
