@@ -5,6 +5,7 @@ The environment configures it; `docs/configuration.md` lists the variables.
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -26,6 +27,7 @@ class Stop(BaseException):
 
 
 def main() -> int:
+    read_arguments()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     home = Path(os.environ.get("CONTEXTAPP_HOME") or ROOT / ".contextapp").absolute()
@@ -39,6 +41,18 @@ def main() -> int:
     except Stop:
         say("stopped.")
     return 0
+
+
+def read_arguments() -> None:
+    """There are none but --help: a misspelt one must not start a server."""
+    parser = argparse.ArgumentParser(
+        prog="python -m contextapp",
+        description="Run contextapp on this machine: database, broker, web server and worker. Ctrl-C stops it.",
+        epilog="The environment configures it: CONTEXTAPP_PORT (8000), CONTEXTAPP_HOST (127.0.0.1), "
+        "CONTEXTAPP_HOME (.contextapp), DATABASE_URL, CELERY_BROKER_URL and the rest of "
+        "docs/configuration.md.",
+    )
+    parser.parse_args()
 
 
 def stop(number: int, frame: object) -> NoReturn:

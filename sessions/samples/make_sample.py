@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from .story import ROOT, Call, Step, steps
+from .story import ROOT, TITLE, Call, Step, steps
 
 _TARGET = Path(__file__).with_name("sample-session.jsonl.gz")
 _SESSION = str(uuid.uuid5(uuid.NAMESPACE_URL, "tidewater/sample"))
@@ -53,6 +53,10 @@ class Log:
             self._line("assistant", message=message, requestId=request_id)
         for call, block in zip(step.calls, (b for b in blocks if b["type"] == "tool_use"), strict=True):
             self._result(call, block["id"])
+
+    def title(self, text: str) -> None:
+        """The name that the client gives to the conversation so far."""
+        self.lines.append({"type": "summary", "summary": text, "leafUuid": self._parent})
 
     def _blocks(self, step: Step) -> list[dict[str, Any]]:
         blocks: list[dict[str, Any]] = []
@@ -127,6 +131,7 @@ def sample_bytes() -> bytes:
     log = Log()
     for step in steps():
         log.step(step)
+    log.title(TITLE)
     lines = b"".join(orjson.dumps(line) + b"\n" for line in log.lines)
     return gzip.compress(lines, mtime=0)
 

@@ -14,6 +14,7 @@ from typing import Any
 from .artefacts import listing, python_module, report_of_tests, search_hits
 
 ROOT = "/home/mara/tidewater"
+TITLE = "Mend tide predictions at secondary ports"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

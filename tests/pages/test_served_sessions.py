@@ -44,7 +44,9 @@ def test_each_compaction_stands_where_the_prompt_falls(member_client, session):
     chart = shown(member_client, session).json()
     assert len(chart["own_compactions"]) == session.compactions.filter(state="done").count() > 0
     for marker in chart["own_compactions"]:
-        assert chart["served"][marker["turn"]] == marker["tokens_after"] < marker["tokens_before"]
+        before, after = chart["served"][marker["turn"] - 1 : marker["turn"] + 1]
+        assert after < before / 2
+        assert marker["tokens_after"] < marker["tokens_before"] / 2
         assert marker["trigger"] == "hard"
 
 

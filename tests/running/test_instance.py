@@ -78,6 +78,14 @@ def valkeys(instance: Instance) -> list[int]:
     return [pid for pid, line in children(instance.process.pid).items() if "valkey-server" in line]
 
 
+@pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--prot=8001", 2)])
+def test_an_argument_starts_no_server(argument, code):
+    command = [sys.executable, "-m", "contextapp", argument]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code
+    assert "usage: python -m contextapp" in done.stdout + done.stderr
+
+
 def test_it_says_that_the_data_folder_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("in the way")
     assert_refused(Instance(tmp_path / "file" / "home", tmp_path / "out"), "cannot be used: Not a directory")
