@@ -20,9 +20,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("background")
     with FakeProvider() as provider:
         settings = SETTINGS | {"ANTHROPIC_BASE_URL": provider.url}
-        instance = Instance(folder / "home", folder / "out", **settings)
-        eventually(lambda: "contextapp runs at" in instance.said or instance.process.poll(), 180)
-        with running(instance):
+        with running(Instance(folder / "home", folder / "out", **settings)) as instance:
             yield World(instance, provider)
 
 

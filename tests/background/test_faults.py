@@ -138,7 +138,10 @@ def test_a_database_restarted_under_load(world: World) -> None:
             one.result(MINUTE)
     eventually(world.is_ready, MINUTE)
     for session in sessions:
-        assert world.call("GET", f"sessions/{session}/")[1]["turn_count"] == 12
+        stored = world.rows(
+            "SELECT turn_count FROM agent_sessions_agentsession WHERE external_id = %s", session
+        )
+        assert stored == [{"turn_count": 12}]
         assert any(one["state"] == "done" for one in world.settled(session))
 
 

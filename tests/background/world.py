@@ -62,7 +62,14 @@ class World:
     # -- The agent --------------------------------------------------------------------------------
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Status and JSON of a call to the API."""
+        """Status and JSON of a call to the API. What only reads is asked again where it says 503."""
+        while True:
+            status, told = self._call(method, path, body, **headers)
+            if status != 503 or method != "GET":
+                return status, told
+            time.sleep(0.1)
+
+    def _call(self, method: str, path: str, body: Any, **headers: str) -> tuple[int, Any]:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.instance.port}/api/v1/{path}",
             method=method,
