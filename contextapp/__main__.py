@@ -47,7 +47,7 @@ def read_arguments() -> None:
     """There are none but --help: a misspelt one must not start a server."""
     parser = argparse.ArgumentParser(
         prog="python -m contextapp",
-        description="Run contextapp on this machine: database, broker, web server and worker. Ctrl-C stops it.",
+        description="Run contextapp on this machine: database, broker, web server, worker. Ctrl-C stops it.",
         epilog="The environment configures it: CONTEXTAPP_PORT (8000), CONTEXTAPP_HOST (127.0.0.1), "
         "CONTEXTAPP_HOME (.contextapp), DATABASE_URL, CELERY_BROKER_URL and the rest of "
         "docs/configuration.md.",
