@@ -7,8 +7,8 @@ from typing import Any
 
 from compaction.messages import Usage
 
-#: More than any model reads; keeps a mistaken figure from overflowing a column.
-MAX_TOKENS = 2_000_000_000
+#: More than any model reads. The three parts of a prompt together still fit a column of four bytes.
+MAX_TOKENS = 500_000_000
 
 
 class UsageError(ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from compaction.messages import Usage
 
-from .values import tokens_of
+from .values import mapping_of, tokens_of
 
 #: What a request may hold in a message. Everything else is a client's own (`extra`, `turn_idx`, a response's
 #: `reasoning_content`), and strict gateways reject it.
@@ -74,7 +74,7 @@ def chat_usage(usage: Any) -> Usage | None:
     """
     if not isinstance(usage, Mapping):
         return None
-    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    details = mapping_of(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     read = tokens_of(usage, "cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_input_tokens")
     read = read or tokens_of(details, "cached_tokens")
     write = tokens_of(usage, "cache_creation_input_tokens") or tokens_of(details, "cache_creation_tokens")

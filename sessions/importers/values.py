@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
+from sessions.usage import MAX_TOKENS
+
 TITLE_LENGTH = 120
+
+#: More than any call costs; a larger figure is a mistake (micro-dollars).
+_MAX_MICROUSD = 10**12
 
 
 def time_of(value: Any) -> datetime | None:
@@ -15,6 +20,9 @@ def time_of(value: Any) -> datetime | None:
     try:
         if isinstance(value, str) and value:
             parsed = datetime.fromisoformat(value)
+            # At the ends of the calendar a change of zone leaves it, and the stored time cannot be read.
+            if not MINYEAR < parsed.year < MAXYEAR:
+                return None
             return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
         if isinstance(value, int | float) and value > 0:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, tz=UTC)
@@ -24,14 +32,15 @@ def time_of(value: Any) -> datetime | None:
 
 
 def microusd_of(dollars: Any) -> int | None:
-    """Dollars, as a log writes them, in micro-dollars, half up. None where there is no amount."""
+    """Dollars, as a log writes them, in micro-dollars, half up. None where no call can cost that."""
     if isinstance(dollars, bool) or not isinstance(dollars, int | float | str | Decimal):
         return None
     try:
         amount = Decimal(str(dollars)) * 1_000_000
-        return int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+        micro = int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP))
     except (InvalidOperation, ValueError, OverflowError):
         return None
+    return micro if 0 <= micro <= _MAX_MICROUSD else None
 
 
 def title_of(text: str) -> str:
@@ -54,10 +63,10 @@ def text_of(content: Any) -> str:
 
 
 def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
-    """The first of the counts that is there and is a number, else 0."""
+    """The first of the counts that is there and can be one, else 0."""
     for key in keys:
         value = usage.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
             return value
     return 0
 
