@@ -24,7 +24,9 @@ class Compaction(models.Model):
     OPEN = (State.PENDING, State.RUNNING)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="compactions")
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="compactions", db_index=False
+    )
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=16, choices=State.choices, default=State.PENDING)
     trigger = models.CharField(max_length=32)
@@ -87,7 +89,7 @@ class Compaction(models.Model):
 class Edit(models.Model):
     """One recorded change of what is shown; the value is `compaction.edits.Edit`."""
 
-    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="edits")
+    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="edits", db_index=False)
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="edits")
     ordinal = models.PositiveIntegerField()
     strategy = models.CharField(max_length=32)
@@ -133,7 +135,9 @@ class Recap(models.Model):
         EXTRACTOR = "extractor"
         PERSON = "person"
 
-    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="recaps")
+    compaction = models.ForeignKey(
+        Compaction, on_delete=models.CASCADE, related_name="recaps", db_index=False
+    )
     version = models.PositiveSmallIntegerField(default=1)
     author = models.CharField(max_length=16, choices=Author.choices)
     model = models.CharField(max_length=200, blank=True)

@@ -14,7 +14,9 @@ class ImportedLog(models.Model):
     It goes with its session, so a session that was deleted can be imported again.
     """
 
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="imported_logs")
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="imported_logs", db_index=False
+    )
     digest = models.BinaryField(max_length=32)
     # How many sessions the log tells of: with fewer of them stored, it is read again.
     sessions = models.PositiveIntegerField()

@@ -16,7 +16,9 @@ class MemoryRevision(models.Model):
         HARNESS = "harness"
         PERSON = "person"
 
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="memory_revisions")
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="memory_revisions", db_index=False
+    )
     number = models.PositiveIntegerField()
     turn_index = models.PositiveIntegerField()
     author = models.CharField(max_length=16, choices=Author.choices)

@@ -26,9 +26,15 @@ class AgentSession(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="agent_sessions")
+    # Foreign keys have no index of their own where another one begins with them: a push that moves
+    # `last_active_at` writes every index of the row anew.
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="agent_sessions", db_index=False
+    )
     external_id = models.CharField(max_length=200)
-    parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
+    parent = models.ForeignKey(
+        "self", null=True, on_delete=models.SET_NULL, related_name="children", db_index=False
+    )
     title = models.CharField(max_length=300, blank=True)
     agent = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)
@@ -132,7 +138,9 @@ class Preamble(models.Model):
     Versioned: a prompt of the past is rebuilt with the version that held at its turn.
     """
 
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="preambles")
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="preambles", db_index=False
+    )
     version = models.PositiveSmallIntegerField()
     from_turn = models.PositiveIntegerField()
     system = models.BinaryField(null=True)

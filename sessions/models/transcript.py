@@ -77,7 +77,7 @@ class Blob(models.Model):
     """A large content, compressed, stored once per project."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="blobs")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="blobs", db_index=False)
     sha256 = models.BinaryField(max_length=32)
     size = models.PositiveIntegerField()
     data = models.BinaryField()
