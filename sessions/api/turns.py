@@ -155,6 +155,7 @@ def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
         raise InvalidRequest("invalid_field", "`tools` must be a list", param="tools")
     model = _text(body, "model")
     usage, for_an_hour = _usage(body.get("usage"))
+    idempotency_key = _idempotency_key(call)
     return Push(
         messages=messages,
         model=model,
@@ -162,8 +163,8 @@ def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
         cache_write_1h_tokens=for_an_hour,
         preamble=preamble_read(body.get("system"), tools, key=key),
         expected_turn=_expected(body.get("expected_turn")),
-        idempotency_key=_idempotency_key(call),
-        body_hash=hashlib.sha256(call.raw).digest(),
+        idempotency_key=idempotency_key,
+        body_hash=hashlib.sha256(call.raw).digest() if idempotency_key is not None else None,
     ), found
 
 

@@ -178,14 +178,12 @@ def _locked(row: Sequence[Any]) -> Locked:
         seam=Continuation(open_calls=tuple(row[8]), regular=not row[9]),
         preamble_version=row[10],
         preamble_hash=row[11],
-        peak_prompt_tokens=row[12],
-        calibration=row[13],
-        budget_tokens=row[14],
-        context_window=row[15],
-        policy=row[16],
-        fired_tokens=row[17],
-        fired_turn=row[18],
-        failures=row[19],
+        calibration=row[12],
+        budget_tokens=row[13],
+        context_window=row[14],
+        policy=row[15],
+        fired_tokens=row[16],
+        fired_turn=row[17],
     )
 
 

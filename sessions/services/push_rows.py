@@ -33,7 +33,7 @@ def write_parameters(pushed: Pushed, push: Push) -> dict[str, Any]:
         "preamble": Int4(pushed.preamble_version),
         "preamble_hash": push.preamble.hash if push.preamble is not None else session.preamble_hash,
         "idempotency_key": push.idempotency_key,
-        "body_hash": push.body_hash if push.idempotency_key is not None else None,
+        "body_hash": push.body_hash,
         "estimate": Int4(pushed.asked.total),
         "reported": _int4(reported),
         "served": Int4(pushed.served.total),

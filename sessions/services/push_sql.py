@@ -3,8 +3,8 @@
 LOCK = """
 SELECT s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count, s.context_components,
        s.shown_components, s.open_calls, s.needs_repair, s.preamble_version, s.preamble_hash,
-       s.peak_prompt_tokens, s.calibration, s.budget_tokens, s.context_window, s.policy,
-       s.fired_tokens, s.fired_turn, s.failures, t.body_hash, t.answer
+       s.calibration, s.budget_tokens, s.context_window, s.policy, s.fired_tokens, s.fired_turn,
+       t.body_hash, t.answer
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())

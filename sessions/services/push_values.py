@@ -37,7 +37,7 @@ class NewPreamble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
-    """A turn as it came in."""
+    """A turn as it came in. `body_hash` tells a retry from another push under the same `idempotency_key`."""
 
     messages: Sequence[PushedMessage]
     model: str = ""
@@ -46,7 +46,7 @@ class Push:
     preamble: NewPreamble | None = None
     expected_turn: int | None = None
     idempotency_key: str | None = None
-    body_hash: bytes = b""
+    body_hash: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +64,12 @@ class Locked:
     seam: Continuation
     preamble_version: int
     preamble_hash: bytes | None
-    peak_prompt_tokens: int
     calibration: float
     budget_tokens: int | None
     context_window: int | None
     policy: Mapping[str, Any]
     fired_tokens: int | None
     fired_turn: int | None
-    failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
