@@ -1,4 +1,4 @@
-"""Sums by day, so that trends never scan turns."""
+"""Sums by the hour, so that trends need not scan turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from accounts.models import Project
 class UsageRollup(models.Model):
     """Usage of one project on one UTC hour, by agent and model.
 
-    Hours, not days: a viewer's day begins in the viewer's time zone.
+    Hours, not days: a viewer's day begins in the viewer's time zone. Nothing fills the table yet: `usage/`
+    sums turns, and trends over long spans are to be read from here.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="usage_rollups")
