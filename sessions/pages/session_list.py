@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.selectors import projects_of
-from sessions.pages.access import page_or_fragment, viewer_of
+from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.sessions import COUNT_LIMIT, sessions_count, sessions_facets, sessions_list
 from sessions.services.samples import sample_load
@@ -86,7 +86,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = form.wanted()
     after = Cursor.decode(request.GET.get("after", ""))
     page = sessions_list(project=viewer.project, wanted=wanted, after=after)
-    context = {
+    context: dict[str, Any] = {
         "viewer": viewer,
         "form": form,
         "wanted": wanted,
@@ -96,8 +96,9 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "first_query": _query(request.GET, after=None),
         "count": sessions_count(project=viewer.project, wanted=wanted),
         "count_limit": COUNT_LIMIT,
-        "facets": sessions_facets(project=viewer.project),
     }
+    if not wants_fragment(request):
+        context["facets"] = sessions_facets(project=viewer.project)
     return page_or_fragment(request, "sessions/list.html", "sessions/_list.html", context)
 
 

@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from sessions.convert import message_bytes
 from sessions.models import AgentSession, Message, Turn
+from sessions.selectors.filters import Cursor, behind
 
 
 def sessions_page(
@@ -47,10 +48,8 @@ def sessions_page(
         rows = rows.filter(started_at__lte=active_to)
     if min_peak_tokens:
         rows = rows.filter(peak_prompt_tokens__gte=min_peak_tokens)
-    if after:
-        at, id = after
-        rows = rows.filter(Q(last_active_at__lt=at) | Q(last_active_at=at, pk__lt=id))
-    return list(rows.order_by("-last_active_at", "-pk")[:limit])
+    cursor = Cursor(at=after[0], id=after[1]) if after is not None else None
+    return list(behind(rows, cursor)[:limit])
 
 
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Turn]:
