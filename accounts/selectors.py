@@ -7,20 +7,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.keys import key_split, secret_matches
-from accounts.models import ApiKey, Project, Role
+from accounts.models import ApiKey, Project
 
 
 def projects_of(user: User | AnonymousUser) -> QuerySet[Project]:
     """The projects that the user is a member of. Superusers are no exception: they join like everybody."""
     return Project.objects.filter(memberships__user=user.pk or 0).order_by("name")
-
-
-def role_in(user: User, project: Project) -> str | None:
-    return project.memberships.filter(user=user).values_list("role", flat=True).first()
-
-
-def may_write(user: User, project: Project) -> bool:
-    return role_in(user, project) in {Role.OWNER, Role.MEMBER}
 
 
 def api_key_find(text: str) -> ApiKey | None:

@@ -65,7 +65,9 @@ def api_key_create(
 
 @transaction.atomic
 def api_key_revoke(*, key: ApiKey, user: User | None = None) -> None:
-    ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+    """The key is refused from now on. Revoking it again changes nothing."""
+    if not ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return
     audit_record(action="api_key.revoked", project=key.project, user=user, target=key.prefix)
 
 

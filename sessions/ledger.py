@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message, Role, ToolResult
 from compaction.view import View
 
-COMPONENTS = ("system", "tools", "memory", "recap", "user", "assistant", "tool_outputs")
-
 
 def component_of(message: Message) -> str:
     """The component that a message counts for. One that carries tool results counts for those."""

@@ -14,7 +14,8 @@ from accounts.selectors import api_key_find
 from sessions.api.errors import NotAuthenticated
 
 #: Seconds for which a process trusts what it read of a key. The hot calls check in their own first statement
-#: that the key still lives (`LIVE_KEY`), the others read it anew, so revocation holds at once.
+#: that the key still lives, the others read it anew, so revocation holds at once. Other scopes and another
+#: rate of a key reach the hot calls after so many seconds.
 _TRUST_SECONDS = 5.0
 
 #: `last_used_at` is written once in so many seconds: it is for people, and a write a call would be too dear.

@@ -72,11 +72,16 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
 
 @transaction.atomic
 def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user: Any = None) -> None:
-    """Deletes the session with everything that only it used, and leaves an audit event."""
-    project = Project.objects.get(pk=session.project_id)
+    """Deletes the session with everything that only it used, and leaves an audit event.
+
+    Does nothing where somebody else has deleted it in the meantime.
+    """
+    locked = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
+    if locked is None:
+        return
+    project = Project.objects.get(pk=locked.project_id)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM agent_sessions_agentsession WHERE id = %s FOR UPDATE", [session.pk])
-        cursor.execute(_DELETE_MESSAGES, {"session": session.pk})
+        cursor.execute(_DELETE_MESSAGES, {"session": locked.pk})
         blobs = [row[0] for row in cursor.fetchall()]
         cursor.execute(_DELETE_BLOBS, {"blobs": blobs})
     audit_record(
@@ -84,10 +89,10 @@ def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user
         project=project,
         api_key=api_key,
         user=user,
-        target=session.external_id,
-        detail={"id": str(session.pk), "turns": session.turn_count, "messages": session.message_count},
+        target=locked.external_id,
+        detail={"id": str(locked.pk), "turns": locked.turn_count, "messages": locked.message_count},
     )
-    session.delete()
+    locked.delete()
 
 
 _DELETE_MESSAGES = """
