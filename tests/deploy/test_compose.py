@@ -13,7 +13,11 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ("web", "worker", "beat", "migrate")
-GIVEN = ("CONTEXTAPP_SECRET_KEY=k", "POSTGRES_PASSWORD=p", "CONTEXTAPP_DOMAIN=ctx.test", "RABBITMQ_PASSWORD=r")
+GIVEN = """CONTEXTAPP_SECRET_KEY=k
+POSTGRES_PASSWORD=p
+CONTEXTAPP_DOMAIN=ctx.example.com
+RABBITMQ_PASSWORD=r
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +43,7 @@ def test_compose_takes_it(tmp_path: Path, more: tuple[str, ...]) -> None:
     for name in ("docker-compose.yml", *more):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / ".env").write_text("\n".join(GIVEN))
+    (tmp_path / ".env").write_text(GIVEN)
     files = [part for name in ("docker-compose.yml", *more) for part in ("-f", name)]
     done = subprocess.run(
         [*command, *files, "config"], cwd=tmp_path, capture_output=True, text=True, check=False
