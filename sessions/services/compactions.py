@@ -182,7 +182,8 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     session.save(update_fields=["fired_tokens", "fired_turn"])
     if done:
         _store_edits(compaction, loaded, made)
-        if made.recap is not None and any(edit.strategy == "recap" for edit in made.edits):
+        # Also where a later step evicted over it: the next plan folds it, so that nothing told is lost.
+        if made.recap is not None and made.recap is not loaded.previous:
             _store_recap(compaction, made.recap, origin)
         base_write(session=session, view=made.view, raw=loaded.raw)
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
