@@ -8,6 +8,7 @@ from django.apps import apps
 from accounts.models import ApiKey, AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import AgentSession, Blob, Message
+from sessions.services.sessions import session_delete
 from tests.api.client import Api
 from tests.api.talk import output, prompt, push, request, whole_turn
 
@@ -83,3 +84,11 @@ def test_a_deleted_sessions_name_may_be_used_again(admin_api: Api) -> None:
     assert admin_api.post("sessions/", {"id": "s1"}).status_code == 201
     assert push(admin_api, [request()])["turn"] == 0
     assert Message.objects.count() == 1
+
+
+def test_of_two_who_delete_at_once_one_is_told(admin_api: Api) -> None:
+    admin_api.post("sessions/", {"id": "s1"})
+    session = AgentSession.objects.get(external_id="s1")
+    for _ in range(2):
+        session_delete(session=session)
+    assert AuditEvent.objects.filter(action="session.deleted").count() == 1

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from accounts.models import ApiKey, Project
+from accounts.models import ApiKey, AuditEvent, Project
 from accounts.services import api_key_create, api_key_revoke
 from sessions.api import auth, ratelimit
 from tests.api.client import Api, code
@@ -131,6 +131,12 @@ class TestEnding:
         api_key_revoke(key=key)
         response = api.call(method, address, {"messages": [request()]} if method == "POST" else None)
         assert (response.status_code, code(response)) == (401, "not_authenticated")
+
+    def test_revoking_it_twice_leaves_one_event(self, project: Project) -> None:
+        key, _ = self.warm(project)
+        for _ in range(2):
+            api_key_revoke(key=key)
+        assert AuditEvent.objects.filter(action="api_key.revoked").count() == 1
 
     def test_an_expired_key_is_dead_as_well(self, project: Project) -> None:
         key, api = self.warm(project)
