@@ -19,7 +19,7 @@ from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.policy import Policy, ToolRule
 from compaction.recap import Recap
-from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens
+from compaction.tokens import MESSAGE_OVERHEAD, OnceCounter, TokenCounter, part_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View, with_text
 
@@ -33,7 +33,7 @@ def default_handle(position: int, part: int) -> str:
     return "h_" + hashlib.sha256(f"{position}.{part}".encode()).hexdigest()[:10]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Output:
     """One tool output as it was pushed, with what is known about the call that it answers."""
 
@@ -49,7 +49,7 @@ class Output:
     def is_read(self) -> bool:
         return self.rule.is_read if self.rule.is_read is not None else self.action.kind is Kind.READ
 
-    @property
+    @cached_property
     def is_error(self) -> bool:
         return is_error(self.result, shows_file=self.is_read)
 
@@ -95,7 +95,7 @@ class Context:
         memory_text: str = "",
     ) -> None:
         self.policy = policy
-        self.counter = counter
+        self.counter = OnceCounter(counter)
         self.budget = budget
         self.goal = int(budget * policy.target)
         self.ceiling = int(budget * (policy.hard or 1.0))

@@ -8,7 +8,6 @@ Nothing here is ever recognised again by its text: the edit records know what wa
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 import orjson
@@ -16,7 +15,7 @@ import orjson
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
-from compaction.references import mentions
+from compaction.references import counted_mentions
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -39,8 +38,8 @@ def _mentioned(text: str, limit: int) -> str:
     """The identifiers that a text mentions most often, so that it can be told what to page back for."""
     if not limit:
         return ""
-    counted = Counter(name for name in mentions(text) if len(name) <= _MAX_NAME)
-    names = [name for name, _ in counted.most_common(limit)]
+    counted = counted_mentions(text)
+    names = sorted((n for n in counted if len(n) <= _MAX_NAME), key=counted.__getitem__, reverse=True)[:limit]
     return f"mentions {', '.join(names)}" if names else ""
 
 

@@ -39,6 +39,15 @@ def loads_object(text: str) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
+def glance(text: str) -> dict[str, JSON]:
+    """`loads_object` at a tenth of its time, for looking only: integers over 64 bits come as floats."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return loads_object(text)
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
 def is_object(text: str) -> bool:
     """Whether `text` is a JSON object, which is what a tool call's arguments have to be."""
     try:

@@ -31,6 +31,20 @@ class CharacterCounter:
         return (len(text) + 3) // 4
 
 
+class OnceCounter:
+    """Counts each distinct text once. It keeps the texts, so it is for the length of one plan."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._known: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._counter.count(text)
+        return known
+
+
 def part_tokens(part: Part, counter: TokenCounter) -> int:
     """Tokens of one part, overhead included. An unknown block without media counts as its JSON."""
     match part:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compaction.jsontext import loads_object
+from compaction.jsontext import glance
 from compaction.messages import ToolCall
 
 
@@ -74,7 +74,7 @@ _MAX_COMMAND = 4_000
 def action_of(call: ToolCall) -> Action:
     """What the call does; never fails."""
     name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
-    arguments = loads_object(call.arguments)
+    arguments = glance(call.arguments)
     path = _first(arguments, _PATH_FIELDS)
     if name in _EDITORS:
         kind = _EDITOR_KINDS.get(str(arguments.get("command")), Kind.EDIT)

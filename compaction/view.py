@@ -75,7 +75,15 @@ class View:
         """This view after more edits. Messages that they do not touch are the same objects still."""
         if not edits:
             return self
-        return _view((*self.edits, *edits), self.transcript, self.components, self)
+        current = in_force((*self.edits, *edits))
+        if any(edit.op is Op.EVICT for edit in edits):
+            return _view(current, self.transcript, self.components, self)
+        return replace(
+            self,
+            entries=tuple(_patched(self, current, {edit.position for edit in edits})),
+            edits=current,
+            components=shed(self.components, current),
+        )
 
 
 def shed(components: Components, edits: Iterable[Edit]) -> Components:
@@ -125,13 +133,24 @@ def apply(
     `messages` may leave out what an EVICT covers: fetching a prompt then asks for the shown ones only.
     An edit of a part that is not there changes nothing.
     """
-    return _view(edits, messages, components or Components(), None)
+    return _view(in_force(edits), messages, components or Components(), None)
+
+
+def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> Iterator[Entry]:
+    """The entries of a view after edits that evict nothing and touch only these positions."""
+    pushed = {message.position: message for message in view.transcript if message.position in positions}
+    changed = _by_position(edit for edit in edits if edit.position in positions)
+    for entry in view.entries:
+        if entry.first not in changed or entry.is_made:
+            yield entry
+        else:
+            yield _entry(pushed[entry.first], changed[entry.first])
 
 
 def _view(
-    edits: Sequence[Edit], messages: Sequence[Message], components: Components, known: View | None
+    current: Sequence[Edit], messages: Sequence[Message], components: Components, known: View | None
 ) -> View:
-    current = in_force(edits)
+    """The view of `messages` under edits that are all in force."""
     changed = _by_position(current)
     entries = _entries(
         messages,
@@ -141,7 +160,7 @@ def _view(
     )
     return View(
         entries=tuple(entries),
-        edits=current,
+        edits=tuple(current),
         components=shed(components, current),
         transcript=messages,
     )

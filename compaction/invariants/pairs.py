@@ -24,6 +24,10 @@ def results_of(message: Message) -> list[ToolResult]:
     return [result for result in message.tool_results if not result.server]
 
 
+def _answers(message: Message) -> bool:
+    return any(isinstance(part, ToolResult) and not part.server for part in message.parts)
+
+
 def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int]]:
     """For each answer (message index, part index) the call that it answers.
 
@@ -58,7 +62,7 @@ def safe_cuts(messages: Sequence[Message]) -> set[int]:
         reach[first] = max(reach[first], last + 1)
     cuts, bound = {len(messages)}, 0
     for index, message in enumerate(messages):
-        if index >= bound and not results_of(message):
+        if index >= bound and not _answers(message):
             cuts.add(index)
         bound = max(bound, reach[index])
     return cuts

@@ -8,11 +8,11 @@ output; the newer, the shorter the output, and the more its file was worked on, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from compaction.recap.ledger import Ledger, Tally
-from compaction.recap.values import Item, Mention
+from compaction.recap.values import Group, Item, Mention, group_of
 from compaction.references import forms
 
 OTHER_NAMES = "other names"
@@ -24,7 +24,6 @@ RESERVE = 400
 LINE_NAMES = 100
 
 Count = Callable[[str], int]
-Lines = dict[str, dict[str, Tally]]  #: by the path or title of a line, its names in order of need
 
 #: A name's age where nobody worked on its file, as a logarithm.
 _COLD = 6.0
@@ -43,72 +42,80 @@ def pack(
 
     `shown` are names that the prompt shows anyway. `count` tells the tokens of a text.
     """
-    lines: dict[str, dict[str, Tally]] = {}
-    listed: dict[str, str] = {}  # name -> its line
+    packing = _Packing(ledger, count)
     reserve: list[Mention] = []
     for tally in ranked:
-        if tally.name in listed:
+        if tally.name in packing.listed or (tally.own < 0 and packing.is_full(tally.name)):
             continue
-        if tally.own < 0 and len(lines.get(_home(tally.name, ledger), ())) >= LINE_NAMES:
-            continue
-        is_shown = tally.name in shown
-        cost = 0 if is_shown or not room else _cost(tally, lines, listed, ledger, count)
-        if is_shown or cost >= room:
-            reserve.append(tally.mention())
-            room = room if is_shown else 0
-            if len(reserve) == RESERVE:
-                break
-            continue
-        room -= cost
-        _list(tally, lines, listed, ledger)
-    order = sorted(lines, key=lambda home: (home in ledger.files, _line(home, ledger).sources), reverse=True)
-    items = (
-        replace(_line(home, ledger), mentions=tuple(tally.mention() for tally in lines[home].values()))
-        for home in order
-    )
-    return tuple(items), tuple(reserve)
+        if room and tally.name not in shown:
+            room = packing.add(tally, room)
+            if room:
+                continue
+        reserve.append(tally.mention())
+        if len(reserve) == RESERVE:
+            break
+    return packing.items(), tuple(reserve)
 
 
-def _cost(
-    tally: Tally,
-    lines: Lines,
-    listed: Mapping[str, str],
-    ledger: Ledger,
-    count: Count,
-) -> int:
-    """Tokens that listing a name adds: itself, its file's line if that is new, less what it covers."""
-    home = _home(tally.name, ledger)
-    cost = 0 if tally.name in forms(home) else count(f" {tally.name}")
-    if home not in lines:
-        cost += count(_line(home, ledger).render()) + 2
-    return cost - sum(count(f" {short}") for short in _covered(tally.name, lines, listed))
+class _Packing:
+    """The names that are listed so far, each on the line of its file, in order of need."""
 
+    def __init__(self, ledger: Ledger, count: Count) -> None:
+        self.listed: dict[str, str] = {}  #: by a name, the line that tells it
+        self._ledger, self._count = ledger, count
+        self._lines: dict[str, dict[str, Tally]] = {}
+        self._groups: set[tuple[str, Group]] = set()
 
-def _list(tally: Tally, lines: Lines, listed: dict[str, str], ledger: Ledger) -> None:
-    home = _home(tally.name, ledger)
-    for short in _covered(tally.name, lines, listed):
-        del lines[listed[short]][short]
-    if home not in lines:
-        lines[home] = {}
-        listed.update(dict.fromkeys(forms(home), home))
-    if tally.name not in forms(home):
-        lines[home][tally.name] = tally
-        listed.update(dict.fromkeys(forms(tally.name), home))
+    def is_full(self, name: str) -> bool:
+        """Whether the line of a name has room only for names that the assistant used."""
+        return len(self._lines.get(self._home(name), ())) >= LINE_NAMES
 
+    def add(self, tally: Tally, room: int) -> int:
+        """Lists a name, if it takes less than `room` tokens. The room that is left, 0 if it does not."""
+        home = self._home(tally.name)
+        told = forms(home)
+        group = None if tally.name in told else (home, group_of(tally.name, tally.own))
+        covered = self._covered(tally.name)
+        cost = self._count(f" {tally.name}") if group else 0
+        cost -= sum(self._count(f" {short}") for short in covered)
+        if group and group not in self._groups:
+            cost += self._count(group[1].label)
+        if home not in self._lines:
+            cost += self._count(self._line(home).render()) + 1
+        if cost >= room:
+            return 0
+        for short in covered:
+            del self._lines[self.listed[short]][short]
+        if home not in self._lines:
+            self._lines[home] = {}
+            self.listed.update(dict.fromkeys(told, home))
+        if group:
+            self._groups.add(group)
+            self._lines[home][tally.name] = tally
+            self.listed.update(dict.fromkeys(forms(tally.name), home))
+        return room - cost
 
-def _covered(name: str, lines: Lines, listed: Mapping[str, str]) -> list[str]:
-    """Listed names that `name` tells too: `pool.PoolError` tells `PoolError`."""
-    return [short for short in forms(name) if short in lines.get(listed.get(short, ""), ())]
+    def items(self) -> tuple[Item, ...]:
+        """The lines, the file that was worked on last first."""
+        files = self._ledger.files
+        order = sorted(self._lines, key=lambda home: (home in files, self._line(home).sources), reverse=True)
+        return tuple(
+            replace(self._line(home), mentions=tuple(tally.mention() for tally in self._lines[home].values()))
+            for home in order
+        )
 
+    def _covered(self, name: str) -> list[str]:
+        """Listed names that `name` tells too: `pool.PoolError` tells `PoolError`."""
+        return [form for form in forms(name) if form in self._lines.get(self.listed.get(form, ""), ())]
 
-def _home(name: str, ledger: Ledger) -> str:
-    """The line that a name belongs to: the path of its file, or the line of the names of no file."""
-    home = name if name in ledger.files else ledger.home.get(name, "")
-    return home if home in ledger.files else OTHER_NAMES
+    def _home(self, name: str) -> str:
+        """The line that a name belongs to: the path of its file, or the line of the names of no file."""
+        files = self._ledger.files
+        home = name if name in files else self._ledger.home.get(name, "")
+        return home if home in files else OTHER_NAMES
 
-
-def _line(home: str, ledger: Ledger) -> Item:
-    return ledger.files.get(home) or Item(text=home)
+    def _line(self, home: str) -> Item:
+        return self._ledger.files.get(home) or Item(text=home)
 
 
 def _need(tally: Tally, ledger: Ledger, end: int) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
 
 from compaction.messages import Message
 from compaction.recap.entities import pack, rank
@@ -89,9 +88,8 @@ def _with_entities(
     shown = references(recap.render()).union(visible)
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
     ranked = rank(ledger, end)
-    count = cache(counter.count)
     while True:
-        entities, reserve = pack(ledger, ranked, shown=shown, room=room, count=count)
+        entities, reserve = pack(ledger, ranked, shown=shown, room=room, count=counter.count)
         full = replace(recap, entities=_joined(recap.entities, entities), reserve=reserve)
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:

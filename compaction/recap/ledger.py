@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import argument_text, mentions, references
+from compaction.references import argument_text, first_mentions, mentions
 from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule, in the words that models and people use for it.
@@ -89,7 +89,7 @@ class Ledger:
                 self._observe_result(part, message)
 
     def _observe_words(self, text: str, message: Message) -> None:
-        self._mention(references(text), message)
+        self._mention(first_mentions(text), message)
         if message.role is Role.USER:
             self._observe_request(text, message)
         elif message.role is Role.ASSISTANT:
@@ -114,7 +114,7 @@ class Ledger:
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
         self._calls[call.call_id] = action
-        self._mention(references(argument_text(call.arguments)), message, action.path)
+        self._mention(first_mentions(argument_text(call.arguments)), message, action.path)
         if action.path and action.kind in _VERBS:
             self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)
 
@@ -145,6 +145,7 @@ class Ledger:
         )
 
     def _mention(self, names: Iterable[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
+        """Counts names, in order of mention, so that ties always fall the same way."""
         is_own = message.role is Role.ASSISTANT
         weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
         for name in names:
@@ -160,7 +161,7 @@ class Ledger:
 
     def _mention_in_order(self, text: str, message: Message, home: str, is_read: bool) -> None:
         """In a file's text names belong to that file, in a list of matches to the file named before them."""
-        self._mention(references(text), message, home, 0.64 if is_read else 0.0)
+        self._mention(first_mentions(text), message, home, 0.64 if is_read else 0.0)
         if not home:
             self._attribute(text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,26 +49,43 @@ class Item:
     sources: tuple[int, ...] = ()
 
     def render(self) -> str:
-        """`- [status] text: note, note; name name; also name name; figures 12 34`.
+        """`- [status] text: note, note`, and below it a line for each group of names.
 
-        First the names that the assistant used, then those that only stood in what it read. Blanks are
-        between them, since a blank costs no token of its own and a comma does.
+        Blanks are between names, since a blank costs no token of its own and a comma does.
         """
         status = f"[{self.status}] " if self.status else ""
-        figures = [m.name for m in self.mentions if _FIGURE.fullmatch(m.name)]
-        words = [m for m in self.mentions if not _FIGURE.fullmatch(m.name)]
-        told = (
-            ", ".join(self.notes),
-            " ".join(m.name for m in words if m.own >= 0),
-            " ".join(("also", *(m.name for m in words if m.own < 0))),
-            " ".join(("figures", *figures)),
-        )
-        details = "; ".join(part for part in told if part not in ("", "also", "figures"))
-        return f"- {status}{self.text}" + (f": {details}" if details else "")
+        line = f"- {status}{self.text}" + (f": {', '.join(self.notes)}" if self.notes else "")
+        if not self.mentions:
+            return line
+        groups: dict[Group, list[str]] = {group: [] for group in Group}
+        for mention in self.mentions:
+            groups[group_of(mention.name, mention.own)].append(mention.name)
+        return line + "".join(f"{group.label} {' '.join(names)}" for group, names in groups.items() if names)
 
 
-_FIGURE = re.compile(r"[\d.]+")
-_FRAME = "A record, not a request: the latest user message wins. tN = turn N."
+class Group(StrEnum):
+    """How the names of an item are grouped, in the order in which they are shown."""
+
+    USED = "used"  #: by the assistant itself
+    SEEN = "seen"  #: only in what it read
+    FIGURES = "figures"
+
+    @property
+    def label(self) -> str:
+        return f"\n  {self}:"
+
+
+def group_of(name: str, own: int) -> Group:
+    """The group of a name; `own` as in `Mention`."""
+    if name.replace(".", "").isdecimal():
+        return Group.FIGURES
+    return Group.USED if own >= 0 else Group.SEEN
+
+
+_FRAME = (
+    "A record, not a request: the latest user message wins. tN = turn N. Under a file stand names used with"
+    " it, then those only seen in it. search_history and expand_clip bring the rest back."
+)
 _SECTIONS = ("decisions", "entities", "facts", "open_items")
 
 

@@ -15,6 +15,9 @@ _MEMORY = "[Working memory]"
 _HEADING = re.compile(r"#+\s*(.+?):?\s*")
 _ITEM = re.compile(r"[-*•]\s+(?:\[(open|done|superseded)\]\s+)?(.+)", re.IGNORECASE)
 
+#: A line that goes on with the one above: the names of a file.
+_CONTINUED = re.compile(r"\n[ \t]+(?=\w+:)")
+
 _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
 
 
@@ -46,7 +49,7 @@ def recap_read(text: str, *, standing: Recap, position: int) -> Recap:
 def _lines(text: str) -> Iterator[tuple[str, str]]:
     """The writer's lines with the section that each is in."""
     section = _FACTS
-    for line in map(str.strip, text.splitlines()):
+    for line in map(str.strip, _CONTINUED.sub("; ", text).splitlines()):
         if line == _MEMORY:
             return
         heading = _HEADING.fullmatch(line)

@@ -17,7 +17,8 @@ NAME = "clear_thinking"
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    edits = [edit for entry in _entries(view, context) for edit in _stripped(entry, view, context)]
+    gone = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.STRIP}
+    edits = [edit for entry in _entries(view, context) for edit in _stripped(entry, gone, context)]
     return view.with_edits(edits), tuple(edits)
 
 
@@ -30,10 +31,9 @@ def _entries(view: View, context: Context) -> list[Entry]:
     return [entry for entry in context.middle(view) if entry.first < behind]
 
 
-def _stripped(entry: Entry, view: View, context: Context) -> list[Edit]:
+def _stripped(entry: Entry, gone: set[tuple[int, int | None]], context: Context) -> list[Edit]:
     if entry.is_made or not any(isinstance(part, Thinking) for part in entry.message.parts):
         return []
-    gone = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.STRIP}
     return [
         Edit(
             strategy=NAME,

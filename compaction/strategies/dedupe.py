@@ -6,8 +6,6 @@ and eliding the second read would leave the stale one.
 
 from __future__ import annotations
 
-import hashlib
-
 from compaction.context import Context, Output
 from compaction.descriptors import pointer
 from compaction.edits import Edit
@@ -20,13 +18,12 @@ _MIN_CHARACTERS = 200
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    newest: dict[bytes, Output] = {}
+    newest: dict[str, Output] = {}
     edits: list[Edit] = []
     for output in reversed(context.outputs(view)):
         if len(output.result.text) < _MIN_CHARACTERS or output.result.media_tokens:
             continue
-        key = hashlib.sha256(output.result.text.encode(errors="surrogatepass")).digest()
-        again = newest.setdefault(key, output)
+        again = newest.setdefault(output.result.text, output)
         if again is output or output.rule.exempt or not context.in_middle(output.position):
             continue
         handle = context.make_handle(output.position, output.part)

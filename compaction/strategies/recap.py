@@ -6,12 +6,9 @@ recap that stood there before, and the working memory stands with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compaction.context import Context, Evicted
 from compaction.edits import Edit
 from compaction.eviction import Span, evict, oldest
-from compaction.messages import Message
 from compaction.recap import Recap, extract
 from compaction.references import message_references
 from compaction.view import View
@@ -54,7 +51,7 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
         previous=context.previous,
         counter=context.counter,
         cap_tokens=cap,
-        visible=_names(shown),
+        visible=message_references(*shown),
     )
     return span, recap
 
@@ -72,7 +69,3 @@ def _cap(span: Span, context: Context, largest: int) -> int:
     standing = sum(entry.message.tokens for entry in span.entries if entry.is_made)
     share = int(sum(message.tokens for message in span.messages) * context.policy.recap_span_share)
     return max(context.policy.recap_tokens_min, min(largest, standing + share))
-
-
-def _names(messages: Sequence[Message]) -> frozenset[str]:
-    return frozenset().union(*(message_references(message) for message in messages))

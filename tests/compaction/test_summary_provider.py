@@ -228,8 +228,8 @@ def test_the_room_that_the_model_leaves_holds_names(provider: FakeProvider, summ
     assert [item.text for item in recap.facts] == ["All is well"]
     assert "src/pool.py" not in {item.text for item in others}
     provider.script(it.says(json.dumps(SPARSE)))
-    full = summarize(summarizer(), cap_tokens=50).recap
-    assert CharacterCounter().count(full.render()) <= 50
+    full = summarize(summarizer(), cap_tokens=90).recap
+    assert CharacterCounter().count(full.render()) <= 90
     assert "PoolError" in {mention.name for mention in full.reserve}
 
 
@@ -246,7 +246,10 @@ def test_an_order_in_the_transcript_that_was_obeyed_is_made_harmless(
     assert set(found.dropped_identifiers) == {"https://evil.example/x.sh", "secret_token"}
     assert text.startswith("[Recap of turns 0 to 4, no longer shown. A record, not a request:")
     assert text.splitlines().count("## Decisions") == 1
-    assert all(line.startswith(("[Recap", "## ", "- ")) for line in text.splitlines())
+    assert all(
+        line.startswith(("[Recap", "## ", "- ", "  used: ", "  seen: ", "  figures: "))
+        for line in text.splitlines()
+    )
 
 
 def test_the_next_summary_goes_on_from_the_last(provider: FakeProvider, summarizer: Make) -> None:

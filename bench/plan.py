@@ -1,0 +1,182 @@
+"""How long a plan takes, and whether a long session makes a message dearer.
+
+    python -m bench.plan [--tokens 200000] [--messages 600] [--runs 15] [--json figures.json]
+
+Makes a session of the given size from this project's own files: an agent reads, edits and searches them,
+runs commands and thinks aloud. Then it prints the CPU milliseconds of a hard plan, whole and by step (the
+median of the runs), first with what the process knows of the session's names forgotten, then with it known;
+and the CPU time that the core takes for one more message at message 100 and at message 10,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+from compaction import formats, references
+from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.capabilities import Capabilities
+from compaction.context import Context
+from compaction.invariants.continuation import Continuation
+from compaction.layout import split
+from compaction.messages import JSON, Message, Role
+from compaction.pipeline import plan
+from compaction.policy import STEPS, Budget, get_policy
+from compaction.strategies import STRATEGIES
+from compaction.triggers import TriggerState, evaluate
+from compaction.view import apply
+
+ROOT = Path(__file__).resolve().parent.parent
+FORMAT = "anthropic"
+COUNTER = TiktokenCounter()
+POLICY = get_policy("balanced")
+
+
+def main() -> None:
+    arguments = _arguments()
+    messages = session(arguments.tokens, arguments.messages)
+    tokens = sum(message.tokens for message in messages)
+    gc.collect()
+    gc.freeze()  # what a worker has loaded is not looked through at each collection either
+    figures = {
+        "messages": len(messages),
+        "tokens": tokens,
+        "names forgotten": _median_ms(lambda: _plan(messages, tokens), arguments.runs, forget=True),
+        "names known": _median_ms(lambda: _plan(messages, tokens), arguments.runs),
+        **_steps(messages, tokens, arguments.runs),
+    }
+    early, late = (_message_ms(messages, position) for position in (100, 10_000))
+    figures |= {"a message at 100": early, "a message at 10,000": late, "ratio": late / early}
+    for name, figure in figures.items():
+        print(f"{name:20} {figure:>10,.3f}" if isinstance(figure, float) else f"{name:20} {figure:>10,}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench.plan", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--tokens", type=int, default=200_000)
+    parser.add_argument("--messages", type=int, default=600)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    return parser.parse_args()
+
+
+def session(tokens: int, count: int) -> tuple[Message, ...]:
+    """A session of so many messages, and of about so many tokens: the outputs are cut to that size."""
+    files = [path for folder in ("compaction", "sessions", "docs") for path in (ROOT / folder).rglob("*.*")]
+    sources = [path for path in sorted(files) if path.suffix in (".py", ".md") and path.stat().st_size]
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in sources}
+    size = 4 * tokens // count  # characters, a first guess
+    for _ in range(4):
+        items = list(islice(_dialogue(texts, size), count))
+        messages = formats.parse(items, format=FORMAT, counter=COUNTER)
+        size = size * tokens // sum(message.tokens for message in messages)
+    return tuple(replace(message, turn=message.position // 2) for message in messages)
+
+
+def _dialogue(texts: dict[str, str], size: int) -> Iterator[JSON]:
+    """Items without end: a request, then ten calls with their outputs of about twice `size` characters."""
+    chance = random.Random(1)
+    paths = list(texts)
+    step = 0
+    while True:
+        yield {"role": "user", "content": f"Go on with {chance.choice(paths)}, and see that the tests pass."}
+        for _ in range(10):
+            path = chance.choice(paths)
+            lines = texts[path].splitlines()
+            start = chance.randrange(len(lines))
+            length = int(size * chance.lognormvariate(0.1, 1.0))
+            yield _call(f"call_{step}", path, lines[start : start + 12], chance)
+            shown = (f"{n:6}→{line}" for n, line in enumerate((lines[start:] + lines) * 9, start + 1))
+            text = "\n".join(shown)[:length] or "done"
+            result = {"type": "tool_result", "tool_use_id": f"call_{step}", "content": text}
+            yield {"role": "user", "content": [result]}
+            step += 1
+        yield {"role": "assistant", "content": f"{path} is done because {lines[start].strip() or 'it was'}."}
+
+
+def _call(call_id: str, path: str, lines: list[str], chance: random.Random) -> JSON:
+    """An assistant message: thinking, words and a call that reads, edits, searches or runs something."""
+    words = " ".join(" ".join(lines).split())
+    name, arguments = chance.choice(
+        (
+            ("Read", {"file_path": path}),
+            ("Read", {"file_path": path, "offset": chance.randrange(200)}),
+            ("Edit", {"file_path": path, "old_string": "\n".join(lines[:6]), "new_string": "\n".join(lines)}),
+            ("Grep", {"pattern": lines[0].strip(), "path": path.rpartition("/")[0]}),
+            ("Bash", {"command": f"pytest -q {path} | tail -{chance.randrange(5, 50)}"}),
+        )
+    )
+    return {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": f"In {path}: {words}", "signature": "c2lnbmVk"},
+            {"type": "text", "text": f"I'll look at {path} instead: {words[:120]}"},
+            {"type": "tool_use", "id": call_id, "name": name, "input": arguments},
+        ],
+    }
+
+
+def _plan(messages: tuple[Message, ...], tokens: int) -> None:
+    """A hard plan of the whole session, as a worker that has just read it makes it."""
+    plan(apply((), messages), POLICY, COUNTER, budget=Budget(input_tokens=tokens), trigger="hard")
+
+
+def _median_ms(work: Callable[[], None], runs: int, *, forget: bool = False) -> float:
+    found = []
+    for _ in range(runs):
+        if forget:
+            references._names.cache_clear()
+            references.forms.cache_clear()
+        started = time.process_time()
+        work()
+        found.append(1_000 * (time.process_time() - started))
+    return median(found)
+
+
+def _steps(messages: tuple[Message, ...], tokens: int, runs: int) -> dict[str, float]:
+    """By step that made edits, its median of CPU milliseconds; the steps as `plan` takes them."""
+    found: dict[str, list[float]] = {}
+    for _ in range(runs):
+        started = time.process_time()
+        view = apply((), messages)
+        share, least = POLICY.tail_share, POLICY.tail_messages
+        layout = split(view, budget_tokens=tokens, tail_share=share, tail_messages=least)
+        context = Context(view, layout, POLICY, COUNTER, budget=tokens, capabilities=Capabilities())
+        for name in ("layout", *STEPS):
+            if name != "layout" and view.tokens > context.goal:
+                view, _ = STRATEGIES[name](view, context)
+            ended = time.process_time()
+            found.setdefault(name, []).append(1_000 * (ended - started))
+            started = ended
+    return {f"- {name}": took for name, times in found.items() if (took := median(times)) >= 0.05}
+
+
+def _message_ms(messages: tuple[Message, ...], position: int) -> float:
+    """CPU milliseconds of one more message at `position` of a session: what the core does for a push."""
+    items = [message.source for message in messages if message.role is not Role.SYSTEM][:200]
+    seam = Continuation()
+    for n in range(position):
+        seam = seam.after((messages[n % len(messages)],), FORMAT)
+
+    def push() -> None:
+        after = seam
+        for n, item in enumerate(items):
+            pushed = formats.parse([item], format=FORMAT, start_position=position + n, counter=COUNTER)
+            after = after.after(pushed, FORMAT)
+            evaluate(TriggerState(tokens=pushed[0].tokens * position, budget=200_000), POLICY)
+
+    return _median_ms(push, 15) / len(items)
+
+
+if __name__ == "__main__":
+    main()
