@@ -38,7 +38,8 @@ WITH spent AS (
            sum(t.cost_microusd) AS cost_microusd
       FROM agent_sessions_agentsession s
       JOIN agent_sessions_turn t ON t.session_id = s.id
-     WHERE s.project_id = %(project)s AND s.last_active_at >= %(start)s
+     -- `last_active_at` is written once a second at most, so a turn may be younger than it says.
+     WHERE s.project_id = %(project)s AND s.last_active_at >= %(start)s::timestamptz - interval '1 second'
        AND t.at >= %(start)s AND t.at < %(end)s AND t.billed
      GROUP BY day, t.model, s.id
 )
