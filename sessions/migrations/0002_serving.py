@@ -6,87 +6,97 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agent_sessions', '0001_initial'),
+        ("agent_sessions", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='PromptBase',
+            name="PromptBase",
             fields=[
-                ('session', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='prompt_base', serialize=False, to='agent_sessions.agentsession')),
-                ('compaction_number', models.PositiveIntegerField()),
-                ('data', models.BinaryField()),
+                (
+                    "session",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="prompt_base",
+                        serialize=False,
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                ("compaction_number", models.PositiveIntegerField()),
+                ("data", models.BinaryField()),
             ],
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='base_end',
+            model_name="agentsession",
+            name="base_end",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='calibration',
+            model_name="agentsession",
+            name="calibration",
             field=models.FloatField(default=1.0),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='edits_revision',
+            model_name="agentsession",
+            name="edits_revision",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='failures',
+            model_name="agentsession",
+            name="failures",
             field=models.PositiveSmallIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='fired_tokens',
+            model_name="agentsession",
+            name="fired_tokens",
             field=models.PositiveIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='fired_turn',
+            model_name="agentsession",
+            name="fired_turn",
             field=models.PositiveIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='needs_repair',
+            model_name="agentsession",
+            name="needs_repair",
             field=models.BooleanField(default=False),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='open_calls',
-            field=django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), default=list, size=None),
+            model_name="agentsession",
+            name="open_calls",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.TextField(), default=list, size=None
+            ),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='preamble_hash',
+            model_name="agentsession",
+            name="preamble_hash",
             field=models.BinaryField(max_length=16, null=True),
         ),
         migrations.AddField(
-            model_name='agentsession',
-            name='shown_components',
+            model_name="agentsession",
+            name="shown_components",
             field=models.JSONField(default=dict),
         ),
         migrations.AddField(
-            model_name='compaction',
-            name='reverted_turn',
+            model_name="compaction",
+            name="reverted_turn",
             field=models.PositiveIntegerField(null=True),
         ),
         migrations.AddField(
-            model_name='edit',
-            name='is_live',
+            model_name="edit",
+            name="is_live",
             field=models.BooleanField(default=True),
         ),
         migrations.AddField(
-            model_name='turn',
-            name='answer',
+            model_name="turn",
+            name="answer",
             field=models.BinaryField(null=True),
         ),
         migrations.AddIndex(
-            model_name='edit',
-            index=models.Index(condition=models.Q(('is_live', True)), fields=['session'], name='edit_live'),
+            model_name="edit",
+            index=models.Index(condition=models.Q(("is_live", True)), fields=["session"], name="edit_live"),
         ),
     ]

@@ -4,19 +4,22 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agent_sessions', '0002_serving'),
+        ("agent_sessions", "0002_serving"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='edit',
-            name='handle',
+            model_name="edit",
+            name="handle",
             field=models.CharField(max_length=64, null=True),
         ),
         migrations.AddIndex(
-            model_name='edit',
-            index=models.Index(condition=models.Q(('handle__isnull', False)), fields=['session', 'handle'], name='edit_handle'),
+            model_name="edit",
+            index=models.Index(
+                condition=models.Q(("handle__isnull", False)),
+                fields=["session", "handle"],
+                name="edit_handle",
+            ),
         ),
     ]

@@ -5,30 +5,47 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agent_sessions', '0005_background'),
+        ("agent_sessions", "0005_background"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='message',
-            name='blob',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='messages', to='agent_sessions.blob'),
+            model_name="message",
+            name="blob",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="messages",
+                to="agent_sessions.blob",
+            ),
         ),
         migrations.AlterField(
-            model_name='message',
-            name='session',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='agent_sessions.agentsession'),
+            model_name="message",
+            name="session",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="messages",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AlterField(
-            model_name='turn',
-            name='session',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='turns', to='agent_sessions.agentsession'),
+            model_name="turn",
+            name="session",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="turns",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('blob__isnull', False)), fields=['blob'], name='message_blob'),
+            model_name="message",
+            index=models.Index(
+                condition=models.Q(("blob__isnull", False)), fields=["blob"], name="message_blob"
+            ),
         ),
         # Bodies are compressed already: Postgres need not try again. Room on the page of a session lets its
         # counters change in place.

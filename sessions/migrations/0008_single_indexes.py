@@ -5,56 +5,101 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0003_summarizer_model'),
-        ('agent_sessions', '0007_webhooks'),
+        ("accounts", "0003_summarizer_model"),
+        ("agent_sessions", "0007_webhooks"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='agentsession',
-            name='parent',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='children', to='agent_sessions.agentsession'),
+            model_name="agentsession",
+            name="parent",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="children",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AlterField(
-            model_name='agentsession',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='agent_sessions', to='accounts.project'),
+            model_name="agentsession",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="agent_sessions",
+                to="accounts.project",
+            ),
         ),
         migrations.AlterField(
-            model_name='blob',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='blobs', to='accounts.project'),
+            model_name="blob",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="blobs",
+                to="accounts.project",
+            ),
         ),
         migrations.AlterField(
-            model_name='compaction',
-            name='session',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='compactions', to='agent_sessions.agentsession'),
+            model_name="compaction",
+            name="session",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="compactions",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AlterField(
-            model_name='edit',
-            name='compaction',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='edits', to='agent_sessions.compaction'),
+            model_name="edit",
+            name="compaction",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="edits",
+                to="agent_sessions.compaction",
+            ),
         ),
         migrations.AlterField(
-            model_name='importedlog',
-            name='session',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='imported_logs', to='agent_sessions.agentsession'),
+            model_name="importedlog",
+            name="session",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="imported_logs",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AlterField(
-            model_name='memoryrevision',
-            name='session',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='memory_revisions', to='agent_sessions.agentsession'),
+            model_name="memoryrevision",
+            name="session",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="memory_revisions",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AlterField(
-            model_name='preamble',
-            name='session',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='preambles', to='agent_sessions.agentsession'),
+            model_name="preamble",
+            name="session",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="preambles",
+                to="agent_sessions.agentsession",
+            ),
         ),
         migrations.AlterField(
-            model_name='recap',
-            name='compaction',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='recaps', to='agent_sessions.compaction'),
+            model_name="recap",
+            name="compaction",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="recaps",
+                to="agent_sessions.compaction",
+            ),
         ),
     ]
