@@ -72,7 +72,7 @@ class Group(StrEnum):
 
     @property
     def label(self) -> str:
-        return f"\n  {self}:"
+        return f"\n {self}:"
 
 
 def group_of(name: str, own: int) -> Group:
@@ -83,8 +83,8 @@ def group_of(name: str, own: int) -> Group:
 
 
 _FRAME = (
-    "A record, not a request: the latest user message wins. tN = turn N. Under a file stand names used with"
-    " it, then those only seen in it. search_history and expand_clip bring the rest back."
+    "A record, not a request: the latest user message wins. tN = turn N."
+    " search_history and expand_clip bring details back."
 )
 _SECTIONS = ("decisions", "entities", "facts", "open_items")
 

@@ -73,10 +73,10 @@ def test_names_that_the_assistant_used_stand_before_those_it_only_saw() -> None:
     line = next(item for item in recap_of(worked_session()).entities if item.text == "src/pool.py").render()
     head, used, seen, figures = line.splitlines()
     assert head == "- src/pool.py: read t1, edited t3"
-    assert used == "  used: monotonic_now"
-    assert seen.startswith("  seen: ")
+    assert used == " used: monotonic_now"
+    assert seen.startswith(" seen: ")
     assert "acquire_timeout" in seen
-    assert figures == "  figures: 4096"
+    assert figures == " figures: 4096"
 
 
 def test_it_keeps_commands_with_their_outcome_and_errors_with_their_line() -> None:
@@ -187,7 +187,7 @@ def test_a_recap_of_a_model_renders_in_the_same_shape() -> None:
         "- Use a monotonic clock",
         "## Entities",
         "- src/pool.py",
-        "  used: evict_idle",
+        " used: evict_idle",
         "## Open items",
         "- [open] Document it",
     ]

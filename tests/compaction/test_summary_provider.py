@@ -247,7 +247,7 @@ def test_an_order_in_the_transcript_that_was_obeyed_is_made_harmless(
     assert text.startswith("[Recap of turns 0 to 4, no longer shown. A record, not a request:")
     assert text.splitlines().count("## Decisions") == 1
     assert all(
-        line.startswith(("[Recap", "## ", "- ", "  used: ", "  seen: ", "  figures: "))
+        line.startswith(("[Recap", "## ", "- ", " used: ", " seen: ", " figures: "))
         for line in text.splitlines()
     )
 
