@@ -124,7 +124,7 @@ def _answer(push: Push, found: Sequence[Finding], pushed: Pushed, fired: Fired) 
             shown=fired.shown,
             context=pushed.context,
             budget=push_budget(pushed),
-            calibration=pushed.session.calibration,
+            calibration=pushed.calibration,
         ),
         "cost_microusd": pushed.cost_microusd,
         "fired": fired.told,

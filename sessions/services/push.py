@@ -17,6 +17,8 @@ from django.db import IntegrityError, connection, transaction
 from psycopg.pq import TransactionStatus
 
 from compaction.invariants.continuation import Continuation
+from compaction.messages import Usage
+from compaction.meter import Calibration
 from compaction.triggers import Firing
 from sessions import bodies, pricing
 from sessions.hot import execute, raw_connection
@@ -201,17 +203,28 @@ def _pushed(session: Locked, push: Push) -> Pushed:
     if push.preamble is not None and push.preamble.hash != session.preamble_hash:
         sizes = {"system": push.preamble.system_tokens, "tools": push.preamble.tools_tokens}
         context, shown, preamble = context.set(**sizes), shown.set(**sizes), preamble + 1
+    served = shown.prompt_of(values)
     return Pushed(
         session=session,
         turn=session.turn_count,
         first_position=first,
         model=model,
         cost_microusd=cost,
+        calibration=_calibration(session, served, usage),
         values=values,
         asked=context.prompt_of(values),
-        served=shown.prompt_of(values),
+        served=served,
         shown=shown.add(values),
         context=context.add(values),
         seam=session.seam.after(values, session.format),
         preamble_version=preamble,
     )
+
+
+def _calibration(session: Locked, served: Ledger, usage: Usage | None) -> float:
+    """Our count against the provider's, of the prompt that the turn's call read."""
+    if usage is None:
+        return session.calibration
+    reports = session.turn_count if session.calibration != 1 else 0
+    known = Calibration(ratio=session.calibration, reports=reports)
+    return known.updated(estimated=served.total, reported=usage.prompt_tokens).ratio

@@ -43,6 +43,7 @@ def write_parameters(pushed: Pushed, push: Push) -> dict[str, Any]:
         "shown": Jsonb(pushed.shown.tokens),
         "open_calls": [call.replace("\0", "\ufffd") for call in pushed.seam.open_calls],
         "needs_repair": not pushed.seam.regular,
+        "calibration": pushed.calibration,
         "cost": Int8(pushed.cost_microusd) if pushed.cost_microusd is not None else None,
         "unpriced": Int4(usage is not None and pushed.cost_microusd is None),
         **_usage_parameters(usage),

@@ -53,6 +53,7 @@ UPDATE agent_sessions_agentsession SET
     shown_components = %(shown)s,
     open_calls = %(open_calls)s,
     needs_repair = %(needs_repair)s,
+    calibration = %(calibration)s,
     preamble_version = %(preamble)s,
     preamble_hash = %(preamble_hash)s,
     last_prompt_tokens = %(size)s,

@@ -81,6 +81,7 @@ class Pushed:
     first_position: int
     model: str
     cost_microusd: int | None  #: None: unpriced, or no usage was reported
+    calibration: float  #: the provider's tokens for one of ours, the turn's own report included
     values: Sequence[Message]
     asked: Ledger  #: the prompt of the turn's own call, without compaction
     served: Ledger  #: the same as it was served

@@ -42,7 +42,7 @@ class PushTrigger:
         session = pushed.session
         return evaluate(
             TriggerState(
-                tokens=round(pushed.shown.total * session.calibration),
+                tokens=round(pushed.shown.total * pushed.calibration),
                 budget=push_budget(pushed),
                 fired_tokens=session.fired_tokens,
                 turns_since_fired=pushed.turn + 1 - (session.fired_turn or 0),
