@@ -169,7 +169,7 @@ def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
 
 
 def _text(body: dict[str, Any], name: str) -> str:
-    value = body.get(name) or ""
+    value = "" if body.get(name) is None else body[name]
     if not isinstance(value, str) or len(value) > 200 or "\0" in value:
         raise InvalidRequest(
             "invalid_field", f"`{name}` must be a text of at most 200 characters", param=name
