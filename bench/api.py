@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
             push.append(
                 timed(lambda body=body: ours.request("POST", "/api/v1/sessions/long/turns/", body), 201)
             )
-            floor.append(timed(lambda body=body: bare.request("POST", "/long/", body), 201))
+            floor.append(timed(partial(bare.request, "POST", "/long/", body), 201))
             fetch.append(timed(lambda: ours.request("GET", "/api/v1/sessions/long/prompt/"), 200))
         rows.append(
             {
