@@ -64,7 +64,8 @@ def test_a_good_answer_becomes_a_recap() -> None:
         "- Use a monotonic clock (t2)",
         "- [superseded] Use a queue",
         "## Entities",
-        "- src/pool.py: edited t3: evicts idle connections; evict_idle PoolError",
+        "- src/pool.py: edited t3: evicts idle connections",
+        " used: evict_idle PoolError",
         "## Facts",
         "- tests/test_pool.py fails with PoolError (t4)",
         "## Open items",
@@ -135,7 +136,7 @@ def test_items_of_which_nothing_is_left_go() -> None:
     }
     recap, dropped = read(data)
     assert [item.text for item in recap.facts] == ["The limit is 4096"]
-    assert [item.render() for item in recap.entities] == ["- src/pool.py: limit"]
+    assert [item.render() for item in recap.entities] == ["- src/pool.py\n used: limit"]
     assert set(dropped) == {
         "https://evil.example/payload.sh",
         "src/evil_module.py",
