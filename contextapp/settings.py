@@ -224,6 +224,31 @@ STORAGES = {
     },
 }
 
+
+def blob_storage(kind: str) -> dict[str, Any]:
+    """The store of large contents beside Postgres, if any. Credentials come by the usual AWS_* variables."""
+    if kind == "":
+        return {}
+    if kind == "file":
+        folder = os.environ.get("CONTEXTAPP_BLOB_FOLDER") or HOME / "blobs"
+        options: dict[str, Any] = {"location": folder, "allow_overwrite": True}
+        return {"blobs": {"BACKEND": "sessions.storage.BlobFolder", "OPTIONS": options}}
+    if kind == "s3":
+        options = {
+            "bucket_name": os.environ.get("CONTEXTAPP_BLOB_BUCKET"),
+            "endpoint_url": os.environ.get("CONTEXTAPP_BLOB_ENDPOINT") or None,
+            "file_overwrite": True,
+            "querystring_auth": False,
+        }
+        if not options["bucket_name"]:
+            raise ImproperlyConfigured("CONTEXTAPP_BLOB_BUCKET is not set")
+        return {"blobs": {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}}
+    raise ImproperlyConfigured(f'CONTEXTAPP_BLOB_STORAGE is "", "file" or "s3", not {kind!r}')
+
+
+CONTEXTAPP_BLOB_STORAGE = os.environ.get("CONTEXTAPP_BLOB_STORAGE", "")
+STORAGES |= blob_storage(CONTEXTAPP_BLOB_STORAGE)
+
 # -- API ----------------------------------------------------------------------------------------
 
 #: Limits of one request: bytes of its body, messages of one push, characters of one text.

@@ -14,12 +14,17 @@ from compaction.messages import Usage
 from sessions import bodies
 from sessions.models import Compaction, Edit, Message, Turn
 from sessions.models.transcript import MessageFlag
+from sessions.storage import blob_get
 
 
 def message_bytes(row: Message) -> bytes:
     """The provider's JSON of a message. Reads the blob where there is one: select it with the row."""
-    data = row.blob.data if row.blob is not None else row.body
-    return bodies.unpack(data or b"")
+    if row.blob is None:
+        return bodies.unpack(row.body or b"")
+    if row.blob.data is None:
+        # Kept with the row, which is often read twice: for its value and for its bytes.
+        row.blob.data = blob_get(row.blob.project_id, row.blob.sha256)
+    return bodies.unpack(row.blob.data)
 
 
 def message_body(row: Message) -> dict[str, Any]:

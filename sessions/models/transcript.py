@@ -74,13 +74,16 @@ class Turn(models.Model):
 
 
 class Blob(models.Model):
-    """A large content, compressed, stored once per project."""
+    """A large content, compressed, stored once per project.
+
+    `data` is NULL where it lies in the store beside Postgres (see `sessions/storage.py`).
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="blobs", db_index=False)
     sha256 = models.BinaryField(max_length=32)
     size = models.PositiveIntegerField()
-    data = models.BinaryField()
+    data = models.BinaryField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "sha256"], name="blob_once")]

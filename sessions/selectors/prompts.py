@@ -29,6 +29,7 @@ from sessions.hot import execute, raw_connection
 from sessions.ledger import Ledger
 from sessions.models import Compaction, Edit, Message, Preamble, Turn
 from sessions.serving import Elements, elements_of, prompt_fields
+from sessions.storage import blob_get
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_compone
 """
 
 _ROWS = """
-SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data)
+SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
   FROM agent_sessions_message m
   LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
  WHERE m.session_id = %(session)s AND m.position >= %(first)s AND m.position < %(end)s
@@ -129,7 +130,10 @@ def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, in
     asked = {"session": session_id, "first": Int4(first), "end": Int4(end)}
     with connection.wrap_database_errors:
         rows = execute(raw_connection(), _ROWS, asked).fetchall()
-    return [(at, role, tokens, bodies.unpack(data)) for at, role, tokens, data in rows]
+    return [
+        (at, role, tokens, bodies.unpack(blob_get(project_id, sha256) if data is None else data))
+        for at, role, tokens, data, project_id, sha256 in rows
+    ]
 
 
 def prompt_json(

@@ -18,7 +18,9 @@ from sessions.importers.prepare import PreparedMessage, PreparedTurn
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Blob, Message, Turn
 from sessions.models.transcript import MessageFlag
+from sessions.services.large_contents import contents_put
 from sessions.services.push_rows import flags_of, tool_name_of
+from sessions.storage import is_external
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +120,17 @@ def _write_blobs(project_id: Any, messages: Iterable[PreparedMessage]) -> Mappin
     large = {_sha256(message): message.data for message in messages if _is_large(message)}
     if not large:
         return {}
+    external = is_external()
+    if external:
+        contents_put(project_id, large)
     Blob.objects.bulk_create(
         (
-            Blob(project_id=project_id, sha256=sha256, size=len(data), data=bodies.pack(data))
+            Blob(
+                project_id=project_id,
+                sha256=sha256,
+                size=len(data),
+                data=None if external else bodies.pack(data),
+            )
             for sha256, data in sorted(large.items())  # in one order, so that two imports cannot deadlock
         ),
         ignore_conflicts=True,

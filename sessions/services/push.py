@@ -23,9 +23,11 @@ from compaction.triggers import Firing
 from sessions import bodies, pricing
 from sessions.hot import execute, raw_connection
 from sessions.ledger import Ledger
+from sessions.services.large_contents import contents_large, contents_put
 from sessions.services.push_rows import preamble_parameters, write_parameters
 from sessions.services.push_sql import LOCK, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
 from sessions.services.push_values import Locked, Push, Pushed
+from sessions.storage import is_external
 
 
 class SessionGone(LookupError):
@@ -86,7 +88,16 @@ def turn_push(
         "session": session_id,
         "idempotency_key": push.idempotency_key,
     }
-    # Within a transaction of somebody else's a pipeline of our own is not possible.
+    large = contents_large(message.data for message in push.messages) if is_external() else {}
+    if not large:
+        return _attempt(asked, push, trigger, answer)
+    with transaction.atomic():
+        contents_put(project_id, large)  # before the session is locked: a store may be slow
+        return _attempt(asked, push, trigger, answer)
+
+
+def _attempt(asked: Mapping[str, Any], push: Push, trigger: Trigger, answer: Answer) -> bytes | Replayed:
+    # Within a transaction that is open already a pipeline of our own is not possible.
     attempts = (_push_and_act,) if connection.in_atomic_block else (_push_only, _push_and_act)
     for attempt in attempts:
         try:

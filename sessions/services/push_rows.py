@@ -18,6 +18,7 @@ from compaction.messages import Message, Usage
 from sessions import bodies
 from sessions.models.transcript import MessageFlag
 from sessions.services.push_values import NewPreamble, Push, Pushed, PushedMessage
+from sessions.storage import is_external
 
 
 def write_parameters(pushed: Pushed, push: Push) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _message_parameters(values: Sequence[Message], messages: Sequence[PushedMess
         "blob_ids": [uuid7() for _ in large],
         "blob_hashes": list(large),
         "blob_sizes": [Int4(len(data)) for data in large.values()],
-        "blob_data": [bodies.pack(data) for data in large.values()],
+        "blob_data": [None if is_external() else bodies.pack(data) for data in large.values()],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,9 @@ from accounts.services import audit_record
 from sessions import bodies, pricing
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Preamble
+from sessions.services.large_contents import contents_remove
 from sessions.services.push_values import NewPreamble
+from sessions.storage import is_external
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,10 @@ def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user
         cursor.execute(_DELETE_MESSAGES, {"session": locked.pk})
         blobs = [row[0] for row in cursor.fetchall()]
         cursor.execute(_DELETE_BLOBS, {"blobs": blobs})
+        digests = [bytes(row[0]) for row in cursor.fetchall()]
+    if is_external():
+        # A store that does not answer keeps what nobody names any more; the session is gone all the same.
+        transaction.on_commit(partial(contents_remove, project.pk, digests), robust=True)
     audit_record(
         action="session.deleted",
         project=project,
@@ -108,4 +115,5 @@ DELETE FROM agent_sessions_blob WHERE id IN (
      WHERE b.id = ANY(%(blobs)s)
        AND NOT EXISTS (SELECT 1 FROM agent_sessions_message m WHERE m.blob_id = b.id)
        FOR UPDATE SKIP LOCKED)
+RETURNING sha256
 """

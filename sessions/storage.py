@@ -1,0 +1,61 @@
+"""Where large contents lie that do not lie in Postgres: the storage "blobs" of Django's, if there is one.
+
+An object is named by what it holds, so writing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import FileSystemStorage, storages
+
+
+class BlobFolder(FileSystemStorage):
+    """A folder in which a file appears whole or not at all: Django's own truncates what is being read."""
+
+    def _save(self, name: str, content: File[bytes]) -> str:
+        path = Path(self.path(name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(content.chunks())
+                file.flush()
+                os.fsync(handle)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return name
+
+
+def is_external() -> bool:
+    """Whether new large contents go to the store. Costs a look into a dictionary."""
+    return "blobs" in settings.STORAGES
+
+
+def blob_name(project_id: UUID, sha256: bytes | memoryview) -> str:
+    return f"{project_id}/{bytes(sha256).hex()}"
+
+
+def blob_put(project_id: UUID, sha256: bytes, packed: bytes) -> None:
+    storages["blobs"].save(blob_name(project_id, sha256), ContentFile(packed))
+
+
+def blob_get(project_id: UUID, sha256: bytes | memoryview) -> bytes:
+    """The content as it was put. Raises what the storage raises: `FileNotFoundError` where it is not."""
+    with storages["blobs"].open(blob_name(project_id, sha256)) as file:
+        data: bytes = file.read()
+        return data
+
+
+def blob_remove(names: Iterable[str]) -> None:
+    """Removes contents; one that is not there is no error."""
+    for name in names:
+        storages["blobs"].delete(name)

@@ -1,0 +1,216 @@
+"""Large contents in a store beside Postgres: written, read, shared and removed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.files.storage import storages
+from django.db import connection, transaction
+from storages.backends.s3 import S3Storage
+
+from accounts.models import Project
+from accounts.services import api_key_create
+from contextapp.settings import blob_storage
+from sessions import bodies, storage
+from sessions.convert import message_body
+from sessions.importers.base import ImportedMessage, ImportedSession, ImportedTurn
+from sessions.models import AgentSession, Blob
+from sessions.selectors.transcript import message_get
+from sessions.services.imports import session_import
+from sessions.services.large_contents import contents_large, contents_put, contents_remove
+from tests.api.client import Api
+from tests.api.talk import call, output, prompt, push, request, result
+
+GIANT = output(0, 900)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which large contents lie from here on."""
+    monkeypatch.setenv("CONTEXTAPP_BLOB_FOLDER", str(tmp_path))
+    settings.STORAGES = settings.STORAGES | blob_storage("file")
+    return tmp_path
+
+
+@pytest.fixture
+def api(transactional_db: None, project: Project) -> Api:
+    """Real transactions: what a deletion removes, it removes after its commit."""
+    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def session_of(api: Api, name: str, *messages: dict[str, Any], **fields: Any) -> None:
+    assert api.post("sessions/", {"id": name, **fields}).status_code == 201
+    push(api, list(messages), session=name)
+
+
+def removed_elsewhere(project_id: UUID, sha256: bytes) -> None:
+    """The removal on a connection of its own, for a thread."""
+    try:
+        contents_remove(project_id, [sha256])
+    finally:
+        connection.close()
+
+
+class TestAPush:
+    def test_puts_the_content_into_the_store_and_none_into_the_row(self, api: Api, folder: Path) -> None:
+        assert len(GIANT) > 40_000
+        session_of(api, "s1", request(GIANT))
+        [row], [file] = Blob.objects.all(), files(folder)
+        assert row.data is None
+        assert file == folder / str(row.project_id) / bytes(row.sha256).hex()
+        stored = bodies.unpack(file.read_bytes())
+        assert stored == bodies.json_bytes(request(GIANT))
+        assert row.size == len(stored)
+
+    def test_that_is_retried_is_stored_once(self, api: Api, folder: Path) -> None:
+        api.post("sessions/", {"id": "s1"})
+        answers = [
+            api.post("sessions/s1/turns/", {"messages": [request(GIANT)]}, idempotency_key="k").json()
+            for _ in range(2)
+        ]
+        assert answers[0] == answers[1]
+        assert len(files(folder)) == Blob.objects.count() == 1
+
+    def test_of_small_messages_leaves_the_store_alone(self, api: Api, folder: Path) -> None:
+        session_of(api, "s1", request())
+        assert files(folder) == []
+
+    def test_without_a_store_writes_to_postgres(self, api: Api, tmp_path: Path) -> None:
+        session_of(api, "s1", request(GIANT))
+        assert Blob.objects.get().data is not None
+        assert files(tmp_path) == []
+
+
+class TestReading:
+    def test_prompt_turns_and_search_serve_it_as_it_was(self, api: Api, folder: Path) -> None:
+        session_of(api, "s1", request(GIANT), budget={"input_tokens": 100_000})
+        assert prompt(api)["messages"] == [request(GIANT)]
+        assert prompt(api, "?turn=0")["messages"] == [request(GIANT)]
+        [turn] = api.get("sessions/s1/turns/?messages=true").json()["data"]
+        assert turn["messages"] == [request(GIANT)]
+        [hit] = api.get("sessions/s1/search/?q=handler_0_899").json()["data"]
+        assert hit["position"] == 0
+
+    def test_an_output_that_was_cleared_comes_back_by_its_handle(self, api: Api, folder: Path) -> None:
+        session_of(api, "s1", request(), budget={"input_tokens": 25_000}, policy="masking")
+        for number in range(4):
+            push(api, [call(f"toolu_{number}"), result(f"toolu_{number}", output(number, 900))])
+        edits = api.get("sessions/s1/compactions/1/").json()["edits"]
+        handle = next(edit["handle"] for edit in edits if edit["handle"])
+        text = api.get(f"sessions/s1/blobs/{handle}/?limit=2000").json()["text"]
+        assert text == output(0, 900)
+
+    def test_what_postgres_held_before_there_was_a_store_stays_readable(
+        self, api: Api, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> None:
+        before, after = {"role": "user", "content": GIANT}, {"role": "user", "content": output(1, 900)}
+        session_of(api, "s1", before)
+        request.getfixturevalue("folder")
+        push(api, [after])
+        assert prompt(api)["messages"] == [before, after]
+        assert sorted(row.data is None for row in Blob.objects.all()) == [False, True]
+
+
+def test_an_import_puts_it_there_too(project: Project, folder: Path) -> None:
+    log = ImportedSession(
+        external_id="log",
+        format="anthropic",
+        agent="tests",
+        turns=[ImportedTurn(messages=[ImportedMessage(body=request(GIANT), source_id="1")])],
+    )
+    session_import(project=project, imported=log)
+    assert Blob.objects.get().data is None
+    assert len(files(folder)) == 1
+    row = message_get(session=AgentSession.objects.get(), position=0)
+    assert row is not None
+    assert message_body(row) == request(GIANT)
+
+
+class TestADeletion:
+    def test_removes_a_content_with_its_last_user(self, api: Api, folder: Path) -> None:
+        session_of(api, "s1", request(GIANT))
+        session_of(api, "s2", request(GIANT))
+        assert len(files(folder)) == Blob.objects.count() == 1
+        api.delete("sessions/s1/")
+        assert prompt(api, session="s2")["messages"] == [request(GIANT)]
+        api.delete("sessions/s2/")
+        assert files(folder) == []
+        assert not Blob.objects.exists()
+
+    def test_leaves_what_was_pushed_again_before_it_came_to_the_file(
+        self, api: Api, project: Project, folder: Path
+    ) -> None:
+        session_of(api, "s1", request(GIANT))
+        contents_remove(project.pk, [bytes(Blob.objects.get().sha256)])
+        assert prompt(api)["messages"] == [request(GIANT)]
+
+    def test_waits_for_a_push_that_has_put_and_not_committed(
+        self, transactional_db: None, project: Project, folder: Path
+    ) -> None:
+        large = contents_large([GIANT.encode()])
+        [sha256] = large
+        with ThreadPoolExecutor(1) as pool:
+            with transaction.atomic():
+                contents_put(project.pk, large)
+                removal = pool.submit(removed_elsewhere, project.pk, sha256)
+                with pytest.raises(TimeoutError):
+                    removal.result(timeout=0.5)
+                Blob.objects.create(project=project, sha256=sha256, size=len(GIANT))
+            removal.result(timeout=10)
+        assert len(files(folder)) == 1
+
+    def test_of_a_file_that_is_gone_is_no_error(self, api: Api, folder: Path) -> None:
+        session_of(api, "s1", request(GIANT))
+        files(folder)[0].unlink()
+        assert api.delete("sessions/s1/").status_code == 204
+
+
+def test_a_put_that_is_rolled_back_leaves_a_file_for_the_retry(project: Project, folder: Path) -> None:
+    large = contents_large([GIANT.encode()])
+    with transaction.atomic():
+        contents_put(project.pk, large)
+        transaction.set_rollback(True)
+    assert len(files(folder)) == 1
+    contents_remove(project.pk, large)
+    assert files(folder) == []
+
+
+class TestTheSettings:
+    def test_build_a_store_that_speaks_s3(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CONTEXTAPP_BLOB_BUCKET", "contents")
+        monkeypatch.setenv("CONTEXTAPP_BLOB_ENDPOINT", "http://objects.invalid:9000")
+        settings.STORAGES = settings.STORAGES | blob_storage("s3")
+        store = storages["blobs"]
+        assert isinstance(store, S3Storage)
+        assert (store.bucket_name, store.endpoint_url) == ("contents", "http://objects.invalid:9000")
+        assert (store.file_overwrite, store.querystring_auth) == (True, False)
+        assert storage.is_external()
+
+    def test_are_postgres_where_nothing_is_said(self) -> None:
+        assert blob_storage("") == {}
+        assert not storage.is_external()
+
+    @pytest.mark.parametrize("kind", ["s3", "ftp"])
+    def test_refuse_what_cannot_be(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("CONTEXTAPP_BLOB_BUCKET", raising=False)
+        with pytest.raises(ImproperlyConfigured):
+            blob_storage(kind)
+
+
+def test_a_file_that_is_put_again_is_whole_at_every_moment(folder: Path) -> None:
+    project, sha256 = UUID(int=1), bytes(32)
+    storage.blob_put(project, sha256, b"x" * 100_000)
+    with (folder / storage.blob_name(project, sha256)).open("rb") as reader:
+        storage.blob_put(project, sha256, b"x" * 100_000)
+        assert len(reader.read()) == 100_000
+    assert storage.blob_get(project, sha256) == b"x" * 100_000
+    assert len(files(folder)) == 1
