@@ -173,7 +173,7 @@ class TestCompaction:
 
     def test_what_was_taken_out_comes_back(self, session: Session) -> None:
         worked(session)
-        handle = re.search(r"h_\w+", str(session.prompt().params["messages"]))
+        handle = re.search(r"\bh_[a-z2-7]{10}\b", str(session.prompt().params["messages"]))
         assert handle
         whole = session.expand(handle[0])
         assert "line 399" in whole["text"]
@@ -195,7 +195,7 @@ class TestTools:
 
     def test_a_call_of_the_model(self, session: Session) -> None:
         worked(session)
-        handle = re.search(r"h_\w+", str(session.prompt().params["messages"]))
+        handle = re.search(r"\bh_[a-z2-7]{10}\b", str(session.prompt().params["messages"]))
         assert handle
         told = session.call_tool("expand_clip", {"handle": handle[0], "grep": "line 399"})
         assert not told["is_error"]
