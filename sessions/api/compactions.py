@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
+from compaction.edits import Edit as EditValue
 from compaction.policy import Policy
 from sessions.api import serializers
 from sessions.api.cursors import cursor_decode, cursor_encode
@@ -14,8 +15,8 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, NotFound
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, int_param
-from sessions.bodies import unpack
 from sessions.budgets import policy_of
+from sessions.convert import edit_value
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.redaction import redact, redaction_key
 from sessions.services.compactions import (
@@ -82,20 +83,7 @@ def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
         "created_at": None,
         "finished_at": None,
         "recap": made.recap.render() if made.recap is not None and made.edits else None,
-        "edits": [
-            {
-                "strategy": edit.strategy,
-                "op": edit.op,
-                "positions": {"first": edit.position, "last": edit.end},
-                "part": edit.part,
-                "text": edit.text,
-                "handle": edit.handle,
-                "reason": edit.reason,
-                "tokens_before": edit.tokens_before,
-                "tokens_after": edit.tokens_after,
-            }
-            for edit in made.edits
-        ],
+        "edits": [edit_json(edit) for edit in made.edits],
     }
 
 
@@ -176,22 +164,23 @@ def compaction_json(row: Compaction) -> dict[str, Any]:
     }
 
 
+def edit_json(edit: EditValue) -> dict[str, Any]:
+    return {
+        "strategy": edit.strategy,
+        "op": edit.op,
+        "positions": {"first": edit.position, "last": edit.end},
+        "part": edit.part,
+        "text": edit.text,
+        "handle": edit.handle,
+        "reason": edit.reason,
+        "tokens_before": edit.tokens_before,
+        "tokens_after": edit.tokens_after,
+    }
+
+
 def detail_json(row: Compaction) -> dict[str, Any]:
-    edits = Edit.objects.filter(compaction=row).order_by("ordinal")
+    edits = [edit_value(edit) for edit in Edit.objects.filter(compaction=row).order_by("ordinal")]
     return compaction_json(row) | {
-        "recap": next((unpack(e.text).decode() for e in edits if e.strategy == "recap" and e.text), None),
-        "edits": [
-            {
-                "strategy": edit.strategy,
-                "op": edit.op,
-                "positions": {"first": edit.position, "last": edit.end},
-                "part": edit.part,
-                "text": unpack(edit.text).decode(),
-                "handle": edit.handle,
-                "reason": edit.reason,
-                "tokens_before": edit.tokens_before,
-                "tokens_after": edit.tokens_after,
-            }
-            for edit in edits
-        ],
+        "recap": next((edit.text for edit in edits if edit.strategy == "recap" and edit.text), None),
+        "edits": [edit_json(edit) for edit in edits],
     }
