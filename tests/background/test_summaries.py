@@ -153,6 +153,7 @@ def test_an_idle_session_is_compacted_where_its_policy_says_so(world: World) -> 
 def test_a_hard_trigger_does_not_wait_for_the_model(world: World) -> None:
     world.provider.otherwise = summary(delay=1.5)
     session, _ = world.fire()
+    eventually(lambda: world.provider.requests)  # claimed: the model is being asked
     number = 100
     while not (fired := [one for one in world.push(session, number)["fired"] if one["trigger"] == "hard"]):
         number += 1
