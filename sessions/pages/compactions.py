@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, session_of, viewer_of, wants_fragment
+from sessions.pages.tabs import session_context
 from sessions.redaction import redact, redaction_key
 from sessions.selectors.compactions import compactions_newest
 from sessions.services.compactions import CompactionOpen, NotRevertible, compaction_revert
@@ -83,5 +84,6 @@ def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem
 
 def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
     compactions = compactions_newest(session=session)
-    context = {"viewer": viewer, "session": session, "compactions": compactions, "problem": problem}
+    context = session_context(viewer, session, "session_compactions")
+    context |= {"compactions": compactions, "problem": problem}
     return page_or_fragment(request, _PAGE, _FRAGMENT, context)

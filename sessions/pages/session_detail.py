@@ -17,6 +17,7 @@ from sessions.models import AgentSession, Message
 from sessions.pages.access import page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.blocks import part_text
 from sessions.pages.limits import Limit, limit_of
+from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.turns import shown_turns
 from sessions.selectors.charts import chart_points, own_compactions
@@ -38,8 +39,7 @@ def session_detail(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     session = session_of(viewer, id)
     page = _turns(request, session)
     context: dict[str, Any] = {
-        "viewer": viewer,
-        "session": session,
+        **session_context(viewer, session, "session"),
         "page": page,
         "turns": shown_turns(session, page),
         "part": _part(request),
@@ -51,9 +51,7 @@ def session_detail(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
         limit = limit_of(session)
         context |= {
             "children": session_children(session=session),
-            "limit": limit,
             "slope": _slope(points, limit),
-            "duration": session.last_active_at - session.started_at,
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
 
