@@ -34,6 +34,8 @@ class Project(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     # The model that summarises: empty for the server's default, "off" for none (nothing leaves the server).
     summarizer_model = models.CharField(max_length=200, blank=True)
+    # Settings of compaction for new sessions, under what a session says itself (`Policy.from_json`).
+    default_policy = models.JSONField(default=dict)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
     def __str__(self) -> str:
@@ -98,3 +100,21 @@ class AuditEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.action} {self.target}"
+
+
+class LoginFailure(models.Model):
+    """A password that did not match. Kept for minutes, so that guessing becomes slow."""
+
+    name = models.CharField(max_length=150)
+    address = models.CharField(max_length=64)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        # Each log-in counts the failures of its address; each failure deletes the old ones.
+        indexes = [
+            models.Index(fields=["address", "at"], name="login_failure_address"),
+            models.Index(fields=["at"], name="login_failure_old"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} from {self.address}"

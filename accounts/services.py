@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,24 @@ def project_create(*, name: str, slug: str, owner: User | None = None) -> Projec
 
 
 @transaction.atomic
+def project_update(*, project: Project, changes: Mapping[str, Any], user: User | None = None) -> None:
+    """Sets fields of the project; the audit trail keeps what they were before."""
+    locked = Project.objects.select_for_update().get(pk=project.pk)
+    detail = {
+        name: {"from": getattr(locked, name), "to": value}
+        for name, value in changes.items()
+        if getattr(locked, name) != value
+    }
+    if not detail:
+        return
+    for name in detail:
+        setattr(locked, name, changes[name])
+        setattr(project, name, changes[name])
+    locked.save(update_fields=list(detail))
+    audit_record(action="project.changed", project=locked, user=user, target=locked.slug, detail=detail)
+
+
+@transaction.atomic
 def api_key_create(
     *,
     project: Project,
@@ -47,6 +65,7 @@ def api_key_create(
     scopes: Sequence[str] = (Scope.PUSH, Scope.READ),
     created_by: User | None = None,
     expires_at: datetime | None = None,
+    rate_limit: int | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key and the text that its agent sends. The text is not stored and cannot be shown again."""
     new = key_generate()
@@ -58,8 +77,15 @@ def api_key_create(
         scopes=list(scopes),
         created_by=created_by,
         expires_at=expires_at,
+        rate_limit=rate_limit,
     )
-    audit_record(action="api_key.created", project=project, user=created_by, target=new.prefix)
+    audit_record(
+        action="api_key.created",
+        project=project,
+        user=created_by,
+        target=new.prefix,
+        detail={"name": name, "scopes": list(scopes)},
+    )
     return key, new.text
 
 

@@ -3,13 +3,23 @@
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
+from accounts.login import LoginForm
 from sessions.api import docs, health
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
-    path("login/", auth_views.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path(
+        "login/",
+        auth_views.LoginView.as_view(redirect_authenticated_user=True, authentication_form=LoginForm),
+        name="login",
+    ),
+    path(
+        "password/",
+        auth_views.PasswordChangeView.as_view(success_url="/"),
+        name="password_change",
+    ),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("api/schema/", docs.Schema.as_view(), name="schema"),
     path("api/docs/", docs.Docs.as_view(), name="docs"),

@@ -20,11 +20,15 @@ from sessions.selectors.sessions import session_get
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """The user's projects, the one that is looked at, and whether the user may change it."""
+    """The user's projects, the one that is looked at, and what the user may do there.
+
+    `may_write` is about sessions, `is_owner` about the project itself.
+    """
 
     projects: Sequence[Project]
     project: Project
     may_write: bool
+    is_owner: bool = False
 
 
 def viewer_of(request: HttpRequest, slug: str) -> Viewer:
@@ -33,7 +37,8 @@ def viewer_of(request: HttpRequest, slug: str) -> Viewer:
     for project in projects:
         if project.slug == slug:
             may_write = project.role in {Role.OWNER, Role.MEMBER}
-            return Viewer(projects=projects, project=project, may_write=may_write)
+            is_owner = project.role == Role.OWNER
+            return Viewer(projects=projects, project=project, may_write=may_write, is_owner=is_owner)
     raise Http404("no such project")
 
 

@@ -11,7 +11,10 @@ from django.urls import reverse
 from accounts.models import Project
 
 #: What it is called, and the names of the addresses that belong to it: the first is where the link leads.
-PLACES: Sequence[tuple[str, tuple[str, ...]]] = (("Sessions", ("sessions", "session")),)
+PLACES: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("Sessions", ("sessions", "session")),
+    ("Settings", ("settings",)),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

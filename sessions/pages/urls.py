@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 from sessions.pages import compactions, session_detail, session_list
+from sessions.pages.settings import urls as settings_urls
 
 _SESSION = "p/<slug:slug>/sessions/<uuid:id>/"
 
 urlpatterns = [
+    *settings_urls.urlpatterns,
     path("", session_list.home, name="home"),
     path("p/<slug:slug>/sessions/", session_list.session_list, name="sessions"),
     path("p/<slug:slug>/sessions/sample/", session_list.sample_create, name="sample"),

@@ -49,7 +49,7 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
         metadata=dict(new.metadata),
         budget_tokens=new.budget_tokens,
         context_window=pricing.context_window(new.model),
-        policy=dict(new.policy),
+        policy=_policy(project_id, new.policy),
     )
     session.external_id = new.external_id or str(session.pk)
     if new.preamble is not None:
@@ -71,6 +71,14 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
             tools_tokens=new.preamble.tools_tokens,
         )
     return stored, created
+
+
+def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What the session asks for over what the project has as its default; a preset begins anew."""
+    if "preset" in own:
+        return dict(own)
+    default = Project.objects.values_list("default_policy", flat=True).get(pk=project_id)
+    return {**default, **own}
 
 
 @transaction.atomic

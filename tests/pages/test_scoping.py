@@ -13,7 +13,12 @@ from tests.pages.transcripts import make_session
 pytestmark = pytest.mark.django_db
 
 #: Pages that are no project's: what an anonymous visitor, and a stranger, get there.
-WITHOUT_PROJECT = {"login": (200, 302), "logout": (302, 405), "home": (302, 302)}
+WITHOUT_PROJECT = {
+    "login": (200, 302),
+    "logout": (302, 405),
+    "home": (302, 302),
+    "password_change": (302, 200),
+}
 #: Addresses that are no pages; those who build them test who may call them.
 NOT_PAGES = ("api/", "healthz", "readyz", "metrics")
 
@@ -38,7 +43,14 @@ PAGES = [
 def ids(project):
     """A value of the project for every name that an address may have; a new name needs one here."""
     session = make_session(project)
-    return {"slug": project.slug, "id": session.pk, "position": 0, "part": 0, "number": 1}
+    return {
+        "slug": project.slug,
+        "id": session.pk,
+        "position": 0,
+        "part": 0,
+        "number": 1,
+        "member": 1,
+    }
 
 
 def address_of(pattern: URLPattern, ids: dict[str, object]) -> str:

@@ -1,0 +1,58 @@
+"""`manage.py keys list|create|revoke`: API keys without a browser."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.models import ApiKey, Project, Scope
+from accounts.services import api_key_create, api_key_revoke
+
+
+class Command(BaseCommand):
+    help = "Lists, makes and revokes the API keys of a project."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--project", default="default", help="slug of the project (default: default)")
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("list", help="the keys that live")
+        create = actions.add_parser("create", help="a new key; its text is shown once")
+        create.add_argument("name")
+        create.add_argument("--scopes", nargs="+", choices=Scope.values, default=[Scope.PUSH, Scope.READ])
+        create.add_argument("--days", type=int, help="expires after so many days")
+        create.add_argument("--rate-limit", type=int, help="requests a minute")
+        revoke = actions.add_parser("revoke", help="refuse a key from now on")
+        revoke.add_argument("prefix", help="the eight characters behind ctx_")
+
+    def handle(self, *, action: str, project: str, **options: Any) -> None:
+        found = Project.objects.filter(slug=project).first()
+        if found is None:
+            raise CommandError(f"There is no project {project!r}.")
+        getattr(self, f"_{action}")(found, options)
+
+    def _list(self, project: Project, options: dict[str, Any]) -> None:
+        for key in ApiKey.objects.filter(project=project, revoked_at=None).order_by("created_at"):
+            expires = f"expires {key.expires_at:%Y-%m-%d}" if key.expires_at else "does not expire"
+            self.stdout.write(f"{key.prefix}  {','.join(key.scopes):16}  {expires}  {key.name}")
+
+    def _create(self, project: Project, options: dict[str, Any]) -> None:
+        days = options["days"]
+        _, text = api_key_create(
+            project=project,
+            name=options["name"],
+            scopes=options["scopes"],
+            expires_at=timezone.now() + timedelta(days=days) if days else None,
+            rate_limit=options["rate_limit"],
+        )
+        self.stdout.write(text)
+
+    def _revoke(self, project: Project, options: dict[str, Any]) -> None:
+        key = ApiKey.objects.filter(project=project, prefix=options["prefix"]).first()
+        if key is None:
+            raise CommandError(f"{project.slug} has no key {options['prefix']!r}.")
+        api_key_revoke(key=key)
+        self.stdout.write(f"{key.prefix} is refused from now on.")

@@ -1,0 +1,76 @@
+"""Writes: who belongs to a project, and as what. A project never loses its last owner."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from accounts.models import Membership, Project, Role
+from accounts.services import audit_record
+
+
+class MemberError(ValueError):
+    """The change cannot be made; the message says why, for the person who asked."""
+
+
+@transaction.atomic
+def member_add(
+    *, project: Project, username: str, role: str, email: str = "", by: User | None = None
+) -> tuple[Membership, str | None]:
+    """The membership, and the password of a user who was made for it: it is shown once and not stored.
+
+    Raises `MemberError` where the user is a member already.
+    """
+    password = None
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        password = secrets.token_urlsafe(12)
+        user = User.objects.create_user(username, email=email, password=password)
+    membership, added = Membership.objects.get_or_create(project=project, user=user, defaults={"role": role})
+    if not added:
+        raise MemberError(f"{username} is a member already.")
+    audit_record(
+        action="member.added", project=project, user=by, target=username, detail={"role": membership.role}
+    )
+    return membership, password
+
+
+@transaction.atomic
+def member_role_set(*, membership: Membership, role: str, by: User | None = None) -> None:
+    """Raises `MemberError` for the last owner."""
+    if membership.role == role:
+        return
+    _keep_an_owner(membership)
+    detail = {"from": membership.role, "to": role}
+    membership.role = role
+    membership.save(update_fields=["role"])
+    audit_record(
+        action="member.changed",
+        project=membership.project,
+        user=by,
+        target=membership.user.get_username(),
+        detail=detail,
+    )
+
+
+@transaction.atomic
+def member_remove(*, membership: Membership, by: User | None = None) -> None:
+    """The user stays, and so do the keys that they made. Raises `MemberError` for the last owner."""
+    _keep_an_owner(membership)
+    audit_record(
+        action="member.removed",
+        project=membership.project,
+        user=by,
+        target=membership.user.get_username(),
+    )
+    membership.delete()
+
+
+def _keep_an_owner(leaving: Membership) -> None:
+    # The project's row is the lock: two owners who remove each other at once come one after the other.
+    Project.objects.select_for_update().get(pk=leaving.project_id)
+    owners = Membership.objects.filter(project=leaving.project_id, role=Role.OWNER)
+    if leaving.role == Role.OWNER and not owners.exclude(pk=leaving.pk).exists():
+        raise MemberError("The last owner of a project has to stay one.")

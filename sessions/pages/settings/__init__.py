@@ -1,0 +1,1 @@
+"""The project's settings: everybody of the project sees them, owners change them."""

@@ -1,0 +1,47 @@
+"""The audit trail: what people and keys did to the project, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from accounts.models import AuditEvent
+from sessions.pages.access import viewer_of
+from sessions.pages.settings.frame import settings_page
+from sessions.selectors.filters import Cursor
+
+_PAGE = 100
+
+
+@require_safe
+def project_audit(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = viewer_of(request, slug)
+    rows = AuditEvent.objects.filter(project=viewer.project).select_related("user", "api_key")
+    after = Cursor.decode(request.GET.get("after", ""))
+    if after is not None:
+        rows = rows.filter(Q(at__lt=after.at) | Q(at=after.at, pk__lt=after.id))
+    found = list(rows.order_by("-at", "-pk")[: _PAGE + 1])
+    last = found[_PAGE - 1] if len(found) > _PAGE else None
+    context = {
+        "events": [(event, _told(event.detail)) for event in found[:_PAGE]],
+        "next": Cursor(at=last.at, id=UUID(str(last.pk))).encode() if last else "",
+        "is_first": after is None,
+    }
+    return settings_page(request, viewer, "audit.html", context)
+
+
+def _told(detail: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name}: {_value(value)}" for name, value in detail.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping) and set(value) == {"from", "to"}:
+        return f"{_value(value['from'])} → {_value(value['to'])}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value) if value not in ("", None, {}) else "none"

@@ -1,0 +1,83 @@
+"""The project itself: its name, the model that summarises, and new projects."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.core.validators import RegexValidator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.text import slugify
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.models import Project
+from accounts.services import project_create, project_update
+from sessions.pages.access import viewer_of
+from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+
+
+class ProjectForm(PlainForm):
+    name = forms.CharField(max_length=200)
+    summarizer_model = forms.CharField(
+        label="Model that summarises",
+        required=False,
+        max_length=200,
+        help_text="Empty: the server's default. “off”: none, so no content leaves the server.",
+        validators=[RegexValidator(r"^[\w.:/@-]*$", "A model's name has no spaces.")],
+    )
+
+
+class NewProjectForm(PlainForm):
+    name = forms.CharField(max_length=200, label="Name of the new project")
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if not slugify(name):
+            raise forms.ValidationError("The name needs a letter or a digit from a to z, for the address.")
+        return name
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
+    if request.method == "POST":
+        return _save(request, slug)
+    viewer = viewer_of(request, slug)
+    initial = {"name": viewer.project.name, "summarizer_model": viewer.project.summarizer_model}
+    context = {"form": ProjectForm(initial=initial), "new_form": NewProjectForm()}
+    return settings_page(request, viewer, "project.html", context)
+
+
+def _save(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    form = ProjectForm(request.POST)
+    if not form.is_valid():
+        context = {"form": form, "new_form": NewProjectForm()}
+        return settings_page(request, viewer, "project.html", context, status=422)
+    project_update(project=viewer.project, changes=form.cleaned_data, user=user_of(request))
+    messages.success(request, "The project is saved.")
+    return redirect("settings", slug=slug)
+
+
+@require_POST
+def project_new(request: HttpRequest, slug: str) -> HttpResponse:
+    """Who owns a project may make another one, and owns it."""
+    viewer = owner_of(request, slug)
+    form = NewProjectForm(request.POST)
+    if not form.is_valid():
+        context = {"form": ProjectForm(initial=vars(viewer.project)), "new_form": form}
+        return settings_page(request, viewer, "project.html", context, status=422)
+    name = form.cleaned_data["name"]
+    project = project_create(name=name, slug=_free_slug(name), owner=user_of(request))
+    messages.success(request, f"{name} is made, and you own it.")
+    return redirect("settings", slug=project.slug)
+
+
+def _free_slug(name: str) -> str:
+    base = slugify(name)[:56].strip("-")
+    taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+    free = (slug for number in range(1, len(taken) + 2) if (slug := _numbered(base, number)) not in taken)
+    return next(free)
+
+
+def _numbered(base: str, number: int) -> str:
+    return base if number == 1 else f"{base}-{number}"

@@ -1,0 +1,25 @@
+"""Addresses of the settings."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from sessions.pages.settings import audit, keys, members, policy, project, webhooks
+
+_AT = "p/<slug:slug>/settings/"
+
+urlpatterns = [
+    path(_AT, project.project_settings, name="settings"),
+    path(f"{_AT}new/", project.project_new, name="settings_new"),
+    path(f"{_AT}members/", members.project_members, name="settings_members"),
+    path(f"{_AT}members/<int:member>/", members.member_change, name="settings_member"),
+    path(f"{_AT}members/<int:member>/remove/", members.member_delete, name="settings_member_remove"),
+    path(f"{_AT}keys/", keys.project_keys, name="settings_keys"),
+    path(f"{_AT}keys/<uuid:id>/revoke/", keys.key_revoke, name="settings_key_revoke"),
+    path(f"{_AT}policy/", policy.project_policy, name="settings_policy"),
+    path(f"{_AT}policy/preview/", policy.policy_preview, name="settings_policy_preview"),
+    path(f"{_AT}webhooks/", webhooks.project_webhooks, name="settings_webhooks"),
+    path(f"{_AT}webhooks/<uuid:id>/switch/", webhooks.webhook_switch, name="settings_webhook_switch"),
+    path(f"{_AT}webhooks/<uuid:id>/delete/", webhooks.webhook_remove, name="settings_webhook_delete"),
+    path(f"{_AT}audit/", audit.project_audit, name="settings_audit"),
+]

@@ -1,0 +1,62 @@
+"""`manage.py keys` and `manage.py members`."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+
+from accounts.models import ApiKey, AuditEvent, Membership
+from accounts.selectors import api_key_find
+
+pytestmark = pytest.mark.django_db
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_a_key_from_making_to_revoking(project):
+    text = run("keys", "--project", "alpha", "create", "ci", "--days", "3", "--rate-limit", "90").strip()
+    key = api_key_find(text)
+    assert key is not None
+    assert (key.name, key.scopes, key.rate_limit) == ("ci", ["push", "read"], 90)
+    assert key.expires_at is not None
+    assert key.prefix in run("keys", "--project", "alpha", "list")
+    run("keys", "--project", "alpha", "revoke", key.prefix)
+    assert api_key_find(text) is None
+    assert key.prefix not in run("keys", "--project", "alpha", "list")
+
+
+def test_a_key_of_another_project_is_not_found(project, other_project):
+    prefix = run("keys", "--project", "beta", "create", "x").split("_")[1]
+    with pytest.raises(CommandError):
+        run("keys", "--project", "alpha", "revoke", prefix)
+    assert ApiKey.objects.filter(revoked_at=None).count() == 1
+
+
+def test_a_member_from_adding_to_removing(project, owner):
+    told = run("members", "--project", "alpha", "add", "nora", "--role", "viewer")
+    assert User.objects.get(username="nora").check_password(told.rsplit(" ", 1)[1].strip())
+    run("members", "--project", "alpha", "role", "nora", "member")
+    assert "member    nora" in run("members", "--project", "alpha", "list")
+    run("members", "--project", "alpha", "remove", "nora")
+    assert not Membership.objects.filter(user__username="nora").exists()
+    actions = AuditEvent.objects.filter(target="nora").order_by("at").values_list("action", flat=True)
+    assert list(actions) == ["member.added", "member.changed", "member.removed"]
+
+
+@pytest.mark.parametrize("change", [("remove", "olga"), ("role", "olga", "viewer")])
+def test_the_last_owner_stays(project, owner, change):
+    with pytest.raises(CommandError, match="last owner"):
+        run("members", "--project", "alpha", *change)
+
+
+@pytest.mark.parametrize("command", [("keys", "list"), ("members", "list")])
+def test_an_unknown_project_is_said(db, command):
+    with pytest.raises(CommandError, match="no project"):
+        run(command[0], "--project", "nowhere", command[1])

@@ -1,0 +1,64 @@
+"""The log-in slows guessing down, and the password can be changed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.login import MOST_OF_NAME, WINDOW, failure_note, is_throttled
+from accounts.models import LoginFailure
+
+pytestmark = pytest.mark.django_db
+
+RIGHT = "correct horse battery"
+
+
+def log_in(name: str, password: str):
+    return Client().post("/login/", {"username": name, "password": password})
+
+
+def test_after_some_failures_even_the_right_password_is_refused(member):
+    for _ in range(MOST_OF_NAME):
+        assert log_in("marc", "wrong").status_code == 200
+    refused = log_in("MARC", RIGHT)
+    assert refused.status_code == 200
+    assert b"quarter of an hour" in refused.content
+
+
+def test_failures_are_forgotten(member):
+    for _ in range(MOST_OF_NAME):
+        failure_note(name="marc", address="127.0.0.1")
+    LoginFailure.objects.update(at=timezone.now() - WINDOW - timedelta(seconds=1))
+    assert log_in("marc", RIGHT).status_code == 302
+
+
+def test_a_log_in_forgives_what_was_before(member):
+    for _ in range(MOST_OF_NAME - 1):
+        failure_note(name="marc", address="127.0.0.1")
+    assert log_in("marc", RIGHT).status_code == 302
+    assert not LoginFailure.objects.exists()
+
+
+def test_one_name_and_one_address_do_not_lock_others_out():
+    for _ in range(MOST_OF_NAME):
+        failure_note(name="marc", address="192.0.2.1")
+    assert is_throttled(name="Marc", address="192.0.2.1")
+    assert not is_throttled(name="vera", address="192.0.2.1")
+    assert not is_throttled(name="marc", address="192.0.2.2")
+
+
+def test_behind_a_proxy_the_address_is_the_one_that_it_names(member, settings):
+    settings.BEHIND_TLS = True
+    client = Client(headers={"X-Forwarded-For": "198.51.100.9, 192.0.2.7"})
+    client.post("/login/", {"username": "marc", "password": "wrong"})
+    assert LoginFailure.objects.get().address == "192.0.2.7"
+
+
+def test_the_password_can_be_changed(member, member_client):
+    new = "another long one 7"
+    told = {"old_password": RIGHT, "new_password1": new, "new_password2": new}
+    assert member_client.post("/password/", told).status_code == 302
+    assert log_in("marc", new).status_code == 302

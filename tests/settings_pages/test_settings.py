@@ -1,0 +1,264 @@
+"""The settings: who may change what, what is shown once, and what the trail keeps."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
+from accounts.selectors import api_key_find
+from accounts.services import api_key_create
+from sessions.models import Webhook
+from sessions.services.sessions import NewSession, session_create
+from sessions.services.webhooks import webhook_create
+from tests.pages.transcripts import make_session
+
+pytestmark = pytest.mark.django_db
+
+
+def address(name: str, *args: object) -> str:
+    return reverse(name, args=["alpha", *args])
+
+
+# -- Who may ---------------------------------------------------------------------------------------
+
+OWNERS_ONLY = {
+    "settings": {"name": "New"},
+    "settings_new": {"name": "Another"},
+    "settings_members": {"username": "nora", "role": "viewer"},
+    "settings_policy": {"preset": "masking"},
+    "settings_webhooks": {"url": "https://example.org/hook", "events": ["compaction.started"]},
+}
+
+
+@pytest.mark.parametrize("name", OWNERS_ONLY)
+def test_only_owners_change_settings(name, viewer_client, member_client, owner_client):
+    for client in (viewer_client, member_client):
+        assert client.post(address(name), OWNERS_ONLY[name]).status_code == 403
+    assert owner_client.post(address(name), OWNERS_ONLY[name]).status_code in {200, 302}
+
+
+def test_every_change_needs_a_token_against_forgery(project, owner):
+    from django.test import Client
+
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner)
+    assert client.post(address("settings"), {"name": "Stolen"}).status_code == 403
+    project.refresh_from_db()
+    assert project.name == "Alpha"
+
+
+# -- Project ---------------------------------------------------------------------------------------
+
+
+def test_the_name_and_the_model_are_saved_and_the_trail_knows_both(project, owner, owner_client):
+    owner_client.post(address("settings"), {"name": "Alpha 2", "summarizer_model": "claude-haiku-4-5"})
+    project.refresh_from_db()
+    assert (project.name, project.summarizer_model) == ("Alpha 2", "claude-haiku-4-5")
+    event = AuditEvent.objects.get(action="project.changed")
+    assert event.user == owner
+    assert event.detail["name"] == {"from": "Alpha", "to": "Alpha 2"}
+
+
+def test_an_empty_name_is_refused_beside_its_field(owner_client):
+    response = owner_client.post(address("settings"), {"name": " "})
+    assert response.status_code == 422
+    assert b"This field is required" in response.content
+
+
+def test_a_new_project_gets_a_free_address_and_its_owner(owner, owner_client):
+    for _ in range(2):
+        assert owner_client.post(address("settings_new"), {"name": "Alpha"}).status_code == 302
+    assert set(Project.objects.values_list("slug", flat=True)) == {"alpha", "alpha-2", "alpha-3"}
+    assert Membership.objects.filter(user=owner, role=Role.OWNER).count() == 3
+
+
+# -- Members ---------------------------------------------------------------------------------------
+
+
+def test_a_new_user_s_password_is_shown_once(owner_client):
+    told = owner_client.post(
+        address("settings_members"), {"username": "nora", "email": "n@example.org", "role": "viewer"}
+    )
+    password = told.context["password"]
+    assert password.encode() in told.content
+    assert User.objects.get(username="nora").check_password(password)
+    assert password.encode() not in owner_client.get(address("settings_members")).content
+
+
+def test_somebody_who_is_there_joins_with_their_own_password(owner_client, stranger):
+    assert owner_client.post(address("settings_members"), {"username": "sten", "role": "viewer"}).url
+    stranger.refresh_from_db()
+    assert stranger.check_password("correct horse battery")
+    again = owner_client.post(address("settings_members"), {"username": "sten", "role": "viewer"})
+    assert again.status_code == 422
+
+
+def test_roles_change_and_members_go(project, owner_client, viewer):
+    membership = Membership.objects.get(user=viewer)
+    owner_client.post(address("settings_member", membership.pk), {"role": "member"})
+    membership.refresh_from_db()
+    assert membership.role == "member"
+    owner_client.post(address("settings_member_remove", membership.pk))
+    assert not Membership.objects.filter(user=viewer).exists()
+
+
+def test_the_last_owner_cannot_go(owner, owner_client):
+    membership = Membership.objects.get(user=owner)
+    told = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
+    assert b"last owner" in told.content
+    assert Membership.objects.filter(user=owner).exists()
+
+
+def test_a_membership_of_another_project_is_404(owner_client, stranger):
+    other = Membership.objects.get(user=stranger)
+    assert owner_client.post(address("settings_member_remove", other.pk)).status_code == 404
+    assert owner_client.post(address("settings_member", other.pk), {"role": "viewer"}).status_code == 404
+
+
+# -- Keys ------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_shown_once_and_works_until_it_is_revoked(owner_client):
+    told = owner_client.post(
+        address("settings_keys"),
+        {"name": "CI", "scopes": ["push"], "expires": "2999-01-31", "rate_limit": "60"},
+    )
+    text = told.context["text"]
+    assert text.encode() in told.content
+    assert "no-store" in told["Cache-Control"]
+    key = api_key_find(text)
+    assert key is not None
+    assert (key.scopes, key.rate_limit, f"{key.expires_at:%Y-%m-%d}") == (["push"], 60, "2999-02-01")
+    assert text.encode() not in owner_client.get(address("settings_keys")).content
+    owner_client.post(address("settings_key_revoke", key.pk))
+    assert api_key_find(text) is None
+
+
+def test_members_make_and_revoke_their_own_keys_only(project, member, member_client, viewer_client):
+    assert member_client.post(address("settings_keys"), {"name": "m", "scopes": ["push"]}).status_code == 200
+    refused = member_client.post(address("settings_keys"), {"name": "m", "scopes": ["admin"]})
+    assert refused.status_code == 403
+    assert viewer_client.post(address("settings_keys"), {"name": "v", "scopes": ["read"]}).status_code == 403
+    foreign, _ = api_key_create(project=project, name="olga's")
+    assert member_client.post(address("settings_key_revoke", foreign.pk)).status_code == 403
+    own = ApiKey.objects.get(created_by=member)
+    assert member_client.post(address("settings_key_revoke", own.pk)).status_code == 302
+
+
+def test_a_key_of_another_project_is_404(owner_client, other_project):
+    key, _ = api_key_create(project=other_project, name="theirs")
+    assert owner_client.post(address("settings_key_revoke", key.pk)).status_code == 404
+
+
+def test_a_last_day_in_the_past_is_refused(owner_client):
+    yesterday = (timezone.now() - timedelta(days=1)).date()
+    data = {"name": "x", "scopes": ["read"], "expires": str(yesterday)}
+    assert owner_client.post(address("settings_keys"), data).status_code == 422
+    assert not ApiKey.objects.exists()
+
+
+# -- Webhooks --------------------------------------------------------------------------------------
+
+HOOK = {"url": "https://example.org/hook?token=t0p", "events": ["compaction.finished"]}
+
+
+def test_a_webhook_from_making_to_deleting(owner_client, viewer_client):
+    told = owner_client.post(address("settings_webhooks"), HOOK)
+    webhook = Webhook.objects.get()
+    assert webhook.secret.encode() in told.content
+    assert webhook.secret.encode() not in owner_client.get(address("settings_webhooks")).content
+    assert b"t0p" not in viewer_client.get(address("settings_webhooks")).content
+    owner_client.post(address("settings_webhook_switch", webhook.pk))
+    webhook.refresh_from_db()
+    assert not webhook.is_active
+    owner_client.post(address("settings_webhook_delete", webhook.pk))
+    assert not Webhook.objects.exists()
+    actions = AuditEvent.objects.filter(action__startswith="webhook").values_list("action", "user__username")
+    assert {action for action, _ in actions} == {"webhook.created", "webhook.changed", "webhook.deleted"}
+    assert {name for _, name in actions} == {"olga"}
+
+
+def test_an_address_that_leads_nowhere_is_refused(owner_client):
+    response = owner_client.post(address("settings_webhooks"), {**HOOK, "url": "ftp://example.org"})
+    assert response.status_code == 422
+    assert not Webhook.objects.exists()
+
+
+def test_a_webhook_of_another_project_is_404(owner_client, other_project):
+    webhook = webhook_create(project=other_project, url="https://example.org/", events=["compaction.started"])
+    for name in ("settings_webhook_switch", "settings_webhook_delete"):
+        assert owner_client.post(address(name, webhook.pk)).status_code == 404
+
+
+# -- Policy ----------------------------------------------------------------------------------------
+
+
+def test_new_sessions_begin_with_the_project_s_policy(project, owner_client):
+    owner_client.post(address("settings_policy"), {"preset": "aggressive", "hard": "0.9"})
+    session, _ = session_create(project_id=project.pk, new=NewSession(format="openai"))
+    assert session.policy == {"preset": "aggressive", "hard": 0.9}
+    own = NewSession(format="openai", policy={"preset": "off"})
+    assert session_create(project_id=project.pk, new=own)[0].policy == {"preset": "off"}
+    over = NewSession(format="openai", policy={"soft": 0.5})
+    assert session_create(project_id=project.pk, new=over)[0].policy["soft"] == 0.5
+
+
+@pytest.mark.parametrize("wrong", [{"soft": "1.7"}, {"target": "0.99", "hard": "0.5"}, {"tail_share": "nan"}])
+def test_a_policy_that_cannot_be_is_refused(owner_client, project, wrong):
+    response = owner_client.post(address("settings_policy"), {"preset": "balanced", **wrong})
+    assert response.status_code == 422
+    project.refresh_from_db()
+    assert project.default_policy == {}
+
+
+def test_a_preview_on_a_stored_session_writes_nothing(project, viewer_client):
+    session = make_session(project)
+    query = {"preset": "balanced", "session": str(session.pk)}
+    response = viewer_client.get(address("settings_policy_preview"), query)
+    assert response.status_code == 200
+    assert str(session).encode() in response.content
+    assert not session.compactions.exists()
+
+
+def test_a_preview_of_another_project_s_session_is_404(other_project, viewer_client):
+    query = {"preset": "balanced", "session": str(make_session(other_project).pk)}
+    assert viewer_client.get(address("settings_policy_preview"), query).status_code == 404
+
+
+# -- Trail, and the work that pages make -----------------------------------------------------------
+
+
+def test_the_trail_is_read_page_by_page(project, owner_client):
+    AuditEvent.objects.bulk_create(
+        AuditEvent(project=project, action="test.event", target=f"t{number}") for number in range(150)
+    )
+    first = owner_client.get(address("settings_audit"))
+    second = owner_client.get(address("settings_audit"), {"after": first.context["next"]})
+    shown = [event.pk for page in (first, second) for event, _ in page.context["events"]]
+    assert len(shown) == len(set(shown)) == AuditEvent.objects.filter(project=project).count()
+    assert second.context["next"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "queries"),
+    [
+        ("settings", 3),
+        ("settings_members", 4),
+        ("settings_keys", 4),
+        ("settings_policy", 4),
+        ("settings_webhooks", 5),
+        ("settings_audit", 4),
+    ],
+)
+def test_a_page_takes_few_queries(name, queries, project, owner_client, django_assert_num_queries):
+    for number in range(3):
+        api_key_create(project=project, name=f"k{number}")
+        webhook_create(project=project, url=f"https://example.org/{number}", events=["compaction.started"])
+        make_session(project, name=f"s-{number}")
+    with django_assert_num_queries(queries):
+        assert owner_client.get(address(name)).status_code == 200
