@@ -30,6 +30,7 @@ from compaction.layout import head_end
 from compaction.messages import Message, Role
 from compaction.references import message_references
 from compaction.render import render
+from compaction.replay.mentions import Mentions
 
 DISTANT_MESSAGES = 10
 WRITE_PRICE = 1.25
@@ -101,44 +102,9 @@ class Score:
         self.cost = [a + b for a, b in zip(self.cost, other.cost, strict=True)]
 
 
-class Shown:
-    """The prompt of the last step: which identifiers it mentions, and how much of it is cached."""
-
-    def __init__(self, case: Case) -> None:
-        self.messages: Sequence[Message] = ()
-        self._mentioned: Counter[str] = Counter()
-        self._known = dict(zip(map(id, case.messages), case.references, strict=True))
-        self._made: dict[int, tuple[Message, frozenset[str]]] = {}
-
-    def show(self, messages: Sequence[Message]) -> int:
-        """Takes the next prompt; answers how many whole messages it shares with the last one."""
-        shared = 0
-        for old, new in zip(self.messages, messages, strict=False):
-            if old is not new:
-                break
-            shared += 1
-        for message in self.messages[shared:]:
-            self._mentioned.subtract(self._references(message))
-        for message in messages[shared:]:
-            self._mentioned.update(self._references(message))
-        self.messages = messages
-        return shared
-
-    def mentions(self, name: str) -> bool:
-        return self._mentioned[name] > 0
-
-    def _references(self, message: Message) -> frozenset[str]:
-        known = self._known.get(id(message))
-        if known is not None:
-            return known
-        if id(message) not in self._made:  # kept with its message, so that the id stays taken
-            self._made[id(message)] = (message, message_references(message))
-        return self._made[id(message)][1]
-
-
 def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
     """The score of one session. `check` renders and validates each prompt; without, all count as valid."""
-    score, shown = Score(), Shown(case)
+    score, shown = Score(), Mentions(case.messages, case.references)
     last_seen: dict[str, int] = {}
     for n, message in enumerate(case.messages):
         if message.role is Role.ASSISTANT and n:
@@ -148,7 +114,7 @@ def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
     return score
 
 
-def _step(score: Score, shown: Shown, case: Case, contender: Contender, n: int, check: bool) -> bool:
+def _step(score: Score, shown: Mentions, case: Case, contender: Contender, n: int, check: bool) -> bool:
     """Asks for the prompt before message `n` and counts its size and cost. Whether a model could use it."""
     started = time.perf_counter()
     prompt = contender.prompt(n)
@@ -179,7 +145,7 @@ def _is_valid(prompt: Sequence[Message], format: str) -> bool:
 
 
 def _count_references(
-    score: Score, shown: Shown, case: Case, n: int, last_seen: dict[str, int], usable: bool
+    score: Score, shown: Mentions, case: Case, n: int, last_seen: dict[str, int], usable: bool
 ) -> None:
     window_start = bisect_right(case.tokens_before, case.tokens_before[n] - case.budget) - 1
     for name in case.references[n]:
@@ -190,5 +156,5 @@ def _count_references(
         if name not in case.head_references:
             classes += ["distant"] * (n - seen > DISTANT_MESSAGES) + ["far"] * (seen < window_start)
         score.references.update(classes)
-        if usable and shown.mentions(name):
+        if usable and name in shown:
             score.kept.update(classes)

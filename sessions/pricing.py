@@ -109,6 +109,30 @@ def _rates(model: str, at: datetime, tier: int) -> _Rates:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Dollars a token, for prompts of more than `above` tokens."""
+
+    above: int
+    uncached: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+    cache_write_1h: Decimal
+    output: Decimal
+
+
+def rates(model: str, at: datetime | None = None) -> tuple[Rates, ...]:
+    """The model's whole table at the time `at` (None: today), smallest prompts first; empty without one."""
+    if _find(model) is None:
+        return ()
+    minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
+    found = ((start, _rates(model, minute, start)) for start in (-1, *sorted(_tiers(model, minute))))
+    return tuple(
+        Rates(max(start, 0), r.uncached, r.cache_read, r.cache_write, r.cache_write_1h, r.output)
+        for start, r in found
+    )
+
+
 def context_window(model: str) -> int | None:
     """The model's context window in tokens, None where the table does not have it."""
     found = _find(model)

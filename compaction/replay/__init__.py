@@ -1,0 +1,36 @@
+"""Replay: what a policy would have done to a recorded session, call by call.
+
+    replay(transcript, policy, counter, budget=...) -> Result
+
+Nothing here reads a store or asks a model (unless a summariser is handed in): values in, values out.
+"""
+
+from compaction.replay.costs import actual_cost, cost
+from compaction.replay.pareto import front
+from compaction.replay.prices import Prices, Tier
+from compaction.replay.result import Lost, References, Result, Totals, totals
+from compaction.replay.scale import Scale, scale_of
+from compaction.replay.setting import Limit, Setting
+from compaction.replay.simulate import replay
+from compaction.replay.transcript import Call, Transcript, transcript_of
+
+__all__ = [
+    "Call",
+    "Limit",
+    "Lost",
+    "Prices",
+    "References",
+    "Result",
+    "Scale",
+    "Setting",
+    "Tier",
+    "Totals",
+    "Transcript",
+    "actual_cost",
+    "cost",
+    "front",
+    "replay",
+    "scale_of",
+    "totals",
+    "transcript_of",
+]

@@ -1,0 +1,47 @@
+"""Which identifiers a prompt mentions, kept up to date from one prompt to the next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from compaction.messages import Message
+from compaction.references import message_references
+
+
+class Mentions:
+    """The prompt of the last call: its messages, and the identifiers in them.
+
+    `known` are the identifiers of messages that are pushed, so that each is scanned once for a session.
+    """
+
+    def __init__(self, messages: Sequence[Message], known: Sequence[frozenset[str]]) -> None:
+        self.messages: Sequence[Message] = ()
+        self._mentioned: Counter[str] = Counter()
+        self._known = dict(zip(map(id, messages), known, strict=True))
+        self._made: dict[int, tuple[Message, frozenset[str]]] = {}
+
+    def show(self, messages: Sequence[Message]) -> int:
+        """Takes the next prompt; answers how many whole messages it shares with the last one."""
+        shared = 0
+        for old, new in zip(self.messages, messages, strict=False):
+            if old is not new and old != new:
+                break
+            shared += 1
+        for message in self.messages[shared:]:
+            self._mentioned.subtract(self._references(message))
+        for message in messages[shared:]:
+            self._mentioned.update(self._references(message))
+        self.messages = messages
+        return shared
+
+    def __contains__(self, name: str) -> bool:
+        return self._mentioned[name] > 0
+
+    def _references(self, message: Message) -> frozenset[str]:
+        known = self._known.get(id(message))
+        if known is not None:
+            return known
+        if id(message) not in self._made:  # kept with its message, so that the id stays taken
+            self._made[id(message)] = (message, message_references(message))
+        return self._made[id(message)][1]

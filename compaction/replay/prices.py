@@ -1,0 +1,67 @@
+"""A price table: what a model call costs, by the size of its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compaction.messages import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """Dollars per million tokens for prompts of more than `above` tokens.
+
+    A provider that takes nothing for writing its cache has the uncached price in `cache_write`.
+    """
+
+    uncached: float
+    cache_read: float
+    cache_write: float
+    cache_write_1h: float
+    output: float
+    above: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """The tiers of one model, cheapest first, and where they are from."""
+
+    tiers: tuple[Tier, ...]
+    source: str = ""
+
+    def of(self, usage: Usage, *, for_an_hour: bool = False) -> float:
+        """Micro-dollars of one call. `for_an_hour`: its cache writes are of the dearer kind."""
+        tier = self._tier(usage.prompt_tokens)
+        write = tier.cache_write_1h if for_an_hour else tier.cache_write
+        return (
+            tier.uncached * usage.uncached_tokens
+            + tier.cache_read * usage.cache_read_tokens
+            + write * usage.cache_write_tokens
+            + tier.output * usage.output_tokens
+        )
+
+    def _tier(self, prompt_tokens: int) -> Tier:
+        return next((tier for tier in reversed(self.tiers) if prompt_tokens > tier.above), self.tiers[0])
+
+    @classmethod
+    def of_rates(cls, rates: Mapping[str, float], *, source: str = "") -> Prices:
+        """A table of one tier from `input`, `read`, `write`, `write_1h`, `output`: dollars a million tokens.
+
+        Without a read price nothing is gained by the cache; without a write price it costs as uncached input.
+        Raises ValueError for another name, a price below 0, or no input price.
+        """
+        if unknown := sorted(rates.keys() - {"input", "read", "write", "write_1h", "output"}):
+            raise ValueError(f"no such price: {', '.join(unknown)}")
+        if "input" not in rates or min(rates.values()) < 0:
+            raise ValueError("`input` is required, and no price is below 0")
+        given = rates["input"]
+        write = rates.get("write", given)
+        tier = Tier(
+            uncached=given,
+            cache_read=rates.get("read", given),
+            cache_write=write,
+            cache_write_1h=rates.get("write_1h", write),
+            output=rates.get("output", 0.0),
+        )
+        return cls(tiers=(tier,), source=source)

@@ -1,0 +1,172 @@
+"""What came of a replay: figures call by call, and their sums over many sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import reduce
+from operator import add
+from typing import Any
+
+from compaction.messages import JSON, Usage
+
+#: Lost references that a result names; the others are counted.
+MAX_LOST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A reference that the prompt of `turn` no longer mentions: last mentioned at `position`, in `seen_turn`.
+
+    `why` is `hidden` where a handle brings it back, `evicted`, or `over` where the prompt cannot be sent.
+    """
+
+    turn: int
+    name: str
+    position: int
+    seen_turn: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """How many identifiers the model's answers used that its own prompt had mentioned, and where they were
+    under the policy: in the prompt, behind a handle in it, or nowhere. `kept + recoverable + lost = used`."""
+
+    used: int = 0
+    kept: int = 0
+    recoverable: int = 0
+    lost: int = 0
+
+    def __add__(self, other: References) -> References:
+        return References(
+            used=self.used + other.used,
+            kept=self.kept + other.kept,
+            recoverable=self.recoverable + other.recoverable,
+            lost=self.lost + other.lost,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A figure for each call. `prompts`, `cached` and `outputs` are tokens as the provider counts them,
+    `sizes` the estimates that they come from; `lost` counts references that were lost."""
+
+    turns: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    prompts: tuple[int, ...] = ()
+    cached: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One session under one policy and budget.
+
+    `budget` is in estimated tokens of what the log shows, like `sizes`. `compacted` are the turns whose
+    prompts were the first to show new edits, `rebilled` the tokens that the cache was given anew for them.
+    `summaries` is the usage of a model that summarised, `failures` how often it did not.
+    """
+
+    policy: str
+    budget: int
+    series: Series
+    valid: int
+    fits: int
+    compacted: tuple[int, ...]
+    rebilled: int
+    references: References
+    first_lost: Lost | None
+    examples: tuple[Lost, ...]
+    summaries: Usage = field(default_factory=Usage)
+    failures: int = 0
+
+    @property
+    def calls(self) -> int:
+        return len(self.series.turns)
+
+    def to_json(self) -> dict[str, JSON]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JSON]) -> Result:
+        """The result that `to_json` told."""
+        series = {name: tuple(values) for name, values in data["series"].items()}
+        first = data["first_lost"]
+        return cls(
+            **{
+                **data,
+                "series": Series(**series),
+                "compacted": tuple(data["compacted"]),
+                "references": References(**data["references"]),
+                "first_lost": Lost(**first) if first else None,
+                "examples": tuple(Lost(**lost) for lost in data["examples"]),
+                "summaries": Usage(**data["summaries"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over the sessions of one policy and budget. Costs are micro-dollars, None where the model of a
+    session has no price. `losing` is the number of sessions that lost a reference."""
+
+    sessions: int = 0
+    calls: int = 0
+    valid: int = 0
+    fits: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    compactions: int = 0
+    rebilled: int = 0
+    losing: int = 0
+    references: References = field(default_factory=References)
+    cost: int | None = 0
+    cost_uncached: int | None = 0
+
+    @classmethod
+    def of(cls, result: Result, *, cost: int | None, cost_uncached: int | None) -> Totals:
+        """The sums of one session."""
+        return cls(
+            sessions=1,
+            calls=result.calls,
+            valid=result.valid,
+            fits=result.fits,
+            prompt_tokens=sum(result.series.prompts),
+            cached_tokens=sum(result.series.cached),
+            output_tokens=sum(result.series.outputs),
+            compactions=len(result.compacted),
+            rebilled=result.rebilled,
+            losing=int(result.references.lost > 0),
+            references=result.references,
+            cost=cost,
+            cost_uncached=cost_uncached,
+        )
+
+    def __add__(self, other: Totals) -> Totals:
+        sums = {f.name: _plus(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        return Totals(**sums)
+
+
+def totals(parts: Iterable[Totals]) -> Totals:
+    """The sums of many."""
+    return reduce(add, parts, Totals())
+
+
+def usage_sum(usages: Iterable[Usage]) -> Usage:
+    """The usage of all calls together."""
+    total = Usage()
+    for usage in usages:
+        total = Usage(
+            uncached_tokens=total.uncached_tokens + usage.uncached_tokens,
+            cache_read_tokens=total.cache_read_tokens + usage.cache_read_tokens,
+            cache_write_tokens=total.cache_write_tokens + usage.cache_write_tokens,
+            output_tokens=total.output_tokens + usage.output_tokens,
+        )
+    return total
+
+
+def _plus(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,137 @@
+"""What a policy serves, call by call: one state a session, edits add up as they do in production."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compaction.context import Summary
+from compaction.edits import Op
+from compaction.errors import SummaryError
+from compaction.messages import Usage
+from compaction.pipeline import Plan, plan
+from compaction.policy import Budget, Policy
+from compaction.recap import Recap, Summarizer
+from compaction.record import Record
+from compaction.references import references
+from compaction.replay.transcript import Call, Transcript
+from compaction.tokens import TokenCounter
+from compaction.triggers import TriggerState, evaluate
+from compaction.view import Components, Entry, View, shed
+
+_EMPTY = View(entries=())
+
+
+class Served:
+    """A session under a policy. What production does in the background is done at once here.
+
+    Where the recording client compacted its own context, the policy begins anew with what was left.
+    """
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        policy: Policy,
+        counter: TokenCounter,
+        *,
+        budget: int,
+        summarizer: Summarizer | None = None,
+    ) -> None:
+        self._transcript, self._policy, self._counter = transcript, policy, counter
+        self._budget = Budget(input_tokens=max(1, budget))
+        self._recap: Recap | None = None
+        self._fired_tokens: int | None = None
+        self._recoverable: frozenset[str] | None = None
+        self._summarizer = summarizer
+        self._begin(0)
+        self.records: list[Record] = []
+        self.summary_usage: list[Usage] = []
+        self.summary_failures = 0
+
+    def prompt(self, call: Call) -> View:
+        """What the call is sent. Calls come in their order; unedited messages are the same objects always."""
+        if call.start != self._start:
+            self._begin(call.start)
+        self._append(call)
+        self._calls += 1
+        state = TriggerState(
+            tokens=self._view.tokens,
+            budget=self._budget.input_tokens,
+            fired_tokens=self._fired_tokens,
+            turns_since_fired=self._calls,
+        )
+        firing = evaluate(state, self._policy)
+        if firing:
+            self._compact(firing.trigger)
+        return self._view
+
+    def recoverable(self) -> frozenset[str]:
+        """The identifiers in contents that the view does not show and that a handle in it brings back."""
+        if self._recoverable is None:
+            self._recoverable = references(*self._hidden_texts())
+        return self._recoverable
+
+    def _begin(self, start: int) -> None:
+        self._start, self._until, self._calls = start, start, 0
+        self._view = _EMPTY
+        self._recap = self._fired_tokens = self._recoverable = None
+
+    def _append(self, call: Call) -> None:
+        new = self._transcript.messages[self._until : call.answer]
+        entries = (Entry(message=m, first=m.position, last=m.position) for m in new)
+        self._until = call.answer
+        self._view = View(
+            entries=(*self._view.entries, *entries),
+            edits=self._view.edits,
+            components=shed(Components(system=call.beside), self._view.edits),
+            transcript=self._transcript.messages[self._start : call.answer],
+        )
+
+    def _compact(self, trigger: str) -> None:
+        made = self._plan(trigger, None)
+        summary = self._summary(made)
+        if summary is not None:
+            made = self._plan(trigger, summary)
+        self.records.append(made.record)
+        self._view, self._recap, self._recoverable = made.view, made.recap, None
+        self._fired_tokens, self._calls = made.view.tokens, 0
+
+    def _plan(self, trigger: str, summary: Summary | None) -> Plan:
+        return plan(
+            self._view,
+            self._policy,
+            self._counter,
+            budget=self._budget,
+            trigger=trigger,
+            previous=self._recap,
+            summary=summary,
+        )
+
+    def _summary(self, made: Plan) -> Summary | None:
+        """A model's summary of what the plan evicts, where one is asked for and answers."""
+        evicted = made.evicted
+        if self._summarizer is None or evicted is None or not made.record.summarizer_needed:
+            return None
+        try:
+            result = self._summarizer.summarize(
+                evicted.messages, previous=self._recap, cap_tokens=evicted.cap_tokens
+            )
+        except SummaryError as error:
+            self.summary_usage.append(error.usage or Usage())
+            self.summary_failures += 1
+            return None
+        self.summary_usage.append(result.usage)
+        return Summary(recap=result.recap, first=evicted.first, last=evicted.last)
+
+    def _hidden_texts(self) -> list[str]:
+        shown = {entry.first for entry in self._view.entries if not entry.is_made}
+        texts = []
+        for edit in self._view.edits:
+            if edit.op is Op.REPLACE and edit.handle and edit.part is not None and edit.position in shown:
+                part = self._transcript.messages[edit.position].parts[edit.part]
+                texts.append(getattr(part, "text", "") or getattr(part, "arguments", ""))
+        return texts
+
+
+def without_model(policy: Policy) -> Policy:
+    """The policy as it acts where no model summarises: the soft trigger would only prepare for one."""
+    return replace(policy, soft=0.0)

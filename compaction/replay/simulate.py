@@ -1,0 +1,171 @@
+"""Replays a session under a policy, call by call, and measures each prompt by what the model really did next.
+
+**Prompt size**: the shown messages with system and tools, in real tokens by the session's own reports
+(`replay.scale`). **Cached**: the whole messages at the beginning that the last prompt had too, where the
+provider still keeps them (`cache_seconds`); the first call finds what its own usage says. **References**: the
+identifiers that the answer uses and that some earlier message of the client's prompt mentions. Those of a
+prompt that is invalid or over the budget count as lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from compaction.messages import Message
+from compaction.policy import Policy
+from compaction.recap import Summarizer
+from compaction.replay.mentions import Mentions
+from compaction.replay.result import MAX_LOST, Lost, References, Result, Series, usage_sum
+from compaction.replay.scale import Scale, reported, scale_of
+from compaction.replay.served import Served
+from compaction.replay.transcript import Call, Transcript
+from compaction.replay.validity import Validity
+from compaction.tokens import TokenCounter
+from compaction.view import View
+
+#: Providers keep no prompt of fewer tokens.
+MIN_CACHED_TOKENS = 1_024
+
+#: Where the reported prompt shrinks to less than this share of the last one though nothing was taken from it,
+#: the client changed it by itself, and the provider had to be given it anew.
+_SHRUNK = 0.95
+
+
+def replay(
+    transcript: Transcript,
+    policy: Policy,
+    counter: TokenCounter,
+    *,
+    budget: int,
+    summarizer: Summarizer | None = None,
+    check: bool = True,
+) -> Result:
+    """One session under one policy. `check` validates each prompt; without, all count as valid.
+
+    `budget` is in estimated tokens of what the log shows (`Limit.budget`). With a `summarizer` the recaps are
+    its own, asked for as the replay goes; where it fails the deterministic recap stands.
+    """
+    served = Served(transcript, policy, counter, budget=budget, summarizer=summarizer)
+    run = _Run(transcript=transcript, budget=budget, served=served, validity=Validity(transcript.format))
+    for call in transcript.calls:
+        run.step(call, check=check)
+    return run.result(policy.name)
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One replay while it goes: what the last prompt was, and the figures so far."""
+
+    transcript: Transcript
+    budget: int
+    served: Served
+    validity: Validity
+    scale: Scale = field(init=False)
+    mentions: Mentions = field(init=False)
+    start: int = 0
+    scanned: int = 0
+    last_seen: dict[str, int] = field(default_factory=dict)
+    last_at: datetime | None = None
+    last_reported: int | None = None
+    columns: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    compacted: list[int] = field(default_factory=list)
+    valid: int = 0
+    fits: int = 0
+    references: References = field(default_factory=References)
+    first_lost: Lost | None = None
+    examples: list[Lost] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.scale = scale_of(self.transcript)
+        self.mentions = Mentions(self.transcript.messages, self.transcript.references)
+
+    def step(self, call: Call, *, check: bool) -> None:
+        compactions = len(self.served.records)
+        view = self.served.prompt(call)
+        before = len(self.mentions.messages)
+        shared = self.mentions.show(view.messages)
+        if len(self.served.records) > compactions and shared < before:
+            self.compacted.append(call.turn)
+        valid = not check or self.validity.holds(view.messages, shared, grew=shared == before)
+        fits = view.tokens <= self.budget
+        self.valid += valid
+        self.fits += fits
+        lost = self._count_references(call, usable=valid and fits)
+        self._measure(call, view, shared, lost)
+
+    def result(self, policy: str) -> Result:
+        turns, sizes, prompts, cached, outputs, lost = (
+            zip(*self.columns, strict=True) if self.columns else ((),) * 6
+        )
+        return Result(
+            policy=policy,
+            budget=self.budget,
+            series=Series(
+                turns=turns, sizes=sizes, prompts=prompts, cached=cached, outputs=outputs, lost=lost
+            ),
+            valid=self.valid,
+            fits=self.fits,
+            compacted=tuple(self.compacted),
+            rebilled=sum(record.tokens_rebilled for record in self.served.records),
+            references=self.references,
+            first_lost=self.first_lost,
+            examples=tuple(self.examples),
+            summaries=usage_sum(self.served.summary_usage),
+            failures=self.served.summary_failures,
+        )
+
+    def _measure(self, call: Call, view: View, shared: int, lost: int) -> None:
+        whole, count = self.transcript.size(call), reported(call)
+        prompt = self.scale.real(view.tokens, whole=whole, reported=count)
+        kept = view.components.total + _tokens(view.messages[:shared])
+        cached = self.scale.real(kept, whole=whole, reported=count)
+        if not self.columns:
+            cached = min(prompt, call.usage.cache_read_tokens if call.usage else 0)
+        elif self._is_cold(call, count):
+            cached = 0
+        output = call.usage.output_tokens if call.usage else self.transcript.messages[call.answer].tokens
+        cached = cached if cached >= MIN_CACHED_TOKENS else 0
+        self.columns.append((call.turn, view.tokens, prompt, cached, output, lost))
+        self.last_at = call.at or self.last_at
+        self.last_reported = count if count is not None else self.last_reported
+
+    def _is_cold(self, call: Call, count: int | None) -> bool:
+        """Whether the provider no longer has the last prompt, or the client changed it by itself."""
+        idle = (call.at - self.last_at).total_seconds() if call.at and self.last_at else 0
+        if idle > self.transcript.cache_seconds:
+            return True
+        return count is not None and self.last_reported is not None and count < _SHRUNK * self.last_reported
+
+    def _count_references(self, call: Call, *, usable: bool) -> int:
+        """Counts what the answer uses; how many of that was lost."""
+        if call.start != self.start:
+            self.start = self.scanned = call.start
+            self.last_seen.clear()
+        for position in range(self.scanned, call.answer):
+            self.last_seen.update(dict.fromkeys(self.transcript.references[position], position))
+        self.scanned = call.answer
+        used = [name for name in self.transcript.references[call.answer] if name in self.last_seen]
+        missing = sorted(name for name in used if not usable or name not in self.mentions)
+        hidden = [name for name in missing if usable and name in self.served.recoverable()]
+        gone = [name for name in missing if name not in set(hidden)]
+        self.references += References(
+            used=len(used), kept=len(used) - len(missing), recoverable=len(hidden), lost=len(gone)
+        )
+        for name in gone + hidden:
+            why = "hidden" if name in hidden else "evicted" if usable else "over"
+            self._note(call, name, why)
+        return len(gone)
+
+    def _note(self, call: Call, name: str, why: str) -> None:
+        position = self.last_seen[name]
+        seen_turn = self.transcript.messages[position].turn
+        lost = Lost(turn=call.turn, name=name, position=position, seen_turn=seen_turn, why=why)
+        if self.first_lost is None and why != "hidden":
+            self.first_lost = lost
+        if len(self.examples) < MAX_LOST:
+            self.examples.append(lost)
+
+
+def _tokens(messages: tuple[Message, ...]) -> int:
+    return sum(message.tokens for message in messages)

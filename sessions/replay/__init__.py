@@ -1,0 +1,1 @@
+"""Replay of stored sessions and of logs on disk, around the pure `compaction.replay`."""

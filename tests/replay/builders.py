@@ -1,0 +1,50 @@
+"""Sessions to replay, made here: sixty reads, of which each tenth call needs what an earlier one told."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from compaction.formats import parse
+from compaction.messages import Usage
+from compaction.replay import Transcript, transcript_of
+from compaction.replay.transcript import Turn
+from compaction.tokens import CharacterCounter
+
+COUNTER = CharacterCounter()
+BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+def items(reads: int = 60, back: int = 8) -> list[dict[str, Any]]:
+    """OpenAI messages: a request, then a call and its output for each read. What is needed was told `back`
+    reads before."""
+    made: list[dict[str, Any]] = [{"role": "user", "content": "Find out what calls what."}]
+    for n in range(reads):
+        wanted = f" after told_name_{n - back}" if n % 10 == 9 and n >= back else ""
+        function = {"name": "read_file", "arguments": json.dumps({"path": f"src/file_{n}.py"})}
+        call = {"id": f"c{n}", "type": "function", "function": function}
+        made.append({"role": "assistant", "content": f"Reading{wanted}.", "tool_calls": [call]})
+        text = f"told_name_{n} " + "plain words " * 100
+        made.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
+    return made
+
+
+def transcript(
+    reads: int = 60, *, back: int = 8, usage: Usage | None = None, gap: float = 10, restart: int | None = None
+) -> Transcript:
+    """A turn for each read, `gap` seconds apart, each with the same `usage`. The client compacts before turn
+    `restart`."""
+    messages = parse(items(reads, back), format="openai", counter=COUNTER)
+    turns = [
+        Turn(
+            index=n,
+            first=0 if n == 0 else 2 * n,
+            end=min(2 * n + 2, len(messages)),
+            usage=usage,
+            at=BEGIN + timedelta(seconds=gap * n),
+            restarts=n == restart,
+        )
+        for n in range(reads)
+    ]
+    return transcript_of(name="made", format="openai", messages=messages, turns=turns, model="gpt-5")

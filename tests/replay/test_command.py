@@ -1,0 +1,84 @@
+"""`manage.py replay`: one table of one's own logs, without a server or a database."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from tests.replay.builders import items
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A chat log with usage, packed."""
+    path = tmp_path / "run.json.gz"
+    usage = {"prompt_tokens": 3_000, "completion_tokens": 40}
+    path.write_bytes(
+        gzip.compress(json.dumps({"model": "gpt-5", "messages": items(), "usage": usage}).encode())
+    )
+    return path
+
+
+def test_the_table_needs_no_server_and_no_database(log: Path, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+        "CONTEXTAPP_HOME": str(tmp_path / "home"),
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/nowhere",
+    }
+    ran = subprocess.run(
+        [sys.executable, "manage.py", "replay", str(log), "--ratios", "0.5", "--json", str(tmp_path / "f")],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    for policy in ("off", "baseline", "masking", "balanced", "aggressive"):
+        assert policy in ran.stdout
+    rows = json.loads((tmp_path / "f").read_text())
+    assert {row["budget"] for row in rows} == {"0.50"}
+    assert all(row["calls"] == 60 for row in rows)
+    assert not (tmp_path / "home").exists()
+
+
+def test_budgets_in_tokens_and_prices_of_ones_own(log: Path) -> None:
+    out = StringIO()
+    call_command(
+        "replay",
+        str(log),
+        "--policies",
+        "balanced",
+        "--budgets",
+        "9,000",
+        "--prices",
+        "input=1",
+        stdout=out,
+        verbosity=0,
+    )
+    assert "9,000" in out.getvalue()
+    assert "balanced" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "no path given"),
+        (["/nowhere/at/all"], "no such file"),
+        (["."], "no session"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said(arguments: list[str], told: str, tmp_path: Path) -> None:
+    given = [str(tmp_path) if argument == "." else argument for argument in arguments]
+    with pytest.raises(CommandError, match=told):
+        call_command("replay", *given, verbosity=0)

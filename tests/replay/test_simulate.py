@@ -1,0 +1,155 @@
+"""What a replay measures: sizes, cache, validity, references, compactions."""
+
+from dataclasses import replace
+
+import pytest
+
+from compaction.messages import Message, Usage
+from compaction.policy import PRESETS, get_policy
+from compaction.recap import Recap, SummaryResult
+from compaction.replay import Limit, Result, actual_cost, cost, replay, scale_of
+from compaction.replay.prices import Prices
+from compaction.replay.served import without_model
+from compaction.replay.transcript import Transcript
+from tests.replay.builders import COUNTER, transcript
+
+PRICES = Prices.of_rates({"input": 4, "read": 1, "write": 5, "output": 20})
+
+
+def run(session: Transcript, policy: str, ratio: float = 1.0) -> Result:
+    budget = Limit(ratio=ratio).budget(session)
+    return replay(session, without_model(get_policy(policy)), COUNTER, budget=budget)
+
+
+def test_off_at_the_whole_budget_is_the_transcript() -> None:
+    session = transcript()
+    result = run(session, "off")
+    assert result.calls == len(session.calls) == 60
+    assert list(result.series.sizes) == [session.size(call) for call in session.calls]
+    assert result.valid == result.fits == 60
+    assert result.references.kept == result.references.used == 6
+    assert not result.compacted
+    assert result.first_lost is None
+
+
+def test_off_over_the_budget_fits_no_more_and_loses_what_it_cannot_send() -> None:
+    result = run(transcript(), "off", 0.5)
+    assert 0 < result.fits < 60
+    assert result.references.lost > 0
+    assert result.first_lost is not None
+    assert result.first_lost.why == "over"
+
+
+@pytest.mark.parametrize("policy", sorted(PRESETS.keys() - {"off"}))
+@pytest.mark.parametrize("ratio", [1.0, 0.5, 0.2])
+def test_every_policy_serves_valid_prompts_that_fit(policy: str, ratio: float) -> None:
+    result = run(transcript(), policy, ratio)
+    assert result.valid == result.fits == 60
+    assert max(result.series.sizes) <= result.budget
+    used = result.references
+    assert used.kept + used.recoverable + used.lost == used.used == 6
+
+
+def test_a_window_loses_what_balanced_keeps() -> None:
+    window, balanced = run(transcript(back=25), "baseline", 0.2), run(transcript(back=25), "balanced", 0.2)
+    assert balanced.references.lost < window.references.lost
+    assert len(balanced.compacted) < len(window.compacted)
+    lost = window.first_lost
+    assert lost is not None
+    assert lost.name.startswith("told_name_")
+    assert lost.why == "evicted"
+    assert lost.seen_turn < lost.turn
+
+
+def test_what_a_handle_brings_back_is_told_apart_from_what_is_lost() -> None:
+    session = transcript(back=19)
+    terse = replace(without_model(get_policy("masking")), collapse_tokens=50, descriptor_names=0)
+    result = replay(session, terse, COUNTER, budget=Limit(ratio=0.5).budget(session))
+    assert result.references.recoverable > 0
+    assert {lost.why for lost in result.examples} == {"hidden"}
+
+
+def test_a_prompt_that_grows_is_read_from_the_cache_and_one_that_changed_is_written() -> None:
+    result = run(transcript(), "balanced", 0.5)
+    at = result.series.turns.index(result.compacted[0])
+    assert result.series.cached[at - 1] == result.series.prompts[at - 2]
+    assert result.series.cached[at] < result.series.prompts[at - 1] / 2
+
+
+def test_the_provider_forgets_a_prompt_after_its_time() -> None:
+    assert sum(run(transcript(gap=301), "off").series.cached) == 0
+    assert sum(run(transcript(gap=299), "off").series.cached) > 0
+
+
+def test_a_restart_by_the_client_begins_anew() -> None:
+    session = transcript(restart=30)
+    result = run(session, "balanced", 0.5)
+    at = result.series.turns.index(31)
+    assert session.calls[at].start == 60
+    assert result.series.sizes[at] < 1_000
+    assert result.valid == len(session.calls)
+
+
+def test_sizes_are_anchored_on_what_the_provider_reported() -> None:
+    session = transcript(usage=Usage(uncached_tokens=1_000, cache_read_tokens=19_000, output_tokens=50))
+    assert set(run(session, "off").series.prompts) == {20_000}
+    assert max(run(session, "balanced", 0.2).series.prompts) <= 20_000
+    assert min(run(session, "balanced", 0.2).series.prompts) < 20_000
+
+
+def test_the_scale_is_found_from_how_reports_grow() -> None:
+    session = transcript()
+    calls = [
+        replace(call, usage=Usage(uncached_tokens=2 * (session.size(call) + 500))) for call in session.calls
+    ]
+    scale = scale_of(replace(session, calls=calls))
+    assert scale.ratio == pytest.approx(2)
+    assert scale.unseen == 500
+    assert scale.estimated(scale.real(3_000, whole=3_000, reported=None)) == 3_000
+
+
+def test_costs_by_any_table() -> None:
+    session = transcript(2, usage=Usage(uncached_tokens=2_000, output_tokens=10))
+    result = run(session, "off")
+    assert cost(result, PRICES, cached=False) == 2 * (2_000 * 4 + 10 * 20)
+    assert cost(result, PRICES) == 2 * 10 * 20 + 2_000 * 5 + sum(result.series.cached) + 5 * (
+        2_000 - result.series.cached[1]
+    )
+    assert actual_cost(session, PRICES) == 2 * (2_000 * 4 + 10 * 20)
+    assert actual_cost(transcript(2), PRICES) is None
+
+
+def test_a_result_survives_json() -> None:
+    result = run(transcript(), "baseline", 0.2)
+    assert Result.from_json(result.to_json()) == result
+
+
+class Rote:
+    """A summariser that answers the same always, and counts."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def summarize(
+        self, evicted: object, *, previous: Recap | None = None, cap_tokens: int, instructions: str = ""
+    ) -> SummaryResult:
+        self.asked += 1
+        usage = Usage(uncached_tokens=100, output_tokens=10)
+        return SummaryResult(recap=Recap(first_turn=0, last_turn=1), usage=usage, model="rote", requests=1)
+
+
+def test_a_real_summariser_is_asked_and_paid_for() -> None:
+    session, rote = transcript(), Rote()
+    result = replay(
+        session, get_policy("balanced"), COUNTER, budget=Limit(ratio=0.2).budget(session), summarizer=rote
+    )
+    assert rote.asked > 0
+    assert result.summaries.uncached_tokens == 100 * rote.asked
+    assert result.valid == result.fits == 60
+
+
+def test_the_messages_are_never_changed() -> None:
+    session = transcript()
+    before: tuple[Message, ...] = tuple(session.messages)
+    run(session, "aggressive", 0.2)
+    assert all(old is new for old, new in zip(before, session.messages, strict=True))

@@ -1,0 +1,47 @@
+"""Real transcripts: a replay under `off` is the transcript, and its predicted cost is near the real one."""
+
+from pathlib import Path
+
+import pytest
+
+from compaction.policy import get_policy
+from compaction.replay import Limit, Setting, Transcript, totals
+from compaction.replay.served import without_model
+from sessions.importers.reading import log_sources
+from sessions.replay.compare import Compared, Comparison
+from sessions.replay.logs import log_transcripts
+
+pytestmark = pytest.mark.trajectories
+
+POLICIES = ("off", "balanced")
+
+
+@pytest.fixture(scope="module")
+def transcripts(trajectories: Path) -> list[Transcript]:
+    """Each ninth Claude Code log."""
+    sources = list(log_sources([trajectories / "entire-claude-code"]))[::9]
+    return [transcript for source in sources for transcript in log_transcripts(source)]
+
+
+@pytest.fixture(scope="module")
+def compared(transcripts: list[Transcript]) -> list[Compared]:
+    settings = tuple(
+        Setting(policy=without_model(get_policy(name)), limit=Limit(ratio=0.2)) for name in POLICIES
+    )
+    return [Comparison(settings=settings).compare(transcript) for transcript in transcripts]
+
+
+def test_the_predicted_cost_is_near_the_real_one(compared: list[Compared]) -> None:
+    real = sum(session.actual or 0 for session in compared)
+    predicted = totals(session.totals[0] for session in compared).cost
+    assert predicted is not None
+    assert 0.9 < predicted / real < 1.1
+
+
+def test_compaction_serves_valid_prompts_that_fit_for_less(compared: list[Compared]) -> None:
+    off, balanced = (totals(session.totals[index] for session in compared) for index in (0, 1))
+    assert balanced.valid == balanced.fits == balanced.calls == off.calls
+    assert balanced.cost is not None
+    assert off.cost is not None
+    assert balanced.cost < off.cost
+    assert balanced.references.lost < 0.05 * balanced.references.used
