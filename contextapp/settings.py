@@ -139,7 +139,10 @@ CONTEXTAPP_REDISPATCH_SECONDS = float(os.environ.get("CONTEXTAPP_REDISPATCH_SECO
 CONTEXTAPP_LEASE_SECONDS = float(os.environ.get("CONTEXTAPP_LEASE_SECONDS", "20"))
 #: Seconds between two looks for sessions that have gone idle, and for recaps that a model may do better.
 CONTEXTAPP_IDLE_CHECK_SECONDS = float(os.environ.get("CONTEXTAPP_IDLE_CHECK_SECONDS", "30"))
+#: Seconds between two fillings of the sums that trends are read from.
+CONTEXTAPP_ROLLUP_SECONDS = float(os.environ.get("CONTEXTAPP_ROLLUP_SECONDS", "60"))
 CELERY_BEAT_SCHEDULE = {
+    "rollups": {"task": "sessions.tasks.rollups_fill", "schedule": CONTEXTAPP_ROLLUP_SECONDS},
     "sweep": {"task": "sessions.tasks.compactions_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
     "webhooks": {"task": "sessions.tasks.webhooks_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
     "idle": {"task": "sessions.tasks.compactions_idle", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},

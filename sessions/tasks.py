@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
-from sessions.services import background, sweep, triggers, upgrades, webhooks
+from sessions.services import background, rollups, sweep, triggers, upgrades, webhooks
 
 
 @shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
@@ -39,3 +39,8 @@ def webhook_deliver(delivery_id: str) -> None:
 @shared_task(expires=60)  # type: ignore[untyped-decorator]
 def webhooks_sweep() -> None:
     webhooks.deliveries_sweep()
+
+
+@shared_task(expires=60)  # type: ignore[untyped-decorator]
+def rollups_fill() -> None:
+    rollups.rollups_fill()

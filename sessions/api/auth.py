@@ -32,6 +32,7 @@ class Principal:
     project_id: UUID
     scopes: frozenset[str]
     rate_limit: int | None
+    user_id: int | None = None  #: who made the key
 
 
 _trusted: dict[str, tuple[float, Principal]] = {}
@@ -61,7 +62,11 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
             headers={"WWW-Authenticate": "Bearer"},
         )
     principal = Principal(
-        key_id=key.pk, project_id=key.project_id, scopes=frozenset(key.scopes), rate_limit=key.rate_limit
+        key_id=key.pk,
+        project_id=key.project_id,
+        scopes=frozenset(key.scopes),
+        rate_limit=key.rate_limit,
+        user_id=key.created_by_id,
     )
     if len(_trusted) >= _CACHE_SIZE:
         _trusted.clear()

@@ -166,6 +166,7 @@ class Sessions(Endpoint):
                 budget_tokens=data["budget"]["input_tokens"] if "budget" in data else None,
                 policy=data.get("policy", {}),
                 preamble=preamble_read(data.get("system"), data.get("tools"), key=key),
+                created_by_id=call.principal.user_id,
             ),
         )
         if not created and data["if_exists"] == "error":

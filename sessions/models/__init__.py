@@ -1,7 +1,7 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision
-from sessions.models.rollups import UsageRollup
+from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
 from sessions.models.transcript import Blob, Message, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
@@ -17,6 +17,7 @@ __all__ = [
     "Preamble",
     "PromptBase",
     "Recap",
+    "RollupCursor",
     "Turn",
     "UsageRollup",
     "Webhook",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -40,6 +41,10 @@ class AgentSession(models.Model):
     model = models.CharField(max_length=200, blank=True)
     format = models.CharField(max_length=16, choices=Format.choices)
     origin = models.CharField(max_length=32, default="api")
+    # Whose key made the session: the member that its cost is told for. Nobody's where a log was imported.
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     tags = ArrayField(models.CharField(max_length=100), default=list)
     metadata = models.JSONField(default=dict)
     budget_tokens = models.PositiveIntegerField(null=True)

@@ -17,6 +17,7 @@ from sessions.redaction import redaction_key
 from sessions.services.import_rows import NewTurn, turns_write
 from sessions.services.import_tally import Tally
 from sessions.services.push_values import NewPreamble
+from sessions.services.rollups import rollups_forget
 
 #: So many turns at the end of a log may still change while its client writes: the blocks of a response
 #: come line by line, and each result of parallel calls goes into one message behind it.
@@ -136,6 +137,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
         session.edits_revision += 1  # what is served may differ at the same turn
+        rollups_forget(session.pk)
     if changed:
         turns_write(session, turns[first:])
     _save(session, prepared, tally)

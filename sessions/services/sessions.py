@@ -34,6 +34,7 @@ class NewSession:
     budget_tokens: int | None = None
     policy: Mapping[str, Any] = field(default_factory=dict)
     preamble: NewPreamble | None = None
+    created_by_id: int | None = None
 
 
 @transaction.atomic
@@ -47,6 +48,7 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
         model=new.model,
         tags=list(new.tags),
         metadata=dict(new.metadata),
+        created_by_id=new.created_by_id,
         budget_tokens=new.budget_tokens,
         context_window=pricing.context_window(new.model),
         policy=_policy(project_id, new.policy),

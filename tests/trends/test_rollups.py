@@ -1,0 +1,163 @@
+"""The sums are those of the turns, to the micro-dollar, whatever came late, again or went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from accounts.models import Project
+from compaction.messages import Usage
+from sessions.models import RollupCursor, Turn, UsageRollup
+from sessions.services.rollups import input_rates, rollups_fill, rollups_forget
+from sessions.services.sessions import session_delete
+from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.trends.turns import session_make, turn_make, turns_add
+
+pytestmark = pytest.mark.django_db
+
+START = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
+
+#: Zones with whole hours, half hours, quarters, and a change of the clock within the span.
+ZONES = [
+    ZoneInfo(name) for name in ("UTC", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "Pacific/Apia")
+]
+
+
+def by_day_of_turns(zone: ZoneInfo) -> Counter:
+    sums: Counter = Counter()
+    for row in Turn.objects.filter(billed=True):
+        day = (row.session_id, row.at.astimezone(zone).date(), row.model)
+        for name in ("uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"):
+            sums[day, name] += getattr(row, name) or 0
+        sums[day, "cost_microusd"] += row.cost_microusd or 0
+        sums[day, "turns"] += 1
+        sums[day, "unpriced_turns"] += row.prompt_reported is not None and row.cost_microusd is None
+    return +sums
+
+
+def by_day_of_rollups(zone: ZoneInfo) -> Counter:
+    sums: Counter = Counter()
+    for row in UsageRollup.objects.all():
+        day = (row.session_id, row.at.astimezone(zone).date(), row.model)
+        for name in (
+            "uncached_tokens",
+            "cache_read_tokens",
+            "cache_write_tokens",
+            "output_tokens",
+            "cost_microusd",
+            "turns",
+            "unpriced_turns",
+        ):
+            sums[day, name] += getattr(row, name)
+    return +sums
+
+
+def assert_same() -> None:
+    for zone in ZONES:
+        assert by_day_of_rollups(zone) == by_day_of_turns(zone)
+
+
+calls = st.fixed_dictionaries(
+    {
+        "minutes": st.integers(-3_000, 3_000),
+        "model": st.sampled_from(["claude-sonnet-4-5", "gpt-5", "made-up"]),
+        "cost": st.none() | st.integers(0, 10**12),
+        "uncached_tokens": st.none() | st.integers(0, 500_000_000),
+        "output_tokens": st.integers(0, 10_000),
+        "billed": st.booleans(),
+    }
+)
+steps = st.one_of(
+    st.tuples(st.just("push"), st.integers(0, 2), st.lists(calls, min_size=1, max_size=4)),
+    st.tuples(st.just("rewrite"), st.integers(0, 2), st.lists(calls, min_size=1, max_size=4)),
+    st.tuples(st.just("delete"), st.integers(0, 2), st.just([])),
+    st.tuples(st.just("fill"), st.just(0), st.just([])),
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(work=st.lists(steps, max_size=12))
+def test_the_sums_are_those_of_the_turns(project: Project, work: list) -> None:
+    project.agent_sessions.all().delete()
+    sessions = [session_make(project, f"s{number}") for number in range(3)]
+    for kind, number, made in work:
+        session = sessions[number]
+        if kind == "fill":
+            rollups_fill()
+        elif kind == "delete":
+            session_delete(session=session)
+            sessions[number] = session_make(project, f"s{number}")
+        elif kind == "push" or session.turn_count == 0:
+            turns_add(session, turns_of(session, session.turn_count, made))
+        else:
+            # As an import does with the end of a log: the last turns are stored anew.
+            first = max(session.turn_count - 2, 0)
+            rollups_forget(session.pk)
+            session.turns.filter(index__gte=first).delete()
+            session.turn_count = first
+            turns_add(session, turns_of(session, first, made))
+    rollups_fill()
+    assert_same()
+    assert rollups_fill() == 0
+
+
+def turns_of(session, first: int, made: list) -> list[Turn]:
+    return [
+        turn_make(session, first + offset, START + timedelta(minutes=minutes), **call)
+        for offset, call in enumerate(made)
+        for minutes in [call["minutes"]]
+        for call in [{name: value for name, value in call.items() if name != "minutes"}]
+    ]
+
+
+def test_a_log_that_grew_and_changed_its_end_is_summed_again(project):
+    usage = Usage(uncached_tokens=5, cache_read_tokens=0, cache_write_tokens=1_000, output_tokens=9)
+    ends = [message("user", "Go.", "x0"), message("assistant", "Well", "x1")]
+    make_session(project, [reading_turn(0), turn(1, ends, usage=usage)])
+    rollups_fill()
+    assert_same()
+    longer = Usage(uncached_tokens=5, cache_read_tokens=0, cache_write_tokens=1_000, output_tokens=90)
+    grown = [message("user", "Go.", "x0"), message("assistant", "Well, then", "x1")]
+    make_session(project, [reading_turn(0), turn(1, grown, usage=longer), reading_turn(3), reading_turn(4)])
+    rollups_fill()
+    assert_same()
+    assert Turn.objects.count() == 4
+
+
+def test_a_long_session_is_summed_in_pieces(project, monkeypatch):
+    monkeypatch.setattr("sessions.services.rollups._TURNS", 7)
+    session = session_make(project, "long")
+    turns_add(session, [turn_make(session, index, START + timedelta(minutes=index)) for index in range(40)])
+    assert rollups_fill(most_batches=2) == 14
+    assert RollupCursor.objects.get().turns == 14
+    assert rollups_fill() == 26
+    assert_same()
+
+
+def test_what_was_hidden_is_priced_as_cached_where_the_call_read_from_the_cache(project):
+    session = session_make(project, "s")
+    shrunk = {"prompt_estimate": 101_000, "prompt_served": 1_000, "prompt_reported": 2_000}
+    turns_add(
+        session,
+        [
+            turn_make(session, 0, START, cache_read_tokens=1_000, **shrunk),
+            turn_make(session, 1, START, cache_read_tokens=0, **shrunk),
+            turn_make(session, 2, START, cache_read_tokens=0, **shrunk, model="made-up"),
+            turn_make(session, 3, START, prompt_estimate=1_000, prompt_served=1_200),
+        ],
+    )
+    rollups_fill()
+    cached, uncached = input_rates("claude-sonnet-4-5", START.replace(hour=0))
+    rows = {row.model: row for row in UsageRollup.objects.all()}
+    # The provider counts twice as many tokens as we do.
+    assert rows["claude-sonnet-4-5"].hidden_tokens == 2 * 200_000
+    expected = (cached + uncached) * 200_000 * 1_000_000
+    assert rows["claude-sonnet-4-5"].saved_microusd == expected
+    assert Decimal("0.1") * uncached == cached
+    assert (rows["made-up"].hidden_tokens, rows["made-up"].saved_microusd) == (200_000, 0)
