@@ -9,6 +9,7 @@ import pytest
 
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
+from compaction.memory.values import FRAME
 from compaction.meter import Calibration, Composition, OutputMean, Verdict, compose, measure, slope
 from compaction.pipeline import plan
 from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
@@ -101,7 +102,7 @@ def test_a_memory_is_patched_rendered_and_compared() -> None:
     )
     assert (
         new.render()
-        == "[Working memory]\nDecisions:\n- monotonic clock\n- evict at capacity\nNext: run pytest"
+        == f"[Working memory]\n{FRAME}\nDecisions:\n- monotonic clock\n- evict at capacity\nNext: run pytest"
     )
     assert WorkingMemory().render() == ""
     assert WorkingMemory.from_json(new.to_json()) == new

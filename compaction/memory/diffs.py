@@ -1,0 +1,138 @@
+"""What changed between two revisions, and how a memory moves over many: the churn verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+from itertools import pairwise
+
+from compaction.memory.origins import Key
+from compaction.memory.values import WorkingMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What became of one field between two revisions. An item that was reworded is told in `added` and in
+    `removed`, and as a pair in `reworded`; one that was settled is in `removed` and in `resolved`."""
+
+    field: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    reworded: tuple[tuple[str, str], ...] = ()
+    resolved: tuple[str, ...] = ()
+
+
+def diff(old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = ()) -> tuple[Change, ...]:
+    """The fields that differ, in the order of the fields."""
+    found: list[Change] = []
+    for name in dict.fromkeys(name for name, _ in (*new.fields(), *old.fields())):
+        before, after = old.items(name), new.items(name)
+        if before != after:
+            added = tuple(item for item in after if item not in before)
+            removed = tuple(item for item in before if item not in after)
+            settled = tuple(item for item in removed if (name, item) in resolved)
+            dropped = [item for item in removed if item not in settled]
+            pairs = _reworded(dropped, added, isinstance(old.value(name), str))
+            found.append(Change(field=name, added=added, removed=removed, reworded=pairs, resolved=settled))
+    return tuple(found)
+
+
+#: How much of two items is the same where one is the other in new words (0 to 1).
+_ALIKE = 0.5
+#: Items longer than this are not compared: they are diffs.
+_LONGEST = 400
+
+
+def _reworded(removed: Sequence[str], added: Sequence[str], single: bool) -> tuple[tuple[str, str], ...]:
+    if single:
+        return tuple(zip(removed, added, strict=False))
+    pairs, free = [], list(added)
+    for old in removed:
+        for new in free:
+            if max(len(old), len(new)) <= _LONGEST and SequenceMatcher(None, old, new).ratio() >= _ALIKE:
+                pairs.append((old, new))
+                free.remove(new)
+                break
+    return tuple(pairs)
+
+
+class Churn(StrEnum):
+    """How a memory moves from revision to revision."""
+
+    STEADY = "steady"
+    ADDITIVE = "additive"  #: it mostly gains, as it should
+    CHURNING = "churning"  #: the same fields are rewritten again and again
+
+
+#: These change with every turn by their nature.
+_EXPECTED_TO_CHANGE = frozenset({"next", "recent_edits"})
+
+
+def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:
+    """The verdict over revisions, oldest first, and the share of changes that threw something away."""
+    changes = [
+        change
+        for old, new in pairwise(revisions)
+        for change in diff(old, new)
+        if change.field not in _EXPECTED_TO_CHANGE
+    ]
+    if not changes:
+        return Churn.STEADY, 0.0
+    share = sum(bool(change.removed) for change in changes) / len(changes)
+    return (Churn.CHURNING if share > 0.5 and len(changes) >= 3 else Churn.ADDITIVE), round(share, 3)
+
+
+class Motion(StrEnum):
+    """How one field moves."""
+
+    EMPTY = "empty"
+    REWRITTEN = "rewritten"  #: it changes with nearly every revision, and loses something each time
+    GROWING = "growing"  #: it only gains
+    STILL = "still"  #: it has not moved for many revisions
+    ALIVE = "alive"  #: it gains and loses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldMotion:
+    """`changes` counts the revisions that changed the field, `losses` those that took something from it;
+    `unmoved` those since the last change."""
+
+    field: str
+    motion: Motion
+    changes: int
+    losses: int
+    unmoved: int
+
+
+#: Revisions after which a field that does not move is called still.
+STILL_AFTER = 10
+
+
+def motions(revisions: Sequence[WorkingMemory]) -> tuple[FieldMotion, ...]:
+    """How each field moves over revisions, oldest first."""
+    changed: dict[str, list[bool]] = {}
+    moved_at: dict[str, int] = {}
+    for number, (old, new) in enumerate(pairwise(revisions), start=1):
+        for change in diff(old, new):
+            changed.setdefault(change.field, []).append(bool(change.removed))
+            moved_at[change.field] = number
+    steps = max(len(revisions) - 1, 0)
+    names = dict.fromkeys(name for memory in revisions for name, _ in memory.fields())
+    return tuple(_motion(name, changed.get(name, []), steps - moved_at.get(name, 0), steps) for name in names)
+
+
+def _motion(name: str, losses: Sequence[bool], unmoved: int, steps: int) -> FieldMotion:
+    changes, lost = len(losses), sum(losses)
+    if not changes:
+        motion = Motion.EMPTY
+    elif unmoved >= STILL_AFTER:
+        motion = Motion.STILL
+    elif changes >= 3 and lost * 2 > changes and changes * 2 > steps:
+        motion = Motion.REWRITTEN
+    elif not lost:
+        motion = Motion.GROWING
+    else:
+        motion = Motion.ALIVE
+    return FieldMotion(field=name, motion=motion, changes=changes, losses=lost, unmoved=unmoved)

@@ -1,0 +1,56 @@
+"""What a shell command did to the world: installs, commits, removals. Reading ones did nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+_STATE = re.compile(
+    r"^(?:sudo\s+)?(?:"
+    r"(?:python[\d.]*\s+-m\s+)?pip[\d.]*\s+(?:install|uninstall)\b|uv\s+(?:add|remove|sync|pip\s+install)\b"
+    r"|poetry\s+(?:add|remove|install)\b|(?:npm|pnpm|bun)\s+(?:i|install|ci|add|uninstall)\b|yarn\s+(?:add|remove)\b"
+    r"|go\s+(?:get|install|mod\s+tidy)\b|cargo\s+(?:add|remove|install)\b|(?:apt|apt-get|brew|conda)\s+install\b"
+    r"|git\s+(?:commit|push|pull|merge|rebase|reset|revert|cherry-pick|stash|tag|rm|mv|checkout|switch|restore)\b"
+    r"|gh\s+(?:pr|issue|release)\s+(?:create|merge|close|edit)\b"
+    r"|(?:docker|docker-compose|podman)\s+(?:compose\s+)?(?:up|down|build|run|rm)\b"
+    r"|(?:\S*manage\.py|alembic|rails|npx\s+prisma)\s+(?:migrate|upgrade|downgrade|loaddata|db:migrate)\b"
+    r"|rm\s|mv\s|cp\s|ln\s|chmod\s|systemctl\s+(?:start|stop|restart)\b|kill\b|pkill\b"
+    r")"
+)
+_QUIET = re.compile(
+    r"^(?:sudo\s+)?(?:grep|rg|ag|ls|cat|head|tail|find|fd|test|\[|which|type|command|diff|cmp|echo|printf|cd|pwd|stat"
+    r"|file|wc|jq|tree|git\s+(?:diff|log|show|status|branch|grep|blame|ls-files|rev-parse|remote|check-ignore)"
+    r"|ps|pgrep|env|sleep|true|false|read|curl|wget|man|timeout)\b"
+)
+_REMOVED = re.compile(r"^(?:sudo\s+)?(?:git\s+)?rm\s+(?P<paths>.+)$")
+_MOVED = re.compile(r"^(?:git\s+)?mv\s+(?:-\S+\s+)*(?P<old>\S+)\s+(?P<new>\S+)$")
+_ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
+
+
+def segments(command: str) -> Iterator[str]:
+    """The simple commands of a command line, without variables before them."""
+    for segment in _SEPARATOR.split(command):
+        if bare := _ENV.sub("", segment.strip()):
+            yield " ".join(bare.split())
+
+
+def state_changes(command: str) -> tuple[str, ...]:
+    """The parts of a command that change more than a file's text: packages, commits, moves."""
+    return tuple(segment for segment in segments(command) if _STATE.match(segment))
+
+
+def is_quiet(command: str) -> bool:
+    """Whether a failure of the command says nothing is broken: a search without a hit, a look at nothing."""
+    return all(_QUIET.match(segment) for segment in segments(command))
+
+
+def removed_paths(command: str) -> tuple[str, ...]:
+    """The paths that a command removes or moves away."""
+    found: list[str] = []
+    for segment in segments(command):
+        if match := _REMOVED.match(segment):
+            found += [word.strip("'\"") for word in match["paths"].split() if not word.startswith("-")]
+        elif match := _MOVED.match(segment):
+            found.append(match["old"].strip("'\""))
+    return tuple(path for path in found if len(path) > 2 and "*" not in path)

@@ -1,0 +1,160 @@
+"""What a run of tests said: which tests fail, which pass, and which earlier failures it speaks about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compaction.outcomes import exit_code
+
+_RUNNERS = {
+    "pytest": r"(?:python[\d.]*\s+-m\s+)?(?:pytest|py\.test)\b",
+    "unittest": r"python[\d.]*\s+-m\s+unittest\b|(?:python[\d.]*\s+)?\S*(?:manage\.py\s+test|runtests\.py)\b",
+    "go test": r"go\s+test\b|gotestsum\b",
+    "cargo test": r"cargo\s+(?:nextest|test)\b",
+    "jest": r"(?:npx\s+)?jest\b",
+    "vitest": r"(?:npx\s+)?vitest\b",
+    "mocha": r"(?:npx\s+)?mocha\b",
+    "npm test": r"(?:npm|yarn|pnpm|bun)\s+(?:run\s+)?test\S*",
+    "make test": r"(?:make|just|task|mise\s+run|mise)\s+\S*(?:test|check)\S*",
+    "tox": r"(?:tox|nox)\b",
+    "rspec": r"(?:bundle\s+exec\s+)?rspec\b",
+    "gradle test": r"(?:\./)?(?:gradlew?|mvnw?)\s+.*?\b(?:test|check|verify)\b",
+}
+_RUNNER = re.compile("|".join(f"(?P<r{n}>^(?:{pattern}))" for n, pattern in enumerate(_RUNNERS.values())))
+_NAMES = tuple(_RUNNERS)
+
+_WITHOUT_TESTS = re.compile(r"--(?:version|help|collect-only|fixtures)\b|\s-h\b")
+_ASSIGNED = re.compile(
+    r"^(?:(?:env|time|timeout(?:\s+-\S+)*\s+\d+\w?|sudo|uv run|poetry run|npx|[A-Za-z_]\w*=\S*)\s+)+"
+)
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+_PIPED = re.compile(r"\s*(?:\d?>&\d|\d?>\s*\S+|\|.*)\s*", re.DOTALL)
+
+_FAILED = (
+    re.compile(r"^(?:FAILED|ERROR)\s+(?P<test>[\w./\\-]+(?:::\S+)?)(?:\s+-\s+(?P<why>.*))?$", re.MULTILINE),
+    re.compile(r"^(?P<test>[\w./-]+::\S+)\s+(?:FAILED|ERROR)\b(?P<why>)", re.MULTILINE),
+    re.compile(r"^(?:FAIL|ERROR): (?P<test>\w+ \([\w.<>]+\))(?P<why>)", re.MULTILINE),
+    re.compile(r"^\s*--- FAIL: (?P<test>\S+)(?P<why>)", re.MULTILINE),
+    re.compile(r"^FAIL[\t ]+(?P<test>[\w./-]+) \[(?P<why>[^\]\n]+)\]$", re.MULTILINE),
+    re.compile(r"^test (?P<test>\S+) \.\.\. FAILED(?P<why>)$", re.MULTILINE),
+    re.compile(r"^\s*FAIL\s+(?P<test>\S+\.(?:test|spec)\.\w+(?: > [^\n]{1,120})?)(?P<why>)$", re.MULTILINE),
+    re.compile(r"^\s*[✕×✗]\s+(?P<test>[^\n]{3,120}?)(?: \(?\d+ ?ms\)?)?(?P<why>)$", re.MULTILINE),
+)
+_PASSED = (
+    re.compile(r"^(?P<test>[\w./-]+::\S+)\s+PASSED\b", re.MULTILINE),
+    re.compile(r"^(?P<test>\w+ \([\w.]+\)) \.\.\. ok$", re.MULTILINE),
+    re.compile(r"^\s*--- PASS: (?P<test>\S+)", re.MULTILINE),
+    re.compile(r"^test (?P<test>\S+) \.\.\. ok$", re.MULTILINE),
+    re.compile(r"^\s*(?:✓|✔)\s+(?P<test>[^\n]{3,120}?)(?: \(?\d+ ?ms\)?)?$", re.MULTILINE),
+)
+_GO_PACKAGE_FAIL = re.compile(r"^FAIL[\t ]+\S+[\t ]+[\d.]+s$", re.MULTILINE)
+_BAD_SUMMARY = re.compile(
+    r"\b[1-9]\d* (?:failed|failing|errors?)\b|^FAILED \(|^FAIL\b|test result: FAILED|\[build failed\]"
+    r"|no such file|command not found|No module named|collected 0 items|no tests ran",
+    re.MULTILINE,
+)
+_GOOD_SUMMARY = re.compile(
+    r"\b\d+ (?:passed|passing)\b|^OK\b|^ok\s+\S+|test result: ok|BUILD SUCCESS|\bAll tests passed",
+    re.MULTILINE,
+)
+_SELECTED = re.compile(r"\s(?:-run|-k|-t|--filter|--grep|-g)[= ]+(?:'([^']*)'|\"([^\"]*)\"|(\S+))")
+_OPTION = re.compile(r"^-")
+_WHOLE_TREE = frozenset({".", "./...", "./", "..."})
+
+#: Failures of one run that are told apart.
+MAX_FAILURES = 30
+#: An output is read at its end, where the summary stands (characters).
+_WINDOW = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRun:
+    """One run. `failing` maps each failing test to what is said of it; `passed`: the run as a whole did."""
+
+    __test__ = False  # no test of ours, whatever its name
+
+    runner: str
+    command: str
+    failing: dict[str, str]
+    passing: frozenset[str]
+    passed: bool
+
+    def settles(self, test: str, command: str) -> bool:
+        """Whether a test that failed in `command`, and does not fail in this run, is known to pass now."""
+        if test in self.failing:
+            return False
+        if test in self.passing or (test == command and self.passed):
+            return True
+        if _runner_of(command) not in (self.runner, "") and self.runner not in _EVERYTHING:
+            return False
+        whole = self.command == command or _covers(self.command, test)
+        # Of a run that failed elsewhere only what it told counts, unless it names its failures.
+        return whole and (self.passed or bool(self.failing))
+
+
+#: Runners that only call others.
+_EVERYTHING = frozenset({"make test", "npm test", "tox"})
+
+
+def run_of(command: str, output: str, failed: bool) -> TestRun | None:
+    """What a command's output says about tests; None where the command runs none. `failed`: it ended with an
+    error."""
+    segment = command_of(command)
+    if segment is None:
+        return None
+    end = output[-_WINDOW:]
+    failing: dict[str, str] = {}
+    for pattern in _FAILED:
+        for found in pattern.finditer(end):
+            if len(failing) < MAX_FAILURES:
+                failing.setdefault(found["test"].strip(), (found["why"] or "").strip())
+    passing = frozenset(found["test"].strip() for pattern in _PASSED for found in pattern.finditer(end))
+    bad = bool(failing) or _BAD_SUMMARY.search(end) is not None or _GO_PACKAGE_FAIL.search(end) is not None
+    code = exit_code(output)
+    good = code == 0 or (not failed and (_GOOD_SUMMARY.search(end) is not None or not end.strip()))
+    return TestRun(
+        runner=_runner_of(segment),
+        command=segment,
+        failing=failing,
+        passing=passing - failing.keys(),
+        passed=good and not bad and not failed,
+    )
+
+
+def command_of(command: str) -> str | None:
+    """The part of a shell command that runs tests, without pipes and redirections; the last of several."""
+    for segment in reversed(_SEPARATOR.split(command)):
+        bare = " ".join(_PIPED.sub("", _ASSIGNED.sub("", segment.strip())).split())
+        if _runner_of(bare) and not _WITHOUT_TESTS.search(bare):
+            return bare
+    return None
+
+
+def _runner_of(command: str) -> str:
+    found = _RUNNER.match(command)
+    return _NAMES[int(str(found.lastgroup)[1:])] if found else ""
+
+
+def _covers(command: str, test: str) -> bool:
+    """Whether a run of `command` includes the test, as far as its targets and selection tell."""
+    selections = ["".join(groups) for groups in _SELECTED.findall(command)]
+    if selections:
+        return all(_selects(selection, test) for selection in selections)
+    runner = _RUNNER.match(command)
+    words = command[runner.end() if runner else 0 :].split()
+    targets = [word for word in words if not _OPTION.match(word) and _is_target(word)]
+    return not targets or any(
+        word in _WHOLE_TREE or word.rstrip("/.").removeprefix("./") in test for word in targets
+    )
+
+
+def _is_target(word: str) -> bool:
+    return "/" in word or "::" in word or "." in word or word.startswith("test")
+
+
+def _selects(selection: str, test: str) -> bool:
+    try:
+        return re.search(selection, test) is not None
+    except re.error:
+        return selection in test

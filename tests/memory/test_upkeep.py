@@ -1,0 +1,265 @@
+"""Upkeep: what it keeps of what tools were seen to do, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction.memory import Author, Notes, Origin, Via, WorkingMemory
+from compaction.memory.upkeep import Watch, upkeep
+from compaction.memory.upkeep.test_runs import run_of
+from compaction.memory.values import ASKED_TOKENS
+from tests.compaction.builders import COUNTER, call, result, user
+from tests.compaction.sessions import messages_of
+
+PYTEST_FAILS = "FAILED tests/test_pool.py::test_evicts - assert 3 == 2\n1 failed, 4 passed in 0.2s"
+PYTEST_PASSES = "5 passed in 0.2s"
+
+
+class Session:
+    """Turns that upkeep reads one by one, as a worker would: what it remembers goes through JSON."""
+
+    def __init__(self, notes: Notes | None = None) -> None:
+        self.notes = notes or Notes()
+        self.watch = Watch()
+        self.turn = 0
+        self.reason = ""
+
+    def read(self, *items: dict[str, Any]) -> Session:
+        messages = messages_of(list(items), first=self.turn)
+        kept = upkeep(self.notes, self.watch, messages, counter=COUNTER)
+        self.notes, self.reason = kept.notes, kept.reason
+        self.watch = Watch.from_json(kept.watch.to_json())
+        self.turn = kept.watch.turn
+        return self
+
+    def ran(self, command: str, output: str, name: str = "Bash") -> Session:
+        return self.read(call("c", name, command=command), result("c", output))
+
+    @property
+    def memory(self) -> WorkingMemory:
+        return self.notes.memory
+
+
+def written(author: Author, **fields: Any) -> Notes:
+    return Notes().written(WorkingMemory.from_json(fields), Origin(author=author))
+
+
+class TestWhatItKeeps:
+    def test_the_task_is_the_first_request(self) -> None:
+        session = Session().read(user("Make the pool evict.\nAnd more.")).read(user("Now something else"))
+        assert session.memory.task == "Make the pool evict."
+
+    def test_files_that_are_read_and_edited_matter_and_at_most_seven_do(self) -> None:
+        session = Session()
+        for number in range(9):
+            session.read(call("c", "Read", file_path=f"src/m{number}.py"), result("c", "x = 1"))
+        assert session.memory.important_files == tuple(f"src/m{number}.py" for number in range(2, 9))
+
+    def test_a_file_that_is_not_there_does_not_matter(self) -> None:
+        session = Session().read(
+            call("c", "Read", file_path="src/no.py"),
+            result("c", "Error: no such file or directory"),
+        )
+        assert session.memory.important_files == ()
+
+    def test_the_last_edit_stands_as_its_diff(self) -> None:
+        session = Session()
+        for old, new in (("a", "b"), ("limit = 1\nkept", "limit = 2\nkept")):
+            edit = call("c", "Edit", file_path="src/pool.py", old_string=old, new_string=new)
+            session.read(edit, result("c", "The file was updated"))
+        assert session.memory.recent_edits == ("src/pool.py\n@@ @@\n-limit = 1\n+limit = 2\n kept",)
+
+    def test_an_edit_that_failed_is_none(self) -> None:
+        edit = call("c", "Edit", file_path="src/pool.py", old_string="a", new_string="b")
+        assert Session().read(edit, result("c", "Error: string not found")).memory.recent_edits == ()
+
+    def test_a_result_that_comes_a_turn_later_counts_for_its_call(self) -> None:
+        edit = call("c", "Edit", file_path="src/pool.py", old_string="a", new_string="b")
+        session = Session().read(edit)
+        assert session.memory.recent_edits == ()
+        assert session.read(result("c", "updated")).memory.recent_edits == ("src/pool.py\n@@ @@\n-a\n+b",)
+
+    def test_a_large_diff_names_the_message_that_has_it_whole(self) -> None:
+        content = "\n".join(f"line {number} of a long file" for number in range(500))
+        session = Session().read(
+            user("x"), call("c", "Write", file_path="a.py", content=content), result("c", "ok")
+        )
+        [diff] = session.memory.recent_edits
+        assert diff.startswith("a.py\n@@ new file or whole content @@\n+line 0")
+        assert "lines more; the call is in message 1\n" in diff
+        assert diff.endswith("+line 499 of a long file")
+
+    def test_a_failing_test_is_a_blocker_until_it_passes(self) -> None:
+        session = Session().ran("pytest -q 2>&1 | tail -5", PYTEST_FAILS)
+        assert session.memory.blockers == ("test fails: tests/test_pool.py::test_evicts: assert 3 == 2",)
+        session.ran("ls", "pool.py")
+        assert len(session.memory.blockers) == 1
+        session.ran("pytest -q", PYTEST_PASSES)
+        assert session.memory.blockers == ()
+        assert session.notes.resolved[0][0] == "blockers"
+        assert session.memory.custom["state"] == ("pytest -q: passed",)
+
+    def test_a_run_of_other_tests_settles_nothing(self) -> None:
+        session = Session().ran("pytest tests/test_pool.py", PYTEST_FAILS)
+        session.ran("pytest tests/test_other.py", PYTEST_PASSES)
+        assert len(session.memory.blockers) == 1
+
+    def test_a_command_that_fails_is_a_blocker_until_it_works(self) -> None:
+        session = Session().ran("go build ./...", "exit code: 1\npool.go:3: undefined: evict")
+        assert session.memory.blockers == ("`go build ./...` fails: pool.go:3: undefined: evict",)
+        assert session.ran("go build ./...", "exit code: 0").memory.blockers == ()
+
+    def test_a_search_without_a_hit_is_no_blocker(self) -> None:
+        assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
+
+    def test_what_was_given_up_was_tried(self) -> None:
+        session = Session().ran("make wheel", "exit code: 2\nerror: no compiler")
+        for _ in range(12):
+            session.ran("ls", "a")
+        assert session.memory.blockers == ()
+        assert session.memory.tried == ("`make wheel`: error: no compiler",)
+
+    def test_commands_that_changed_state_are_told(self) -> None:
+        session = Session().ran("cd app && pip install httpx && git commit -m 'Add httpx'", "done")
+        assert session.memory.custom["state"] == ("git commit -m 'Add httpx'",)
+
+
+class TestWhatItLeavesAlone:
+    def test_items_of_others_stay_word_for_word(self) -> None:
+        theirs = {
+            "task": "Mine",
+            "decisions": ["use a clock"],
+            "important_files": ["README.md"],
+            "blockers": ["VPN"],
+        }
+        session = Session(written(Author.PERSON, **theirs)).read(user("Another task"))
+        session.ran("pytest", PYTEST_FAILS)
+        session.read(call("c", "Read", file_path="src/pool.py"), result("c", "x"))
+        assert session.memory.task == "Mine"
+        assert session.memory.decisions == ("use a clock",)
+        assert session.memory.important_files == ("README.md", "src/pool.py")
+        assert session.memory.blockers[0] == "VPN"
+
+    def test_what_somebody_took_out_does_not_come_back(self) -> None:
+        session = Session().ran("pytest", PYTEST_FAILS)
+        person = Origin(author=Author.PERSON, via=Via.PAGE)
+        session.notes = session.notes.written(session.memory.patched({"blockers": []}), person)
+        assert session.ran("ls", "a").memory.blockers == ()
+
+    def test_it_says_why_and_from_which_message(self) -> None:
+        session = Session().read(user("x"), call("c", "Bash", command="pytest"), result("c", PYTEST_FAILS))
+        origin = session.notes.origin("blockers", session.memory.blockers[0])
+        assert (origin.author, origin.via, origin.position) == (Author.HARNESS, Via.UPKEEP, 1)
+        assert session.reason == "observed: blockers, state, task"
+
+    def test_a_turn_that_shows_nothing_changes_nothing(self) -> None:
+        session = Session().read(user("x"))
+        before = session.notes
+        assert session.ran("ls", "a").reason == ""
+        assert session.notes is before
+
+    def test_its_items_make_room_for_those_of_others(self) -> None:
+        session = Session(written(Author.MODEL, decisions=["word " * 600]))
+        content = "\n".join(f"line {number}" for number in range(900))
+        session.read(call("c", "Write", file_path="a.py", content=content), result("c", "ok"))
+        assert COUNTER.count(session.notes.render()) <= ASKED_TOKENS
+        assert session.memory.decisions == (("word " * 600).strip(),)
+
+
+class TestStaleBeliefs:
+    @pytest.mark.parametrize("author", [Author.PERSON, Author.MODEL])
+    def test_another_tool_of_the_family_is_in_use(self, author: Author) -> None:
+        session = Session(written(author, decisions=["the test framework is pytest"]))
+        session.ran("python -m unittest", "Ran 3 tests in 0.1s\n\nOK")
+        assert session.memory.decisions == ("the test framework is pytest",)
+        assert list(session.notes.stale.values()) == ["unittest is in use since turn 1"]
+        assert (
+            "- the test framework is pytest (stale: unittest is in use since turn 1)"
+            in session.notes.render()
+        )
+        assert session.reason.endswith("1 stale")
+
+    def test_a_later_sighting_confirms_it_again(self) -> None:
+        session = Session(written(Author.MODEL, decisions=["the test framework is pytest"]))
+        session.ran("python -m unittest", "OK").ran("pytest -q", PYTEST_PASSES)
+        assert session.notes.stale == {}
+
+    def test_a_value_that_an_edit_changed(self) -> None:
+        session = Session(written(Author.PERSON, decisions=["MAX_POOL = 10 is enough"]))
+        edit = call("c", "Edit", file_path="a.py", old_string="MAX_POOL = 10", new_string="MAX_POOL = 20")
+        session.read(edit, result("c", "ok"))
+        assert list(session.notes.stale.values()) == ["MAX_POOL is 20 since turn 1"]
+
+    def test_a_value_that_somebody_else_changed_is_seen_when_the_file_is_read(self) -> None:
+        session = Session(
+            written(Author.MODEL, decisions=["pool_size is 10 in config.yaml", "pool_size is 10"])
+        )
+        session.read(call("c", "Read", file_path="/app/config.yaml"), result("c", "pool_size: 25\n"))
+        assert session.notes.stale == {
+            ("decisions", "pool_size is 10 in config.yaml"): "pool_size is 25 since turn 1"
+        }, "another file may use the name for something else"
+
+    def test_a_file_that_is_gone(self) -> None:
+        session = Session(written(Author.MODEL, important_files=["src/old.py"]))
+        session.ran("git rm src/old.py", "rm 'src/old.py'")
+        assert list(session.notes.stale.values()) == ["src/old.py is gone since turn 1"]
+
+    def test_a_persons_blocker_that_passes_is_marked_and_not_taken_out(self) -> None:
+        session = Session(written(Author.PERSON, blockers=["test_evicts is flaky"]))
+        session.ran("pytest -v", "tests/test_pool.py::test_evicts PASSED\n1 passed in 0.1s")
+        assert session.memory.blockers == ("test_evicts is flaky",)
+        assert list(session.notes.stale.values()) == ["it passes since turn 1"]
+
+
+class TestTestRuns:
+    @pytest.mark.parametrize(
+        ("command", "output", "failing"),
+        [
+            (
+                "pytest -x",
+                "FAILED a/test_b.py::test_c[1] - KeyError: 'x'\n1 failed",
+                {"a/test_b.py::test_c[1]"},
+            ),
+            (
+                "cd x && go test ./... 2>&1 | tail",
+                "--- FAIL: TestPool (0.00s)\nFAIL\tex/pool\t0.1s",
+                {"TestPool"},
+            ),
+            ("go test ./...", "FAIL\tex/pool [build failed]\nFAIL", {"ex/pool"}),
+            (
+                "python manage.py test",
+                "FAIL: test_a (app.tests.Case)\nFAILED (failures=1)",
+                {"test_a (app.tests.Case)"},
+            ),
+            ("cargo test", "test pool::evicts ... FAILED\ntest result: FAILED", {"pool::evicts"}),
+            ("npx jest", " FAIL  src/pool.test.ts\n  ✕ evicts (3 ms)\n", {"src/pool.test.ts", "evicts"}),
+        ],
+    )
+    def test_failing_tests_are_named(self, command: str, output: str, failing: set[str]) -> None:
+        run = run_of(command, output, False)
+        assert run is not None
+        assert not run.passed
+        assert set(run.failing) == failing
+
+    @pytest.mark.parametrize(
+        ("command", "output"),
+        [
+            ("pytest", "5 passed in 1s"),
+            ("go test ./...", "ok  \tex/pool\t0.1s"),
+            ("python -m unittest", "Ran 2 tests\n\nOK"),
+            ("cargo test", "test result: ok. 3 passed"),
+            ("CI=1 npm test", "Tests: 4 passed"),
+        ],
+    )
+    def test_runs_that_pass_are_told(self, command: str, output: str) -> None:
+        run = run_of(command, output, False)
+        assert run is not None
+        assert run.passed
+
+    @pytest.mark.parametrize(
+        "command", ["pytest --version", "cat test_pool.py", "git commit -m 'run pytest'", "ls tests"]
+    )
+    def test_what_runs_no_tests_is_no_run(self, command: str) -> None:
+        assert run_of(command, "x", False) is None
