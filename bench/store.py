@@ -1,0 +1,181 @@
+"""A generated store for measuring pages: 2,000 sessions and 1,000,000 turns, the same for the same arguments.
+
+    .venv/bin/python -m bench.store --sessions 2000 --turns 1000000
+
+It is written by COPY into a project of its own (`--project`, made anew each time), in a few minutes.
+Sessions differ in length as real ones do (most are short, a few have thousands of turns), spread over ninety
+days up to `--until`. Prompts grow, are compacted at seven tenths of the budget, and go on growing; the texts
+are made of words, so that they compress as texts do. What is derived (prompt bases, sums) is made by the
+product itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
+django.setup()
+
+from django.contrib.auth.models import User  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
+
+from accounts.models import Membership, Project, Role  # noqa: E402
+from accounts.services import project_create  # noqa: E402
+from bench.store_rows import Made, session_rows  # noqa: E402
+from bench.store_texts import Bodies  # noqa: E402
+from sessions.models import (  # noqa: E402
+    AgentSession,
+    Compaction,
+    Edit,
+    Message,
+    Preamble,
+    PromptBase,
+    Recap,
+    Turn,
+)
+from sessions.services.compactions import base_write  # noqa: E402
+from sessions.services.planning import view_load  # noqa: E402
+from sessions.services.rollups import rollups_fill  # noqa: E402
+
+MEMBERS = ("ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hana")
+
+#: Sessions that one transaction writes.
+_BATCH = 25
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sessions", type=int, default=2_000)
+    parser.add_argument("--turns", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--project", default="generated", help="slug; what is in it is deleted")
+    parser.add_argument("--until", type=date.fromisoformat, default=datetime.now(UTC).date())
+    options = parser.parse_args()
+    began = time.monotonic()
+
+    def told(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+
+    store_make(
+        slug=options.project,
+        sessions=options.sessions,
+        turns=options.turns,
+        seed=options.seed,
+        until=options.until,
+        told=told,
+    )
+
+
+def store_make(*, slug: str, sessions: int, turns: int, seed: int, until: date, told: Any = print) -> Project:
+    """Writes the store; `told` hears of the progress."""
+    project, users = _project(slug), _users()
+    told(f"project {slug} is empty")
+    random_ = random.Random(seed)
+    bodies = Bodies.make(random_)
+    told(f"{len(bodies.steps):,} texts are made")
+    lengths = lengths_of(random_, sessions, turns)
+    last = datetime(until.year, until.month, until.day, tzinfo=UTC)
+    done = 0
+    for first in range(0, sessions, _BATCH):
+        batch = lengths[first : first + _BATCH]
+        _write(
+            session_rows(random_, bodies, project.pk, users, number=first + offset, turns=length, until=last)
+            for offset, length in enumerate(batch)
+        )
+        done += sum(batch)
+        if first // _BATCH % 10 == 9 or first + _BATCH >= sessions:
+            told(f"{done:,} turns are written")
+    with connection.cursor() as cursor:
+        for model in (AgentSession, Turn, Message, Compaction, Edit):
+            cursor.execute(f'ANALYZE "{model._meta.db_table}"')
+    told(f"{_bases(project):,} prompt bases are made")
+    told(f"{rollups_fill(most_batches=1_000_000):,} turns are summed")
+    return project
+
+
+def lengths_of(random_: random.Random, sessions: int, turns: int) -> list[int]:
+    """How many turns each session has: log-normal, and `turns` in all."""
+    shares = [random_.lognormvariate(0, 1.2) for _ in range(sessions)]
+    scale = turns / sum(shares)
+    lengths = [max(1, int(share * scale)) for share in shares]
+    longest = max(range(sessions), key=lengths.__getitem__)
+    lengths[longest] += turns - sum(lengths)
+    return lengths
+
+
+def _project(slug: str) -> Project:
+    """An empty project whose members are everybody who is there, and some who only spend."""
+    Project.objects.filter(slug=slug).delete()
+    project = project_create(name=slug.capitalize(), slug=slug)
+    for user in User.objects.exclude(username__in=MEMBERS):
+        Membership.objects.create(project=project, user=user, role=Role.OWNER)
+    for user_id in _users():
+        Membership.objects.create(project=project, user_id=user_id, role=Role.MEMBER)
+    return project
+
+
+def _users() -> Sequence[int]:
+    found = []
+    for name in MEMBERS:
+        user, made = User.objects.get_or_create(username=name)
+        if made:
+            user.set_unusable_password()
+            user.save()
+        found.append(user.pk)
+    return found
+
+
+def _write(made: Iterable[Made]) -> None:
+    made = list(made)
+    with transaction.atomic():
+        for model, rows in (
+            (AgentSession, [one.session for one in made]),
+            (Preamble, [one.preamble for one in made]),
+            (Turn, [row for one in made for row in one.turns]),
+            (Message, [row for one in made for row in one.messages]),
+            (Compaction, [row for one in made for row in one.compactions]),
+            (Edit, [row for one in made for row in one.edits]),
+            (Recap, [row for one in made for row in one.recaps]),
+        ):
+            _copy(model._meta.db_table, rows)
+
+
+def _copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    columns = ", ".join(f'"{name}"' for name in rows[0])
+    with connection.cursor() as cursor, cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
+        for row in rows:
+            copy.write_row(tuple(row.values()))
+
+
+def _bases(project: Project) -> int:
+    """What the edits leave of each compacted session, made as a compaction makes it."""
+    count = 0
+    for id in _compacted(project):
+        with transaction.atomic():
+            session = AgentSession.objects.select_for_update().get(pk=id)
+            loaded = view_load(session)
+            base_write(session=session, view=loaded.view, raw=loaded.raw)
+        count += 1
+    return count
+
+
+def _compacted(project: Project) -> Iterator[UUID]:
+    rows = AgentSession.objects.filter(project=project, compaction_count__gt=0)
+    return rows.exclude(pk__in=PromptBase.objects.values("session")).values_list("pk", flat=True).iterator()
+
+
+if __name__ == "__main__":
+    main()
