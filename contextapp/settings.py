@@ -147,6 +147,7 @@ CELERY_BEAT_SCHEDULE = {
     "webhooks": {"task": "sessions.tasks.webhooks_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
     "idle": {"task": "sessions.tasks.compactions_idle", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
     "upgrade": {"task": "sessions.tasks.compactions_upgrade", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
+    "replays": {"task": "sessions.tasks.replays_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
 }
 
 # -- Summaries by a model -----------------------------------------------------------------------

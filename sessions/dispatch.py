@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 #: The tasks' names, so that who sends them need not import them.
 RUN = "sessions.tasks.compaction_run"
 DELIVER = "sessions.tasks.webhook_deliver"
+REPLAY = "sessions.tasks.replay_step"
 
 #: Seconds that the broker has to take a message, and for which it is left alone when it did not.
 PATIENCE = 0.5
@@ -38,6 +39,11 @@ def compaction_dispatch(compaction_id: UUID) -> bool:
 def delivery_dispatch(delivery_id: UUID) -> bool:
     """Sends a delivery of a webhook to the workers. False where the broker did not take it."""
     return _dispatch(DELIVER, delivery_id)
+
+
+def replay_dispatch(run_id: UUID) -> bool:
+    """Sends for the next slice of a replay. False where the broker did not take it."""
+    return _dispatch(REPLAY, run_id)
 
 
 def _dispatch(task: str, row_id: UUID) -> bool:

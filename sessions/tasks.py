@@ -8,6 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
+from sessions.replay import work as replay_work
 from sessions.services import background, rollups, sweep, triggers, upgrades, webhooks
 
 
@@ -44,3 +45,13 @@ def webhooks_sweep() -> None:
 @shared_task(expires=60)  # type: ignore[untyped-decorator]
 def rollups_fill() -> None:
     rollups.rollups_fill()
+
+
+@shared_task(name=dispatch.REPLAY)  # type: ignore[untyped-decorator]
+def replay_step(run_id: str) -> None:
+    replay_work.run_step(run_id=UUID(run_id))
+
+
+@shared_task(expires=60)  # type: ignore[untyped-decorator]
+def replays_sweep() -> None:
+    replay_work.runs_sweep()

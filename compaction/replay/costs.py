@@ -9,7 +9,7 @@ from compaction.replay.transcript import HOUR, Transcript
 
 
 def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bool = False) -> int:
-    """All calls, and the model that summarised at the same prices.
+    """All calls, without what a summarising model took.
 
     With `cached`, what the provider still has of a prompt is read and the rest written; else all is uncached.
     """

@@ -1,6 +1,7 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision
+from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
 from sessions.models.transcript import Blob, Message, Turn
@@ -17,6 +18,9 @@ __all__ = [
     "Preamble",
     "PromptBase",
     "Recap",
+    "ReplayResult",
+    "ReplayRun",
+    "ReplayTarget",
     "RollupCursor",
     "Turn",
     "UsageRollup",

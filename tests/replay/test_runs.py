@@ -1,0 +1,215 @@
+"""Stored runs: made, worked off in slices, cancelled, taken up again; with a model only once confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Project
+from compaction.policy import Policy, get_policy
+from compaction.replay import Limit, Prices
+from sessions.models import AgentSession, ReplayResult, ReplayRun
+from sessions.replay import runs, work
+from sessions.replay.stored import session_transcript
+from sessions.replay.table import found_of, rows_of, sessions_newest
+from tests.pages.transcripts import make_session, reading_turn
+from tests.provider.behaviours import summary
+from tests.provider.server import FakeProvider
+
+pytestmark = pytest.mark.django_db
+
+POLICIES = [get_policy("off"), get_policy("balanced"), get_policy("baseline")]
+LIMITS = [Limit(ratio=1.0), Limit(ratio=0.5)]
+
+
+@pytest.fixture
+def session(project: Project) -> AgentSession:
+    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
+    return make_session(project, turns, name="long")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The runs that a worker was sent for."""
+    found: list[object] = []
+    for module in (runs, work):
+        monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))
+    return found
+
+
+@pytest.fixture
+def make(
+    project: Project,
+    session: AgentSession,
+    sent: list[object],
+    django_capture_on_commit_callbacks: Callable[..., object],
+) -> Callable[..., ReplayRun]:
+    def made(**options: object) -> ReplayRun:
+        given = {"sessions": [session], "policies": POLICIES, "limits": LIMITS} | options
+        with django_capture_on_commit_callbacks(execute=True):
+            return runs.run_create(project=project, **given)
+
+    return made
+
+
+def finish(run: ReplayRun) -> ReplayRun:
+    for _ in range(50):
+        run.refresh_from_db()
+        if run.state not in ReplayRun.OPEN:
+            return run
+        work.run_step(run_id=run.pk)
+    raise AssertionError("the run does not end")
+
+
+def test_off_has_the_sizes_that_are_stored(session: AgentSession) -> None:
+    transcript = session_transcript(session)
+    stored = list(session.turns.order_by("index").values_list("prompt_estimate", flat=True))
+    assert [transcript.size(call) for call in transcript.calls] == stored
+
+
+def test_a_run_is_worked_off_and_told(make: Callable[..., ReplayRun], sent: list[object]) -> None:
+    run = finish(make())
+    assert sent[0] == run.pk
+    assert run.state == ReplayRun.State.DONE
+    assert run.done == run.steps == 6
+    rows = rows_of(run)
+    assert [(row.setting.limit.label, row.setting.policy.name) for row in rows] == [
+        (limit.label, policy.name) for limit in LIMITS for policy in POLICIES
+    ]
+    assert all(row.total.calls == 30 and row.valid_share == 1 for row in rows)
+    assert rows[0].fits_share == 1
+    assert rows[3].fits_share < 1  # everything shown, at half the budget
+    assert not rows[3].on_front
+    assert any(row.on_front for row in rows)
+    founds = found_of(run, session_id=run.targets.get().session_id)
+    assert len(founds) == 6
+    assert founds[0].lost_turn is None
+    assert founds[3].lost_turn is not None
+
+
+def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun]) -> None:
+    run = finish(make())
+    dear = rows_of(run, prices=Prices.of_rates({"input": 1_000}))
+    assert [row.total.references for row in dear] == [row.total.references for row in rows_of(run)]
+    assert all(d.cost > row.cost > 0 for d, row in zip(dear, rows_of(run), strict=True))
+
+
+def test_a_slice_is_short_and_the_next_goes_on(
+    make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, sent: list[object]
+) -> None:
+    monkeypatch.setattr(work, "SLICE_SECONDS", 0.0)
+    run = make()
+    monkeypatch.setattr(work.time, "monotonic", iter(range(10_000)).__next__)
+    work.run_step(run_id=run.pk)
+    run.refresh_from_db()
+    assert run.lease_until is None
+    assert run.state == ReplayRun.State.RUNNING
+    assert len(sent) == 2
+
+
+def test_a_cancelled_run_keeps_what_it_found_and_can_be_taken_up(make: Callable[..., ReplayRun]) -> None:
+    run = make()
+    runs.run_cancel(run=run)
+    work.run_step(run_id=run.pk)
+    assert not ReplayResult.objects.exists()
+    with pytest.raises(runs.WrongState):
+        runs.run_cancel(run=run)
+    runs.run_resume(run=run)
+    run = finish(run)
+    assert run.state == ReplayRun.State.DONE
+    actions = AuditEvent.objects.order_by("at").values_list("action", flat=True)
+    assert {"replay.created", "replay.cancelled", "replay.resumed"} <= set(actions)
+
+
+def test_what_was_found_before_a_worker_died_is_not_done_again(make: Callable[..., ReplayRun]) -> None:
+    run = finish(make())
+    kept = ReplayResult.objects.order_by("setting").first()
+    ReplayResult.objects.exclude(pk=kept.pk).delete()
+    run.targets.update(finished_at=None)
+    ReplayRun.objects.filter(pk=run.pk).update(
+        state="running", done=1, lease_until=timezone.now() - timezone.timedelta(seconds=1)
+    )
+    run = finish(run)
+    assert run.done == 6
+    assert ReplayResult.objects.filter(pk=kept.pk).exists()
+
+
+def test_two_workers_do_not_share_a_run(make: Callable[..., ReplayRun]) -> None:
+    run = make()
+    ReplayRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() + timezone.timedelta(minutes=1))
+    work.run_step(run_id=run.pk)
+    assert not ReplayResult.objects.exists()
+
+
+def test_the_sweep_sends_for_what_nobody_works_on(make: Callable[..., ReplayRun], sent: list[object]) -> None:
+    run = make()
+    sent.clear()
+    assert work.runs_sweep() == 1
+    assert sent == [run.pk]
+    finish(run)
+    assert work.runs_sweep() == 0
+
+
+def test_a_session_that_cannot_be_replayed_does_not_hold_up_the_others(
+    project: Project, session: AgentSession, make: Callable[..., ReplayRun]
+) -> None:
+    broken = make_session(project, name="broken")
+    broken.messages.filter(position=0).update(body=b"not json")
+    run = finish(make(sessions=[broken, session]))
+    assert run.state == ReplayRun.State.DONE
+    first, second = run.targets.order_by("ordinal")
+    assert first.error
+    assert not second.error
+    assert second.results.count() == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"sessions": []}, "sessions"),
+        ({"policies": []}, "policies"),
+        ({"policies": [Policy(), Policy()]}, "policies"),
+        ({"limits": []}, "budgets"),
+        ({"limits": [Limit(tokens=n) for n in range(1, 60)]}, "policies"),
+        ({"with_model": True}, "with_model"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    make: Callable[..., ReplayRun], options: dict[str, object], field: str
+) -> None:
+    with pytest.raises(runs.RunRefused) as refused:
+        make(**options)
+    assert refused.value.field == field
+
+
+@pytest.fixture
+def provider(settings: object) -> Iterator[FakeProvider]:
+    with FakeProvider() as provider:
+        provider.otherwise = summary()
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+        settings.CONTEXTAPP_ANTHROPIC_BASE_URL = provider.url
+        yield provider
+
+
+def test_a_model_is_asked_only_after_its_cost_was_told_and_confirmed(
+    make: Callable[..., ReplayRun], provider: FakeProvider
+) -> None:
+    run = finish(make(with_model=True, policies=[get_policy("balanced")], limits=[Limit(ratio=0.3)]))
+    assert run.state == ReplayRun.State.WAITING
+    assert run.estimate_microusd
+    assert not provider.requests
+    runs.run_confirm(run=run)
+    run = finish(run)
+    assert run.state == ReplayRun.State.DONE
+    assert provider.requests
+    [row] = rows_of(run)
+    assert row.summaries > 0
+    assert row.valid_share == row.fits_share == 1
+
+
+def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: AgentSession) -> None:
+    other = make_session(project, name="other", agent="writer")
+    assert sessions_newest(project_id=project.pk, limit=9, agent="writer") == [other]
+    assert len(sessions_newest(project_id=project.pk, limit=9)) == 2
