@@ -1,8 +1,9 @@
 """Push: a turn becomes rows. The hot path of the product, so it is SQL, and constant in the history.
 
-Two statements in one transaction: the first locks the session and reads all that is needed to decide, the
-second writes the turn, its messages and the counters. With BEGIN and COMMIT they go out in two round trips.
-Tokens were counted before the lock.
+Usually one statement, and so one round trip: what is needed to decide is known from the push before
+(`push_states.py`), and the statement writes turn, messages and counters only if nobody changed the session
+since. Where somebody did, or something fires, the same is done in a transaction that locks the session
+first. Tokens are counted before either.
 """
 
 from __future__ import annotations
@@ -12,11 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import UUID
 
-import psycopg
 from django.db import IntegrityError, connection, transaction
-from psycopg.pq import TransactionStatus
 
-from compaction.invariants.continuation import Continuation
 from compaction.messages import Usage
 from compaction.meter import Calibration
 from compaction.triggers import Firing
@@ -25,8 +23,15 @@ from sessions.hot import execute, raw_connection
 from sessions.ledger import Ledger
 from sessions.services.large_contents import contents_large, contents_put
 from sessions.services.push_rows import preamble_parameters, write_parameters
-from sessions.services.push_sql import LOCK, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
-from sessions.services.push_values import Locked, Push, Pushed
+from sessions.services.push_sql import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
+from sessions.services.push_states import (
+    state_after,
+    state_forget,
+    state_known,
+    state_of,
+    state_remember,
+)
+from sessions.services.push_values import Push, Pushed, SessionState
 from sessions.storage import is_external
 
 
@@ -97,58 +102,65 @@ def turn_push(
 
 
 def _attempt(asked: Mapping[str, Any], push: Push, trigger: Trigger, answer: Answer) -> bytes | Replayed:
-    # Within a transaction that is open already a pipeline of our own is not possible.
-    attempts = (_push_and_act,) if connection.in_atomic_block else (_push_only, _push_and_act)
-    for attempt in attempts:
-        try:
-            stored = attempt(asked, push, trigger, answer)
-        except (IntegrityError, StaleTurn) as error:
-            if push.idempotency_key is None or not _may_be_twin(error):
-                raise
-            # The same push may have come twice at once, and the other one been first: while this one waited
-            # for the lock its statement could not see the other's turn, but a new one can.
-            stored = attempt(asked, push, trigger, answer)
-        if stored is not None:
-            return stored
-    raise AssertionError("the last attempt always answers")
+    # A transaction that is open already may change the row again without a new version of it.
+    if not connection.in_atomic_block:
+        with connection.wrap_database_errors:
+            if (body := _push_if_unchanged(asked, push, trigger, answer)) is not None:
+                return body
+    try:
+        return _push_locked(asked, push, trigger, answer)
+    except (IntegrityError, StaleTurn) as error:
+        if push.idempotency_key is None or not _may_be_twin(error):
+            raise
+        # The same push may have come twice at once, and the other one been first: while this one waited
+        # for the lock its statement could not see the other's turn, but a new one can.
+        return _push_locked(asked, push, trigger, answer)
 
 
 def _may_be_twin(error: IntegrityError | StaleTurn) -> bool:
     return isinstance(error, StaleTurn) or "turn_idempotency_key" in str(error)
 
 
-def _push_only(
+def _push_if_unchanged(
     asked: Mapping[str, Any], push: Push, trigger: Trigger, answer: Answer
-) -> bytes | Replayed | None:
-    """The usual case, in two round trips; None where something fires, and then nothing is stored."""
-    with connection.wrap_database_errors:
-        raw = raw_connection()
-        try:
-            with raw.pipeline():
-                execute(raw, "BEGIN")
-                decided = _decide(execute(raw, LOCK, asked).fetchone(), push)
-                if isinstance(decided, Replayed):
-                    return decided
-                if trigger.due(decided) is not None:
-                    return None
-                body = bodies.json_bytes(answer(decided, Fired(shown=decided.shown)))
-                _write(raw, decided, push, body)
-                execute(raw, "COMMIT")
-            return body
-        finally:
-            if raw.info.transaction_status is not TransactionStatus.IDLE:
-                raw.rollback()
+) -> bytes | None:
+    """The usual case, without a lock: decides upon the session as this process last saw it, and writes only
+    if it still is so. None where it is not, or more is to be done than write a turn; then nothing is stored.
+    """
+    raw = raw_connection()
+    state = state_known(asked["session"])
+    if state is None:
+        row = execute(raw, READ, asked).fetchone()
+        if row is None or row[-1] is not None:
+            return None
+        state = state_of(row)
+    if push.expected_turn is not None and push.expected_turn != state.turn_count:
+        return None
+    pushed = _pushed(state, push)
+    if trigger.due(pushed) is not None or pushed.preamble_version != state.preamble_version:
+        return None
+    body = bodies.json_bytes(answer(pushed, Fired(shown=pushed.shown)))
+    parameters = write_parameters(pushed, push, key_id=asked["key"], answer=body)
+    version = execute(raw, WRITE, parameters).fetchone()
+    if version is None:
+        state_forget(state.id)
+        return None
+    state_remember(state_after(pushed, push, version=version[0]))
+    return body
 
 
-def _push_and_act(asked: Mapping[str, Any], push: Push, trigger: Trigger, answer: Answer) -> bytes | Replayed:
-    """The same in a transaction of Django's, within which the trigger can act."""
+def _push_locked(asked: Mapping[str, Any], push: Push, trigger: Trigger, answer: Answer) -> bytes | Replayed:
+    """Whatever the case, with the session's row locked, in one transaction within which the trigger acts."""
+    state_forget(asked["session"])
     with transaction.atomic():
         raw = raw_connection()
         with connection.wrap_database_errors:
             decided = _decide(execute(raw, LOCK, asked).fetchone(), push)
             if isinstance(decided, Replayed):
                 return decided
-            _write(raw, decided, push, None)
+            execute(raw, WRITE, write_parameters(decided, push, key_id=asked["key"], answer=None))
+            if push.preamble is not None and decided.preamble_version != decided.session.preamble_version:
+                execute(raw, WRITE_PREAMBLE, preamble_parameters(decided, push.preamble))
         firing = trigger.due(decided)
         fired = trigger.act(decided, firing) if firing is not None else Fired(shown=decided.shown)
         body = bodies.json_bytes(answer(decided, fired))
@@ -165,42 +177,13 @@ def _decide(row: Sequence[Any] | None, push: Push) -> Pushed | Replayed:
         if row[-2] != push.body_hash:
             raise KeyReused(push.idempotency_key)
         return Replayed(answer=row[-1])
-    session = _locked(row)
-    if push.expected_turn is not None and push.expected_turn != session.turn_count:
-        raise StaleTurn(session.turn_count)
-    return _pushed(session, push)
+    state = state_of(row)
+    if push.expected_turn is not None and push.expected_turn != state.turn_count:
+        raise StaleTurn(state.turn_count)
+    return _pushed(state, push)
 
 
-def _write(raw: psycopg.Connection[Any], pushed: Pushed, push: Push, body: bytes | None) -> None:
-    kept = body if push.idempotency_key is not None else None
-    execute(raw, WRITE, write_parameters(pushed, push) | {"answer": kept})
-    if push.preamble is not None and pushed.preamble_version != pushed.session.preamble_version:
-        execute(raw, WRITE_PREAMBLE, preamble_parameters(pushed, push.preamble))
-
-
-def _locked(row: Sequence[Any]) -> Locked:
-    return Locked(
-        id=row[0],
-        project_id=row[1],
-        format=row[2],
-        model=row[3],
-        turn_count=row[4],
-        message_count=row[5],
-        context=Ledger(tokens=row[6]),
-        shown=Ledger(tokens=row[7]),
-        seam=Continuation(open_calls=tuple(row[8]), regular=not row[9]),
-        preamble_version=row[10],
-        preamble_hash=row[11],
-        calibration=row[12],
-        budget_tokens=row[13],
-        context_window=row[14],
-        policy=row[15],
-        fired_tokens=row[16],
-        fired_turn=row[17],
-    )
-
-
-def _pushed(session: Locked, push: Push) -> Pushed:
+def _pushed(session: SessionState, push: Push) -> Pushed:
     """What the turn makes of the session."""
     first = session.message_count
     values = [
@@ -232,7 +215,7 @@ def _pushed(session: Locked, push: Push) -> Pushed:
     )
 
 
-def _calibration(session: Locked, served: Ledger, usage: Usage | None) -> float:
+def _calibration(session: SessionState, served: Ledger, usage: Usage | None) -> float:
     """Our count against the provider's, of the prompt that the turn's call read."""
     if usage is None:
         return session.calibration

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4, Int8
@@ -21,12 +22,15 @@ from sessions.services.push_values import NewPreamble, Push, Pushed, PushedMessa
 from sessions.storage import is_external
 
 
-def write_parameters(pushed: Pushed, push: Push) -> dict[str, Any]:
+def write_parameters(pushed: Pushed, push: Push, *, key_id: UUID, answer: bytes | None) -> dict[str, Any]:
     session, usage = pushed.session, push.usage
     reported = usage.prompt_tokens if usage is not None else None
     return {
         "session": session.id,
         "project": session.project_id,
+        "version": session.version,
+        "key": key_id,
+        "answer": answer if push.idempotency_key is not None else None,
         "turn": Int4(pushed.turn),
         "model": pushed.model,
         "first": Int4(pushed.first_position),

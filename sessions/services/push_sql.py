@@ -1,8 +1,13 @@
-"""The two statements of a push. Why SQL: see `push.py`."""
+"""The statements of a push. Why SQL: see `push.py`."""
 
-LOCK = """
-SELECT s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count, s.context_components,
-       s.shown_components, s.open_calls, s.needs_repair, s.preamble_version, s.preamble_hash,
+from __future__ import annotations
+
+from typing import LiteralString
+
+_STATE: LiteralString = """
+SELECT s.xmin::text, s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count,
+       s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
+       s.preamble_hash,
        s.calibration, s.budget_tokens, s.context_window, s.policy, s.fired_tokens, s.fired_turn,
        t.body_hash, t.answer
   FROM agent_sessions_agentsession s
@@ -10,24 +15,63 @@ SELECT s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count, s.c
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
   LEFT JOIN agent_sessions_turn t ON t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s
  WHERE s.id = %(session)s AND s.project_id = %(project)s
-   FOR UPDATE OF s
 """
 
-#: Arrays stand for the rows of messages and blobs, so that one statement writes however many.
-WRITE = """
-WITH turn AS (
+#: The session, the turn that this idempotency key made of it, and no row where the key no longer lives.
+READ: LiteralString = _STATE
+LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
+
+#: All or nothing, in one statement: writes if the session's row is still the version that was decided upon
+#: (`xmin` is the transaction that wrote it), the key lives and the idempotency key is new; else no row comes
+#: back. Arrays stand for the rows of messages and blobs, so that one statement writes however many.
+WRITE: LiteralString = """
+WITH session AS (
+    UPDATE agent_sessions_agentsession s SET
+        turn_count = turn_count + 1,
+        message_count = message_count + %(count)s,
+        -- Written once a second at most: an indexed column that changes makes Postgres write anew all
+        -- indexes of the row, which is most of what a push writes.
+        last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
+                              ELSE last_active_at END,
+        model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
+        context_components = %(context)s,
+        shown_components = %(shown)s,
+        open_calls = %(open_calls)s,
+        needs_repair = %(needs_repair)s,
+        calibration = %(calibration)s,
+        preamble_version = %(preamble)s,
+        preamble_hash = %(preamble_hash)s,
+        last_prompt_tokens = %(size)s,
+        peak_prompt_tokens = greatest(peak_prompt_tokens, %(size)s),
+        uncached_tokens = uncached_tokens + coalesce(%(uncached)s, 0),
+        cache_read_tokens = cache_read_tokens + coalesce(%(cache_read)s, 0),
+        cache_write_tokens = cache_write_tokens + coalesce(%(cache_write)s, 0),
+        output_tokens = output_tokens + coalesce(%(output)s, 0),
+        cost_microusd = cost_microusd + coalesce(%(cost)s, 0),
+        unpriced_turns = unpriced_turns + %(unpriced)s
+     WHERE s.id = %(session)s AND s.xmin::text = %(version)s
+       AND EXISTS (
+           SELECT FROM accounts_apikey k
+            WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()))
+       AND (%(idempotency_key)s::text IS NULL OR NOT EXISTS (
+           SELECT FROM agent_sessions_turn t
+            WHERE t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s))
+    RETURNING s.id
+), turn AS (
     INSERT INTO agent_sessions_turn (
         session_id, index, at, model, first_position, message_count, preamble_version, idempotency_key,
         body_hash, prompt_estimate, prompt_reported, prompt_served, components, uncached_tokens,
         cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed, answer)
-    VALUES (
-        %(session)s, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
+    SELECT
+        session.id, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
         %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s, %(uncached)s,
-        %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(answer)b)
+        %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(answer)b
+      FROM session
 ), blob AS (
     INSERT INTO agent_sessions_blob (id, project_id, sha256, size, data)
     SELECT b.id, %(project)s, b.sha256, b.size, b.data
-      FROM unnest(%(blob_ids)s::uuid[], %(blob_hashes)b::bytea[], %(blob_sizes)s::int[],
+      FROM session CROSS JOIN
+           unnest(%(blob_ids)s::uuid[], %(blob_hashes)b::bytea[], %(blob_sizes)s::int[],
                   %(blob_data)b::bytea[]) AS b (id, sha256, size, data)
      ORDER BY b.sha256
         ON CONFLICT (project_id, sha256) DO UPDATE SET size = excluded.size
@@ -35,43 +79,23 @@ WITH turn AS (
 ), message AS (
     INSERT INTO agent_sessions_message (
         session_id, position, turn_index, role, tokens, flags, tool_name, content_hash, body, blob_id)
-    SELECT %(session)s, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.hash, m.body, blob.id
-      FROM unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
+    SELECT session.id, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.hash, m.body, blob.id
+      FROM session CROSS JOIN
+           unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
                   %(tool_names)s::text[], %(hashes)b::bytea[], %(bodies)b::bytea[], %(in_blob)b::bytea[])
            AS m (position, role, tokens, flags, tool_name, hash, body, sha256)
       LEFT JOIN blob ON blob.sha256 = m.sha256
 )
-UPDATE agent_sessions_agentsession SET
-    turn_count = turn_count + 1,
-    message_count = message_count + %(count)s,
-    -- Written once a second at most: an indexed column that changes makes Postgres write anew all
-    -- indexes of the row, which is most of what a push writes.
-    last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
-                          ELSE last_active_at END,
-    model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
-    context_components = %(context)s,
-    shown_components = %(shown)s,
-    open_calls = %(open_calls)s,
-    needs_repair = %(needs_repair)s,
-    calibration = %(calibration)s,
-    preamble_version = %(preamble)s,
-    preamble_hash = %(preamble_hash)s,
-    last_prompt_tokens = %(size)s,
-    peak_prompt_tokens = greatest(peak_prompt_tokens, %(size)s),
-    uncached_tokens = uncached_tokens + coalesce(%(uncached)s, 0),
-    cache_read_tokens = cache_read_tokens + coalesce(%(cache_read)s, 0),
-    cache_write_tokens = cache_write_tokens + coalesce(%(cache_write)s, 0),
-    output_tokens = output_tokens + coalesce(%(output)s, 0),
-    cost_microusd = cost_microusd + coalesce(%(cost)s, 0),
-    unpriced_turns = unpriced_turns + %(unpriced)s
-WHERE id = %(session)s
+SELECT pg_current_xact_id()::xid::text FROM session
 """
 
-WRITE_PREAMBLE = """
+WRITE_PREAMBLE: LiteralString = """
 INSERT INTO agent_sessions_preamble (
     session_id, version, from_turn, system, tools, system_tokens, tools_tokens)
 VALUES (
     %(session)s, %(version)s, %(from_turn)s, %(system)b, %(tools)b, %(system_tokens)s, %(tools_tokens)s)
 """
 
-WRITE_ANSWER = "UPDATE agent_sessions_turn SET answer = %b WHERE session_id = %s AND index = %s"
+WRITE_ANSWER: LiteralString = (
+    "UPDATE agent_sessions_turn SET answer = %b WHERE session_id = %s AND index = %s"
+)

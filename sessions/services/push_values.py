@@ -50,9 +50,10 @@ class Push:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locked:
-    """What a push needs to know of its session, read under the lock."""
+class SessionState:
+    """What a push needs to know of its session."""
 
+    version: str  #: of the row, in the database
     id: UUID
     project_id: UUID
     format: str
@@ -76,7 +77,7 @@ class Locked:
 class Pushed:
     """What was stored. `shown` is the size of the prompt that the next fetch gets, by component."""
 
-    session: Locked
+    session: SessionState
     turn: int
     first_position: int
     model: str
