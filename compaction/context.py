@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compaction.capabilities import Capabilities
+from compaction.descriptors import describe
 from compaction.edits import Edit, Op
-from compaction.invariants.pairs import matches, safe_cuts
+from compaction.invariants.pairs import matches
 from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.policy import Policy, ToolRule
 from compaction.recap import Recap
+from compaction.references import Mentions
 from compaction.tokens import MESSAGE_OVERHEAD, OnceCounter, TokenCounter, part_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View, with_text
@@ -107,8 +109,10 @@ class Context:
         self.recap: Recap | None = None  #: the one that this plan made
         self.evicted: Evicted | None = None  #: and what it stands for
         self.layout = layout
+        self.mentions = Mentions()
         self._start = view
-        self._sizes: dict[int, tuple[int, ...]] = {}
+        self._sizes: dict[tuple[int, int], int] = {}
+        self._largest: dict[int, int] = {}
         entries = view.entries
         self.head_last = entries[layout.head_end - 1].last if layout.head_end else -1
         at_tail = layout.tail_start < len(entries)
@@ -150,7 +154,7 @@ class Context:
         messages = list(self._start.messages)
         if not any(message.pinned for message in messages):
             return frozenset()
-        cuts = sorted(safe_cuts(messages))
+        cuts = sorted(self._start.cuts)
         for start, end in zip([0, *cuts], cuts, strict=False):
             if any(message.pinned for message in messages[start:end]):
                 found.update(message.position for message in messages[start:end])
@@ -195,11 +199,28 @@ class Context:
             rule=self.policy.tool_rule(call.name if call else ""),
         )
 
+    def describe(self, output: Output, handle: str) -> str:
+        """The line that stands for an output which is not shown."""
+        names = self.policy.descriptor_names
+        return describe(output.result.text, output.action, handle, names=names, mentions=self.mentions)
+
     def size(self, position: int, part: int) -> int:
         """Tokens of one part as it was pushed."""
-        if position not in self._sizes:
-            self._sizes[position] = _part_sizes(self.original(position), self.counter)
-        return self._sizes[position][part]
+        known = self._sizes.get((position, part))
+        if known is None:
+            known = self._sizes[position, part] = self._size(self.original(position), part)
+        return known
+
+    def _size(self, message: Message, index: int) -> int:
+        """The largest part is what the others leave of the message: it need not be counted."""
+        position, parts = message.position, message.parts
+        if position not in self._largest:
+            lengths = [_length(part) for part in parts]
+            self._largest[position] = lengths.index(max(lengths))
+        if index != self._largest[position]:
+            return part_tokens(parts[index], self.counter)
+        others = sum(self.size(position, i) for i in range(len(parts)) if i != index)
+        return max(0, message.tokens - MESSAGE_OVERHEAD - others)
 
     def replace(
         self, strategy: str, position: int, part: int, text: str, *, handle: str, reason: str
@@ -221,17 +242,6 @@ class Context:
             tokens_before=before,
             tokens_after=after,
         )
-
-
-def _part_sizes(message: Message, counter: TokenCounter) -> tuple[int, ...]:
-    """Tokens of each part. The largest is what the others leave of the message: it need not be counted."""
-    if not message.parts:
-        return ()
-    lengths = [_length(part) for part in message.parts]
-    largest = lengths.index(max(lengths))
-    sizes = [0 if i == largest else part_tokens(part, counter) for i, part in enumerate(message.parts)]
-    sizes[largest] = max(0, message.tokens - MESSAGE_OVERHEAD - sum(sizes))
-    return tuple(sizes)
 
 
 def _length(part: Part) -> int:

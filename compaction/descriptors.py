@@ -15,7 +15,7 @@ import orjson
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
-from compaction.references import counted_mentions
+from compaction.references import Mentions
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -27,18 +27,21 @@ _NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
 
-def describe(text: str, action: Action, handle: str, *, names: int = 0) -> str:
+def describe(
+    text: str, action: Action, handle: str, *, names: int = 0, mentions: Mentions | None = None
+) -> str:
     """One line for an output that is not shown: what made it, its shape, the identifiers that it mentions
-    most (at most `names`), and the handle to the whole."""
-    told = (_origin(action), _size(text), _shape(text), _exit(text), _mentioned(text, names))
+    most (at most `names`), and the handle to the whole. `mentions` is what was scanned already."""
+    mentioned = _mentioned(text, names, mentions or Mentions())
+    told = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
     return f"[Output not shown: {'; '.join(filter(None, told))}; handle {handle}]"
 
 
-def _mentioned(text: str, limit: int) -> str:
+def _mentioned(text: str, limit: int, mentions: Mentions) -> str:
     """The identifiers that a text mentions most often, so that it can be told what to page back for."""
     if not limit:
         return ""
-    counted = counted_mentions(text)
+    counted = mentions.counted(text)
     names = sorted((n for n in counted if len(n) <= _MAX_NAME), key=counted.__getitem__, reverse=True)[:limit]
     return f"mentions {', '.join(names)}" if names else ""
 

@@ -11,7 +11,6 @@ from functools import cached_property
 
 from compaction.context import Context
 from compaction.edits import Edit, Op
-from compaction.invariants import safe_cuts
 from compaction.messages import Message
 from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.view import Entry, View
@@ -83,12 +82,11 @@ def oldest(view: View, context: Context, *, room: int) -> Span | None:
 
 def _groups(view: View, context: Context) -> list[list[Entry]]:
     """The middle in pieces that live and die together, oldest first."""
-    cuts = safe_cuts(view.messages)
     groups: list[list[Entry]] = []
     for index, entry in enumerate(view.entries):
         if not context.in_middle(entry.first):
             continue
-        if index in cuts or not groups:
+        if index in view.cuts or not groups:
             groups.append([])
         groups[-1].append(entry)
     return groups

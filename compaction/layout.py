@@ -7,12 +7,11 @@ where no tool pair is cut. Only the middle between them is ever compressed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from compaction.invariants import safe_cuts
 from compaction.messages import Message, Role
-from compaction.view import Entry, View
+from compaction.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ def split(view: View, *, budget_tokens: int, tail_share: float, tail_messages: i
     pushed = next((i for i, entry in enumerate(view.entries) if entry.is_made), len(messages))
     head = head_end(messages[:pushed])
     start, bound = _tail_start(messages, head, tail_share * budget_tokens, tail_messages)
-    snapped = _snap(view.entries, start, head)
+    snapped = _snap(view.cuts, start, head)
     tokens = [message.tokens for message in messages]
     return Layout(
         head_end=head,
@@ -79,9 +78,8 @@ def _tail_start(
     return min(head, len(messages)), "all"
 
 
-def _snap(entries: Sequence[Entry], start: int, head: int) -> int:
+def _snap(cuts: Collection[int], start: int, head: int) -> int:
     """The nearest index at or before `start` where no tool pair is cut."""
-    cuts = safe_cuts([entry.message for entry in entries])
     while start > head and start not in cuts:
         start -= 1
     return start

@@ -8,18 +8,19 @@ however important: nothing in their shape tells `Session` the class from "Sessio
 A path also mentions its file name, and a qualified name its last part, since that is how people and
 models shorten them. Line numbers in the margin of a file listing are not mentions.
 
-A text is cut into runs at C speed, and each distinct run is classified once per process. That makes about
-40 MB/s, and a message need be scanned only once, since messages never change.
+A text is cut into runs at C speed, and each distinct run is classified once per process: four in five are
+plain words, which one look into a set passes over. A message need be scanned only once, since messages
+never change.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, filterfalse
 
 import orjson
 
@@ -65,14 +66,42 @@ MAX_LENGTH = 200
 _CLASSIFIED_RUNS = 1 << 17
 
 
+class _Named(dict[bytes, tuple[str, ...]]):
+    """By run the identifiers that it mentions, found out when first asked for.
+
+    Runs that mention none are kept apart, for `_telling` to pass over. Both start anew when full.
+    """
+
+    def __init__(self) -> None:
+        self.plain: set[bytes] = set()
+
+    def __missing__(self, run: bytes) -> tuple[str, ...]:
+        names = _names(run)
+        if len(run) <= MAX_LENGTH:
+            if len(self) + len(self.plain) >= _CLASSIFIED_RUNS:
+                self.forget()
+            if names:
+                self[run] = names
+            else:
+                self.plain.add(run)
+        return names
+
+    def forget(self) -> None:
+        self.clear()
+        self.plain.clear()
+
+
+_NAMED = _Named()
+
+
 def references(*texts: str) -> frozenset[str]:
     """The identifiers that the texts mention. Of many texts at once it costs less than of each."""
-    return frozenset(chain.from_iterable(map(_names, set(_runs(*texts)))))
+    return frozenset(chain.from_iterable(map(_NAMED.__getitem__, set(_telling(*texts)))))
 
 
 def first_mentions(text: str) -> dict[str, None]:
     """The identifiers of `text` in the order of their first mentions."""
-    return dict.fromkeys(chain.from_iterable(map(_names, dict.fromkeys(_runs(text)))))
+    return dict.fromkeys(mentions(text))
 
 
 @lru_cache(_CLASSIFIED_RUNS)
@@ -83,16 +112,40 @@ def forms(name: str) -> frozenset[str]:
 
 def mentions(text: str) -> Iterator[str]:
     """The identifiers of `text` in the order they stand, each as often as it is mentioned."""
-    return chain.from_iterable(map(_names, _runs(text)))
+    return chain.from_iterable(map(_NAMED.__getitem__, _telling(text)))
 
 
 def counted_mentions(text: str) -> dict[str, int]:
     """How often `text` mentions each identifier, in the order of their first mentions."""
     found: dict[str, int] = {}
-    for run, count in Counter(_runs(text)).items():
-        for name in _names(run):
+    for run, count in Counter(_telling(text)).items():
+        for name in _NAMED[run]:
             found[name] = found.get(name, 0) + count
     return found
+
+
+class Mentions:
+    """Scans a text once, whoever asks. It keeps the texts, so it is for the length of one plan."""
+
+    def __init__(self) -> None:
+        self._counted: dict[str, dict[str, int]] = {}
+
+    def counted(self, text: str) -> Mapping[str, int]:
+        """`counted_mentions`."""
+        known = self._counted.get(text)
+        if known is None:
+            known = self._counted[text] = counted_mentions(text)
+        return known
+
+    def first(self, text: str) -> Mapping[str, object]:
+        """`first_mentions`: the identifiers are its keys."""
+        return self._counted.get(text) or first_mentions(text)
+
+
+def forget() -> None:
+    """Lets go of what the process knows of names: for measuring what a session's first plan takes."""
+    _NAMED.forget()
+    forms.cache_clear()
 
 
 def message_references(*messages: Message) -> frozenset[str]:
@@ -134,6 +187,11 @@ def _runs(*texts: str) -> list[bytes]:
     return "".join(map(_plain, texts)).encode("utf-8", "replace").translate(_RUN_BYTES).split()
 
 
+def _telling(*texts: str) -> Iterator[bytes]:
+    """The runs of the texts without those that are known to mention nothing."""
+    return filterfalse(_NAMED.plain.__contains__, _runs(*texts))
+
+
 def _plain(text: str) -> str:
     """`text` behind a line end, without line numbers in its margin, escaped line ends as blanks."""
     text = "\n" + text
@@ -153,7 +211,6 @@ def _leaves(value: JSON) -> Iterator[str]:
         yield str(value)
 
 
-@lru_cache(_CLASSIFIED_RUNS)
 def _names(run: bytes) -> tuple[str, ...]:
     """The identifiers that one run of characters mentions: none for plain words."""
     if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):

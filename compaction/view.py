@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from compaction.edits import Edit, Op
+from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
 #: Components of a prompt that are no message, in the order in which they may be shed.
@@ -46,7 +47,7 @@ class Entry:
     @property
     def is_made(self) -> bool:
         """Whether the message is ours (a recap, a marker) and nobody pushed it."""
-        return self.message.source is None and self.message.format is None and self.rule != VERBATIM
+        return self.rule != VERBATIM and self.message.source is None and self.message.format is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,11 @@ class View:
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         return tuple(entry.message for entry in self.entries)
+
+    @cached_property
+    def cuts(self) -> frozenset[int]:
+        """Indices at which it may be cut: no tool pair is parted there."""
+        return frozenset(safe_cuts(self.messages))
 
     @cached_property
     def message_tokens(self) -> int:
@@ -78,12 +84,15 @@ class View:
         current = in_force((*self.edits, *edits))
         if any(edit.op is Op.EVICT for edit in edits):
             return _view(current, self.transcript, self.components, self)
-        return replace(
+        after = replace(
             self,
-            entries=tuple(_patched(self, current, {edit.position for edit in edits})),
+            entries=_patched(self, current, {edit.position for edit in edits}),
             edits=current,
             components=shed(self.components, current),
         )
+        if "cuts" in vars(self):  # no message went, and of parts at most thinking: they still hold
+            vars(after)["cuts"] = self.cuts
+        return after
 
 
 def shed(components: Components, edits: Iterable[Edit]) -> Components:
@@ -113,7 +122,7 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
         if edit.op is Op.SHED:
             kept.append(edit)
             continue
-        if any(first <= edit.position and edit.end <= last for first, last in evicted):
+        if evicted and any(first <= edit.position and edit.end <= last for first, last in evicted):
             continue
         if edit.op is Op.EVICT:
             evicted.append((edit.position, edit.end))
@@ -136,15 +145,16 @@ def apply(
     return _view(in_force(edits), messages, components or Components(), None)
 
 
-def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> Iterator[Entry]:
+def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> tuple[Entry, ...]:
     """The entries of a view after edits that evict nothing and touch only these positions."""
     pushed = {message.position: message for message in view.transcript if message.position in positions}
     changed = _by_position(edit for edit in edits if edit.position in positions)
-    for entry in view.entries:
-        if entry.first not in changed or entry.is_made:
-            yield entry
-        else:
-            yield _entry(pushed[entry.first], changed[entry.first])
+    return tuple(
+        entry
+        if entry.first not in changed or entry.is_made
+        else _entry(pushed[entry.first], changed[entry.first])
+        for entry in view.entries
+    )
 
 
 def _view(

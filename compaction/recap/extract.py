@@ -13,7 +13,7 @@ from compaction.messages import Message
 from compaction.recap.entities import pack, rank
 from compaction.recap.ledger import Ledger
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import references
+from compaction.references import Mentions, references
 from compaction.tokens import TokenCounter
 
 #: Shares of the cap that the sections may take before entities take what is left.
@@ -37,13 +37,15 @@ def extract(
     cap_tokens: int,
     previous: Recap | None = None,
     visible: Collection[str] = frozenset(),
+    mentions: Mentions | None = None,
 ) -> Recap:
     """The recap of `evicted`, messages in order of time that follow those of `previous`.
 
-    `visible` are the identifiers that the rest of the prompt still shows: they take no room. The recap's
+    `visible` are the identifiers that the rest of the prompt still shows: they take no room. `mentions` is
+    what was scanned already. The recap's
     text takes at most `cap_tokens`, except that a cap too small for the frame itself is exceeded by it.
     """
-    ledger = _ledger(evicted, previous)
+    ledger = _ledger(evicted, previous, mentions or Mentions())
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
@@ -65,11 +67,13 @@ def complete(
 ) -> Recap:
     """A model's recap of `evicted` with as many of the names that it left out as its cap has room for, and
     the rest in reserve. Everything that the model wrote stays as it is."""
-    return _with_entities(recap, _ledger(evicted, previous), frozenset(), _end(evicted), cap_tokens, counter)
+    return _with_entities(
+        recap, _ledger(evicted, previous, Mentions()), frozenset(), _end(evicted), cap_tokens, counter
+    )
 
 
-def _ledger(evicted: Sequence[Message], previous: Recap | None) -> Ledger:
-    ledger = Ledger()
+def _ledger(evicted: Sequence[Message], previous: Recap | None, mentions: Mentions) -> Ledger:
+    ledger = Ledger(mentions)
     if previous:
         ledger.fold(previous)
     for message in evicted:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import argument_text, first_mentions, mentions
+from compaction.references import Mentions, argument_text, mentions
 from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule, in the words that models and people use for it.
@@ -56,6 +56,7 @@ class Tally:
 class Ledger:
     """Everything that a recap may tell, by what it is about; insertion order is order of time."""
 
+    scanned: Mentions = field(default_factory=Mentions)
     files: dict[str, Item] = field(default_factory=dict)
     commands: dict[str, Item] = field(default_factory=dict)
     decisions: dict[str, Item] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class Ledger:
                 self._observe_result(part, message)
 
     def _observe_words(self, text: str, message: Message) -> None:
-        self._mention(first_mentions(text), message)
+        self._mention(self.scanned.first(text), message)
         if message.role is Role.USER:
             self._observe_request(text, message)
         elif message.role is Role.ASSISTANT:
@@ -114,7 +115,7 @@ class Ledger:
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
         self._calls[call.call_id] = action
-        self._mention(first_mentions(argument_text(call.arguments)), message, action.path)
+        self._mention(self.scanned.first(argument_text(call.arguments)), message, action.path)
         if action.path and action.kind in _VERBS:
             self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)
 
@@ -144,25 +145,27 @@ class Ledger:
             sources=(message.position,),
         )
 
-    def _mention(self, names: Iterable[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
+    def _mention(self, names: Collection[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
         """Counts names, in order of mention, so that ties always fall the same way."""
         is_own = message.role is Role.ASSISTANT
         weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
+        tallies, position = self.names, message.position
         for name in names:
-            tally = self.names.get(name)
+            tally = tallies.get(name)
             if tally is None:
-                tally = self.names[name] = Tally(name, message.position)
-            tally.last, tally.weight = message.position, weight
+                tally = tallies[name] = Tally(name, position)
+            tally.last, tally.weight = position, weight
             if is_own:
-                tally.own = message.position
+                tally.own = position
                 tally.count += 1
-            if home and home != name:
-                self.home[name] = home
+        if home:
+            self.home.update((name, home) for name in names if name != home)
 
     def _mention_in_order(self, text: str, message: Message, home: str, is_read: bool) -> None:
         """In a file's text names belong to that file, in a list of matches to the file named before them."""
-        self._mention(first_mentions(text), message, home, 0.64 if is_read else 0.0)
-        if not home:
+        names = self.scanned.first(text)
+        self._mention(names, message, home, 0.64 if is_read else 0.0)
+        if not home and not self.files.keys().isdisjoint(names):
             self._attribute(text)
 
     def _attribute(self, text: str) -> None:
@@ -176,6 +179,8 @@ class Ledger:
 
 def _decisions(text: str) -> Sequence[str]:
     """The first and the last sentence that state one: what came between was thinking aloud."""
+    if not _DECISION.search(text):
+        return ()
     sentences = (sentence.strip(" -*#") for sentence in _SENTENCE_END.split(text))
     found = [s for s in sentences if _MIN_SENTENCE <= len(s) <= _MAX_SENTENCE and _DECISION.search(s)]
     return found if len(found) <= 2 else (found[0], found[-1])
@@ -183,12 +188,14 @@ def _decisions(text: str) -> Sequence[str]:
 
 def _telling_line(text: str, failed: bool) -> str:
     """The line of an output that tells most: of a failure the last that says error, else the last one."""
-    lines = [line.strip() for line in text[-_OUTCOME_WINDOW:].splitlines() if _LETTERS.search(line)]
-    lines = [line for line in lines if not line.startswith("<")]
-    if not lines:
-        return ""
-    telling = [line for line in lines if _ERROR_LINE.search(line)] if failed else []
-    return _clip((telling or lines)[-1], _MAX_LINE)
+    last = ""
+    for line in map(str.strip, reversed(text[-_OUTCOME_WINDOW:].splitlines())):
+        if line.startswith("<") or not _LETTERS.search(line):
+            continue
+        last = last or line
+        if not failed or _ERROR_LINE.search(line):
+            return _clip(line, _MAX_LINE)
+    return _clip(last, _MAX_LINE)
 
 
 def _clip(text: str, size: int) -> str:

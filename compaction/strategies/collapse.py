@@ -6,7 +6,6 @@ Oldest first, and no further than the target asks.
 from __future__ import annotations
 
 from compaction.context import Context, Output
-from compaction.descriptors import describe
 from compaction.edits import Edit
 from compaction.view import View
 
@@ -34,7 +33,7 @@ def _collapsed(output: Output, context: Context) -> Edit | None:
     if context.size(output.position, output.part) < context.policy.collapse_tokens or output.is_error:
         return None
     handle = context.make_handle(output.position, output.part)
-    text = describe(output.result.text, output.action, handle, names=context.policy.descriptor_names)
+    text = context.describe(output, handle)
     return context.replace(
         NAME, output.position, output.part, text, handle=handle, reason="large output of the middle"
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compaction.context import Context
-from compaction.descriptors import describe
 from compaction.edits import Edit
 from compaction.view import View
 
@@ -45,7 +44,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
         if size < _LEAST:
             return
         handle = context.make_handle(output.position, output.part)
-        text = describe(output.result.text, output.action, handle, names=context.policy.descriptor_names)
+        text = context.describe(output, handle)
         reason = "an output of the tail that leaves no room"
         edit = context.replace(NAME, output.position, output.part, text, handle=handle, reason=reason)
         if edit:

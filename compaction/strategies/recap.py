@@ -52,6 +52,7 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
         counter=context.counter,
         cap_tokens=cap,
         visible=message_references(*shown),
+        mentions=context.mentions,
     )
     return span, recap
 

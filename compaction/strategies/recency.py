@@ -7,10 +7,11 @@ wrote to a file stands in the file.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 
 from compaction.context import Context
-from compaction.descriptors import describe, short_arguments
+from compaction.descriptors import short_arguments
 from compaction.edits import Edit, Op
 from compaction.messages import ToolCall
 from compaction.view import View
@@ -25,8 +26,7 @@ def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
     older = middle[len(middle) // 2].first
     tokens = view.tokens
     edits: list[Edit] = []
-    candidates = sorted([*_outputs(view, context, older), *_arguments(view, context, older)], key=_place)
-    for edit in candidates:
+    for edit in heapq.merge(_outputs(view, context, older), _arguments(view, context, older), key=_place):
         if tokens <= context.goal:
             break
         edits.append(edit)
@@ -47,7 +47,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
         if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < least:
             continue
         handle = context.make_handle(position, output.part)
-        text = describe(output.result.text, output.action, handle, names=context.policy.descriptor_names)
+        text = context.describe(output, handle)
         edit = context.replace(NAME, position, output.part, text, handle=handle, reason="old output")
         if edit:
             yield edit

@@ -2,8 +2,19 @@
 
 import pytest
 
+from compaction import references as module
 from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
-from compaction.references import Kind, kind_of, mentions, message_references, references
+from compaction.references import (
+    Kind,
+    Mentions,
+    counted_mentions,
+    first_mentions,
+    forget,
+    kind_of,
+    mentions,
+    message_references,
+    references,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +64,29 @@ def test_long_runs_are_data_and_take_no_time() -> None:
 
 def test_mentions_keep_order_and_repetition() -> None:
     assert list(mentions("b_1 a_1 b_1")) == ["b_1", "a_1", "b_1"]
+
+
+TOLD = "read b_1 and src/a.py, then b_1 again"
+
+
+def test_they_are_counted_in_the_order_of_their_first_mentions() -> None:
+    assert list(counted_mentions(TOLD).items()) == [("b_1", 2), ("src/a.py", 1), ("a.py", 1)]
+    assert list(first_mentions(TOLD)) == ["b_1", "src/a.py", "a.py"]
+
+
+def test_what_the_process_has_learnt_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget()
+    fresh = [*mentions(TOLD)]
+    assert [*mentions(TOLD)] == fresh
+    monkeypatch.setattr(module, "_CLASSIFIED_RUNS", 2)  # full all the time
+    forget()
+    assert [*mentions(TOLD)] == fresh
+    assert counted_mentions(TOLD) == dict(Mentions().counted(TOLD))
+
+
+def test_a_text_that_was_scanned_tells_the_same() -> None:
+    scanned = Mentions()
+    assert list(scanned.first(TOLD)) == list(scanned.counted(TOLD)) == list(scanned.first(TOLD))
 
 
 def test_a_message_mentions_what_its_words_results_and_arguments_do_but_not_its_thinking() -> None:
