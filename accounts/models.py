@@ -36,6 +36,10 @@ class Project(models.Model):
     summarizer_model = models.CharField(max_length=200, blank=True)
     # Settings of compaction for new sessions, under what a session says itself (`Policy.from_json`).
     default_policy = models.JSONField(default=dict)
+    # Whether working memory is kept current from what tools are seen to do.
+    memory_upkeep = models.BooleanField(default=False)
+    # Fields that working memories have beyond the usual ones: [{"name", "single", "max_items", "description"}].
+    memory_fields = models.JSONField(default=list)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.imports import ImportedLog
-from sessions.models.memory import MemoryRevision
+from sessions.models.memory import MemoryRevision, MemoryWatch, SharedFact
 from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
@@ -14,6 +14,7 @@ __all__ = [
     "Edit",
     "ImportedLog",
     "MemoryRevision",
+    "MemoryWatch",
     "Message",
     "Preamble",
     "PromptBase",
@@ -22,6 +23,7 @@ __all__ = [
     "ReplayRun",
     "ReplayTarget",
     "RollupCursor",
+    "SharedFact",
     "Turn",
     "UsageRollup",
     "Webhook",
