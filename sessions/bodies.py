@@ -45,6 +45,11 @@ def json_value(data: bytes) -> Any:
         return json.loads(data)
 
 
+def json_pretty(value: Any) -> str:
+    """JSON as people read it."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 def pack(data: bytes) -> bytes:
     if len(data) < SMALLEST_COMPRESSED:
         return data

@@ -62,3 +62,9 @@ def page_or_fragment(request: HttpRequest, page: str, fragment: str, context: di
     patch_vary_headers(response, ["HX-Request"])
     response["Cache-Control"] = "private, no-store"
     return response
+
+
+def number_of(request: HttpRequest, name: str, most: int = 2_000_000_000) -> int | None:
+    """A number of the address, at most `most`; None where it is missing or no number."""
+    text = request.GET.get(name, "")
+    return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 20 else None

@@ -36,6 +36,7 @@ class ShownMessage:
     """A message as the page shows it. `voice` is who speaks: a tool's results stand apart from the user."""
 
     position: int
+    turn: int
     voice: str
     tokens: int
     is_meta: bool
@@ -52,7 +53,8 @@ def shown_message(row: MessageRow, format: str, tool_names: dict[str, str]) -> S
     prose = _ASIDE if is_summary or is_meta or value.role is Role.SYSTEM else PROSE
     return ShownMessage(
         position=row.position,
-        voice=_voice(value),
+        turn=row.turn_index,
+        voice=voice_of(value),
         tokens=row.tokens,
         is_meta=is_meta,
         is_summary=is_summary,
@@ -75,7 +77,8 @@ def part_text(part: Part, argument: str | None = None) -> str | None:
     return None
 
 
-def _voice(message: Message) -> str:
+def voice_of(message: Message) -> str:
+    """Who speaks: a tool's results are its own, also where the format has them in a user's message."""
     return "tool" if message.tool_results else str(message.role)
 
 

@@ -15,7 +15,9 @@ from sessions.pages.limits import limit_of
 #: What a tab is called, and the name of its address, in the order in which they stand.
 TABS: Sequence[tuple[str, str]] = (
     ("Turns", "session"),
+    ("Prompt", "session_prompt"),
     ("Compactions", "session_compactions"),
+    ("Raw", "session_raw"),
 )
 
 

@@ -43,6 +43,12 @@ def shown_turns(session: AgentSession, page: TurnsPage) -> list[ShownTurn]:
     return [_shown(session, held, tool_names) for held in page.turns]
 
 
+def shown_turn(session: AgentSession, page: TurnsPage) -> ShownTurn:
+    """The page's only turn."""
+    [shown] = shown_turns(session, page)
+    return shown
+
+
 def _shown(session: AgentSession, held: TurnMessages, tool_names: dict[str, str]) -> ShownTurn:
     messages = [shown_message(row, session.format, tool_names) for row in held.messages]
     return ShownTurn(
@@ -68,6 +74,8 @@ def _growth(turn: Turn, previous: Turn | None) -> int | None:
         return None
     if turn.prompt_reported is not None and previous.prompt_reported is not None:
         return turn.prompt_reported - previous.prompt_reported
+    if turn.prompt_served is not None and previous.prompt_served is not None:
+        return turn.prompt_served - previous.prompt_served
     return turn.prompt_estimate - previous.prompt_estimate
 
 

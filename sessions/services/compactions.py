@@ -26,6 +26,7 @@ from sessions.counter import counter
 from sessions.dispatch import compaction_dispatch
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap, WebhookEvent
+from sessions.referenced.check import watch_begin
 from sessions.services.planning import Loaded, session_plan, view_load
 from sessions.services.webhooks import webhooks_emit
 from sessions.serving import elements_of
@@ -173,7 +174,7 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     compaction.snapshot_position = session.message_count
     compaction.tokens_before = made.record.tokens_before
     compaction.tokens_after = made.record.tokens_after
-    compaction.record = {**made.record.to_json(), **origin.notes}
+    compaction.record = {**made.record.to_json(), **origin.notes, "components": _components(loaded, made)}
     compaction.cost_microusd = origin.cost_microusd
     compaction.finished_at = timezone.now()
     compaction.save()
@@ -188,6 +189,16 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
         base_write(session=session, view=made.view, raw=loaded.raw)
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
+
+
+def _components(loaded: Loaded, made: Plan) -> dict[str, Any]:
+    """Tokens by component: of the whole context, and of what is shown before and after. From these and the
+    turns' own sums it is known what any later prompt was made of."""
+    return {
+        "context": loaded.session.context_components,
+        "before": dict(Ledger.of(loaded.view).tokens),
+        "after": dict(Ledger.of(made.view).tokens),
+    }
 
 
 def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> None:
@@ -229,6 +240,7 @@ def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes]) -
         needs_repair=not seam.regular,
         open_calls=list(seam.open_calls),
     )
+    watch_begin(session.pk)
 
 
 # -- Undoing ------------------------------------------------------------------------------------
@@ -246,6 +258,9 @@ def compaction_revert(*, session: AgentSession, number: int) -> Compaction:
     compaction.save(update_fields=["state", "reverted_turn"])
     _relive(locked)
     loaded = view_load(locked)
+    shown = {"context": locked.context_components, "after": dict(Ledger.of(loaded.view).tokens)}
+    compaction.record |= {"components_reverted": shown}
+    compaction.save(update_fields=["record"])
     base_write(session=locked, view=loaded.view, raw=loaded.raw)
     return compaction
 

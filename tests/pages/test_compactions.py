@@ -52,7 +52,7 @@ class TestTheList:
         self, member_client: Client, session: AgentSession
     ) -> None:
         response = member_client.post(address("session_compact", session))
-        assert response.url == address("session", session)  # type: ignore[attr-defined]
+        assert response.url == address("session_compactions", session)  # type: ignore[attr-defined]
         assert "<html" in member_client.get(address("session_compactions", session)).text
 
     def test_it_looks_again_only_while_something_may_come(
@@ -84,7 +84,7 @@ class TestTheList:
 
     def test_a_viewer_may_only_look(self, viewer_client: Client, session: AgentSession) -> None:
         assert viewer_client.get(address("session_compactions", session)).status_code == 200
-        assert "Compact now" not in viewer_client.get(address("session", session)).text
+        assert "Compact now" not in viewer_client.get(address("session_compactions", session)).text
         for target in (address("session_compact", session), address("session_revert", session, 1)):
             assert viewer_client.post(target).status_code == 403
         assert not Compaction.objects.exists()
@@ -101,7 +101,7 @@ def test_a_compaction_arrives_on_the_page(page_as: Any, member: Any, session: Ag
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     AgentSession.objects.update(last_active_at=timezone.now())
-    page.goto(address("session", session))
+    page.goto(address("session_compactions", session))
     expect(page.get_by_text("Nothing was compacted yet.")).to_be_visible()
     page.get_by_role("link", name="Preview").click()
     expect(page.locator("#compact-preview")).to_contain_text("pays for itself")

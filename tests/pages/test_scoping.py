@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from tests.pages.transcripts import make_session
+from tests.pages.served import compacted_session
 
 pytestmark = pytest.mark.django_db
 
@@ -42,12 +42,14 @@ PAGES = [
 @pytest.fixture
 def ids(project):
     """A value of the project for every name that an address may have; a new name needs one here."""
-    session = make_session(project)
+    session = compacted_session(project)
     return {
         "slug": project.slug,
         "id": session.pk,
         "position": 0,
         "part": 0,
+        "turn": 1,
+        "ordinal": 0,
         "number": 1,
         "member": 1,
     }

@@ -11,7 +11,14 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, page_or_fragment, session_of, viewer_of, wants_fragment
+from sessions.pages.access import (
+    Viewer,
+    number_of,
+    page_or_fragment,
+    session_of,
+    viewer_of,
+    wants_fragment,
+)
 from sessions.pages.tabs import session_context
 from sessions.redaction import redact, redaction_key
 from sessions.selectors.compactions import compactions_newest
@@ -37,7 +44,7 @@ def session_compact_preview(request: HttpRequest, slug: str, id: UUID) -> HttpRe
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     made = session_plan(view_load(session), trigger="user")
-    context = {"viewer": viewer, "session": session, "made": made, "record": made.record}
+    context = session_context(viewer, session, "session_compactions") | {"made": made, "record": made.record}
     return page_or_fragment(
         request, "sessions/compact_preview.html", "sessions/_compact_preview.html", context
     )
@@ -45,7 +52,7 @@ def session_compact_preview(request: HttpRequest, slug: str, id: UUID) -> HttpRe
 
 @require_POST
 def session_compact(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    viewer, session = _writer(request, slug, id)
+    viewer, session = writer_of(request, slug, id)
     instructions = request.POST.get("instructions", "")[:_LONGEST].replace("\0", "")
     clean, _ = redact(instructions, key=redaction_key(viewer.project.pk))
     try:
@@ -57,15 +64,16 @@ def session_compact(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 
 @require_POST
 def session_revert(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
-    viewer, session = _writer(request, slug, id)
+    viewer, session = writer_of(request, slug, id)
     try:
-        compaction_revert(session=session, number=number)
+        compaction_revert(session=session, number=min(number, 2**31 - 1))
     except NotRevertible as error:
         return _answer(request, viewer, session, f"Not reverted: {error}.")
     return _answer(request, viewer, session)
 
 
-def _writer(request: HttpRequest, slug: str, id: UUID) -> tuple[Viewer, AgentSession]:
+def writer_of(request: HttpRequest, slug: str, id: UUID) -> tuple[Viewer, AgentSession]:
+    """Viewer and session for somebody who may change it. Raises PermissionDenied for others."""
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     if not viewer.may_write:
@@ -74,16 +82,20 @@ def _writer(request: HttpRequest, slug: str, id: UUID) -> tuple[Viewer, AgentSes
 
 
 def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
-    """The list as it is now; without htmx, back to the page."""
+    """The list as it is now; without htmx, back to the tab."""
     if wants_fragment(request):
         return _list(request, viewer, session, problem)
     if problem:
         messages.error(request, problem)
-    return redirect("session", slug=viewer.project.slug, id=session.pk)
+    return redirect("session_compactions", slug=viewer.project.slug, id=session.pk)
 
 
 def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
-    compactions = compactions_newest(session=session)
     context = session_context(viewer, session, "session_compactions")
-    context |= {"compactions": compactions, "problem": problem}
+    before = number_of(request, "before")
+    context |= {
+        "compactions": compactions_newest(session=session, before=before),
+        "problem": problem,
+        "is_older": before is not None,
+    }
     return page_or_fragment(request, _PAGE, _FRAGMENT, context)

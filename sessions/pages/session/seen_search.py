@@ -1,0 +1,59 @@
+"""Searching a transcript as of a turn, saying of each hit whether the model still saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.view import VERBATIM, Entry
+from sessions.models import AgentSession
+from sessions.pages.text import visible
+from sessions.selectors.contents import Hit, search
+from sessions.selectors.seen import Outline
+
+#: Hits of one search.
+HITS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenHit:
+    """A message with all the words. `fate` says what the prompt had of it: "shown", a rule, or "gone"."""
+
+    hit: Hit
+    fate: str
+    entry: Entry | None
+
+    @property
+    def snippet(self) -> str:
+        return visible(self.hit.snippet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenHits:
+    """The newest hits, and the lines of ours (recaps, markers) that have the words. `is_cut`: there are
+    more."""
+
+    hits: Sequence[SeenHit]
+    made: Sequence[Entry]
+    is_cut: bool
+
+
+def seen_search(session: AgentSession, outline: Outline, asked: str) -> SeenHits:
+    terms = asked.split()
+    hits, more = search(session=session, terms=terms, before=outline.end, limit=HITS)
+    folded = [term.casefold() for term in terms]
+    made = [
+        entry
+        for entry in outline.entries
+        if entry.is_made and all(term in entry.message.text.casefold() for term in folded)
+    ]
+    return SeenHits(hits=[_hit(outline, hit) for hit in hits], made=made, is_cut=more is not None)
+
+
+def _hit(outline: Outline, hit: Hit) -> SeenHit:
+    entry = outline.entry_at(hit.position)
+    if entry is None:
+        return SeenHit(hit=hit, fate="gone", entry=None)
+    if entry.is_made:
+        return SeenHit(hit=hit, fate="gone", entry=entry)
+    return SeenHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule, entry=entry)

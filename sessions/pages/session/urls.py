@@ -1,0 +1,47 @@
+"""Addresses of one session's pages."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from sessions.pages.session import chart, compaction, compactions, detail, prompt, raw, seen, turn
+
+_SESSION = "p/<slug:slug>/sessions/<uuid:id>/"
+_TURN = f"{_SESSION}turns/<int:turn>/"
+
+urlpatterns = [
+    path(_SESSION, detail.session_detail, name="session"),
+    path(f"{_SESSION}chart/", chart.session_chart, name="session_chart"),
+    path(f"{_SESSION}chart/table/", chart.session_chart_table, name="session_chart_table"),
+    path(f"{_SESSION}prompt/", prompt.session_prompt, name="session_prompt"),
+    path(f"{_SESSION}raw/", raw.session_raw, name="session_raw"),
+    path(f"{_SESSION}messages/<int:position>/raw/", raw.session_raw_message, name="session_raw_message"),
+    path(_TURN, turn.session_turn, name="session_turn"),
+    path(f"{_TURN}against/", turn.session_turn_diff, name="session_turn_diff"),
+    path(f"{_TURN}seen/", seen.session_seen, name="session_seen"),
+    path(f"{_TURN}seen/preamble/", seen.session_seen_preamble, name="session_seen_preamble"),
+    path(f"{_TURN}seen/json/", seen.session_seen_json, name="session_seen_json"),
+    path(f"{_TURN}seen/<int:position>/", seen.session_seen_entry, name="session_seen_entry"),
+    path(f"{_SESSION}compactions/", compactions.session_compactions, name="session_compactions"),
+    path(
+        f"{_SESSION}compactions/preview/", compactions.session_compact_preview, name="session_compact_preview"
+    ),
+    path(f"{_SESSION}compact/", compactions.session_compact, name="session_compact"),
+    path(
+        f"{_SESSION}compactions/<int:number>/revert/",
+        compactions.session_revert,
+        name="session_revert",
+    ),
+    path(f"{_SESSION}compactions/<int:number>/", compaction.session_compaction, name="session_compaction"),
+    path(
+        f"{_SESSION}compactions/<int:number>/edits/<int:ordinal>/",
+        compaction.session_compaction_edit,
+        name="session_compaction_edit",
+    ),
+    path(f"{_SESSION}compactions/<int:number>/recap/", compaction.session_recap, name="session_recap"),
+    path(
+        f"{_SESSION}messages/<int:position>/parts/<int:part>/",
+        detail.session_text,
+        name="session_text",
+    ),
+]

@@ -1,0 +1,108 @@
+"""How the prompts of two turns differ: by which messages each shows, and by which rule. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from compaction.view import Entry
+from sessions.selectors.seen.outline import Outline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A stretch of entries that differ in one way: `kind` is "gone", "new" or "changed".
+
+    Tokens are those of the stretch in each prompt; rules those by which it is shown, "" where it is not.
+    """
+
+    kind: str
+    first: int
+    last: int
+    entries: int
+    tokens_before: int
+    tokens_after: int
+    rule_before: str = ""
+    rule_after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """`shared` entries with `shared_tokens` begin both prompts: so much the provider's cache can serve."""
+
+    shared: int
+    shared_tokens: int
+    changes: Sequence[Change]
+
+
+_Key = tuple[int, int, str, int, tuple[int, ...]]
+
+
+def outline_diff(before: Outline, after: Outline) -> Difference:
+    old, new = _keyed(before), _keyed(after)
+    shared = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        shared += 1
+    return Difference(
+        shared=shared,
+        shared_tokens=sum(entry.message.tokens for entry in after.entries[:shared]),
+        changes=_changes(old, new),
+    )
+
+
+def _keyed(outline: Outline) -> dict[_Key, Entry]:
+    """The entries by what makes them look as they do."""
+    return {
+        (
+            entry.first,
+            entry.last,
+            entry.rule,
+            entry.message.tokens,
+            tuple(edit.id for edit in outline.edits_of(entry)),
+        ): entry
+        for entry in outline.entries
+    }
+
+
+def _changes(old: dict[_Key, Entry], new: dict[_Key, Entry]) -> list[Change]:
+    gone = {(e.first, e.last): e for key, e in old.items() if key not in new}
+    came = {(e.first, e.last): e for key, e in new.items() if key not in old}
+    single = [_change(gone.get(span), came.get(span)) for span in sorted({*gone, *came})]
+    return [
+        _joined(list(alike))
+        for _, alike in groupby(
+            single, key=lambda change: (change.kind, change.rule_before, change.rule_after)
+        )
+    ]
+
+
+def _change(before: Entry | None, after: Entry | None) -> Change:
+    either = after or before
+    assert either is not None
+    return Change(
+        kind="gone" if after is None else "new" if before is None else "changed",
+        first=either.first,
+        last=either.last,
+        entries=1,
+        tokens_before=before.message.tokens if before else 0,
+        tokens_after=after.message.tokens if after else 0,
+        rule_before=before.rule if before else "",
+        rule_after=after.rule if after else "",
+    )
+
+
+def _joined(alike: Sequence[Change]) -> Change:
+    first = alike[0]
+    return Change(
+        kind=first.kind,
+        first=first.first,
+        last=alike[-1].last,
+        entries=len(alike),
+        tokens_before=sum(change.tokens_before for change in alike),
+        tokens_after=sum(change.tokens_after for change in alike),
+        rule_before=first.rule_before,
+        rule_after=first.rule_after,
+    )

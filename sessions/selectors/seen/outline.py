@@ -1,0 +1,186 @@
+"""The outline of a prompt of the past: which messages it showed, by which rule, in how many tokens.
+
+Bodies are not read: an outline is a few small columns of the messages that were shown, so that its cost is
+bounded by the prompt and not by the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Q
+
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from compaction.messages import Message as MessageValue
+from compaction.messages import Role
+from compaction.view import Components, Entry, apply, in_force, shed
+from sessions import bodies
+from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, Turn
+from sessions.selectors.prompts import components_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditMade:
+    """An edit that a prompt shows, with the row that holds its text and the compaction that made it.
+
+    `value.text` is read for evictions only; that of a changed part is read where it is looked at.
+    """
+
+    id: int
+    compaction: int
+    value: EditValue
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """The prompt that the call of turn `index` read; `turn` is None for the call that comes next.
+
+    `end` is the position behind its last message. The recording client no longer sent what stands before
+    `client_start`. `entries` have messages without parts.
+    """
+
+    index: int
+    turn: Turn | None
+    preamble: Preamble | None
+    components: Components
+    entries: Sequence[Entry]
+    edits: Sequence[EditMade]
+    client_start: int
+    end: int
+
+    @property
+    def tokens(self) -> int:
+        """Our estimate of the whole prompt."""
+        return sum(entry.message.tokens for entry in self.entries) + self.components.total
+
+    def edits_of(self, entry: Entry) -> Sequence[EditMade]:
+        """The edits by which an entry looks as it does."""
+        return self._by_span.get((entry.first, entry.last, entry.is_made), ())
+
+    @cached_property
+    def _by_span(self) -> Mapping[tuple[int, int, bool], Sequence[EditMade]]:
+        found: dict[tuple[int, int, bool], list[EditMade]] = {}
+        for edit in self.edits:
+            if edit.value.op is not Op.SHED:
+                key = (edit.value.position, edit.value.end, edit.value.op is Op.EVICT)
+                found.setdefault(key, []).append(edit)
+        return found
+
+    def entry_at(self, position: int) -> Entry | None:
+        """The entry that shows the message, or that stands for it."""
+        return next((entry for entry in self.entries if entry.first <= position <= entry.last), None)
+
+
+def outline_at(*, session: AgentSession, index: int) -> Outline | None:
+    """The outline for turn `index`, or for the call behind the last turn; None where there is none."""
+    if not 0 <= index <= session.turn_count:
+        return None
+    turn = session.turns.filter(index=index).first()
+    edits = _edits(session, behind=index - 1)
+    end = asked_end(turn) if turn is not None else session.message_count
+    start = client_start(session, index) if session.context_start else 0
+    version = turn.preamble_version if turn is not None else session.preamble_version
+    preamble = session.preambles.filter(version=version).first()
+    values = [edit.value for edit in edits]
+    messages = _light(session, values, start, end)
+    view = apply(values, messages)
+    return Outline(
+        index=index,
+        turn=turn,
+        preamble=preamble,
+        components=shed(_components(turn, session, preamble, messages), values),
+        entries=[entry for entry in view.entries if start <= entry.last < end or entry.is_made],
+        edits=edits,
+        client_start=start,
+        end=end,
+    )
+
+
+def asked_end(turn: Turn) -> int:
+    """The position of the turn's answer: its call read what stands before. Where there is none, its end."""
+    end = turn.first_position + turn.message_count
+    answers = Message.objects.filter(
+        session_id=turn.session_id, position__gte=turn.first_position, position__lt=end, role=Role.ASSISTANT
+    )
+    first = answers.order_by("position").values_list("position", flat=True).first()
+    return end if first is None else first
+
+
+def client_start(session: AgentSession, index: int) -> int:
+    """Where the recording client's context began at a turn: it had compacted what stands before."""
+    turns = session.turns.filter(index__lte=index, client_compaction__isnull=False).order_by("-index")
+    return turns.values_list("first_position", flat=True).first() or 0
+
+
+def _components(
+    turn: Turn | None, session: AgentSession, preamble: Preamble | None, messages: Sequence[MessageValue]
+) -> Components:
+    """What stands beside the messages. Of a log only the sizes are known, and its turns have counted them
+    with those of its system messages."""
+    if preamble is not None:
+        return components_of(preamble)
+    known = turn.components if turn is not None else session.context_components
+    counted = sum(message.tokens for message in messages if message.role is Role.SYSTEM)
+    return Components(system=max(known.get("system", 0) - counted, 0), tools=known.get("tools", 0))
+
+
+def _edits(session: AgentSession, *, behind: int) -> list[EditMade]:
+    """The edits in force behind a turn. All that were ever made are looked at, without their texts."""
+    if not session.compaction_count:
+        return []
+    applied = Q(compaction__state=Compaction.State.DONE) | Q(
+        compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=behind
+    )
+    rows = Edit.objects.filter(applied, session=session, compaction__turn_index__lte=behind)
+    light = [
+        EditMade(
+            id=id, compaction=number, value=EditValue(op=Op(op), **dict(zip(_FIELDS, values, strict=True)))
+        )
+        for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
+            "pk", "compaction__number", "op", *_FIELDS
+        )
+    ]
+    kept = {id(value) for value in in_force([edit.value for edit in light])}
+    return _with_texts([edit for edit in light if id(edit.value) in kept])
+
+
+def _edit(op: str, values: Sequence[Any]) -> EditValue:
+    return EditValue(op=Op(op), **dict(zip(_FIELDS, values, strict=True)))
+
+
+#: The columns of an edit that are small.
+_FIELDS = (
+    "strategy", "position", "end", "part", "handle", "reason", "tokens_before", "tokens_after",
+)  # fmt: skip
+
+
+def _with_texts(edits: Sequence[EditMade]) -> list[EditMade]:
+    wanted = [edit.id for edit in edits if edit.value.op in (Op.EVICT, Op.SHED)]
+    texts = dict(Edit.objects.filter(pk__in=wanted).values_list("pk", "text")) if wanted else {}
+    return [
+        replace(edit, value=replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()))
+        if edit.id in texts
+        else edit
+        for edit in edits
+    ]
+
+
+def _light(session: AgentSession, edits: Sequence[EditValue], start: int, end: int) -> list[MessageValue]:
+    """The shown messages without their parts."""
+    shown, at = Q(), start
+    for first, last in sorted((e.position, e.end) for e in edits if e.op is Op.EVICT):
+        if first > at:
+            shown |= Q(position__gte=at, position__lt=first)
+        at = max(at, last + 1)
+    shown |= Q(position__gte=at)
+    rows = session.messages.filter(shown, position__lt=end).order_by("position")
+    return [
+        MessageValue(
+            position=position, role=Role(role), parts=(), tokens=tokens, turn=turn, format=session.format
+        )
+        for position, role, tokens, turn in rows.values_list("position", "role", "tokens", "turn_index")
+    ]

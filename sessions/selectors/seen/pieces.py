@@ -1,0 +1,71 @@
+"""The contents behind some entries of an outline: what was pushed, and what the model saw instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compaction.edits import Edit as EditValue
+from compaction.messages import Message as MessageValue
+from compaction.view import Entry
+from sessions import bodies
+from sessions.convert import message_value
+from sessions.models import AgentSession, Edit, Message
+from sessions.selectors.seen.outline import EditMade, Outline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """An entry with its contents. `row` and `original` are None where the entry stands for evicted messages.
+
+    `texts` is what each edit shows, by the edit's id.
+    """
+
+    entry: Entry
+    row: Message | None
+    original: MessageValue | None
+    edits: Sequence[EditMade]
+    texts: Mapping[int, str]
+
+
+def pieces_of(*, session: AgentSession, outline: Outline, entries: Sequence[Entry]) -> list[Piece]:
+    """The entries with their contents; two queries, however many."""
+    edits = {id(entry): outline.edits_of(entry) for entry in entries}
+    changed = [edit.id for entry in entries if not entry.is_made for edit in edits[id(entry)]]
+    texts = dict(Edit.objects.filter(pk__in=changed).values_list("pk", "text")) if changed else {}
+    wanted = [entry.first for entry in entries if not entry.is_made]
+    rows = {row.position: row for row in _rows(session, wanted)}
+    return [_piece(session, entry, rows.get(entry.first), edits[id(entry)], texts) for entry in entries]
+
+
+def originals(*, session: AgentSession, first: int, last: int, limit: int) -> list[Message]:
+    """The first `limit` messages of a span, as they were pushed."""
+    rows = session.messages.filter(position__gte=first, position__lte=last).select_related("blob")
+    return list(rows.order_by("position")[:limit])
+
+
+def _rows(session: AgentSession, positions: Sequence[int]) -> Sequence[Message]:
+    if not positions:
+        return ()
+    return list(session.messages.filter(position__in=positions).select_related("blob"))
+
+
+def _piece(
+    session: AgentSession,
+    entry: Entry,
+    row: Message | None,
+    edits: Sequence[EditMade],
+    texts: Mapping[int, bytes | memoryview],
+) -> Piece:
+    made = entry.is_made or row is None
+    return Piece(
+        entry=entry,
+        row=None if made else row,
+        original=None if made or row is None else message_value(row, session.format),
+        edits=edits,
+        texts={edit.id: _text(edit.value, texts.get(edit.id)) for edit in edits},
+    )
+
+
+def _text(edit: EditValue, packed: bytes | memoryview | None) -> str:
+    return edit.text if packed is None else bodies.unpack(packed).decode()

@@ -1,0 +1,55 @@
+"""The JSON of a prompt of the past, as a provider's client would have sent it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from compaction import formats
+from compaction.capabilities import capabilities_of
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from compaction.invariants.continuation import Continuation
+from compaction.view import TOOLS, apply
+from sessions import bodies
+from sessions.convert import message_bytes, message_value
+from sessions.models import AgentSession, Edit, Preamble
+from sessions.selectors.seen.outline import Outline
+from sessions.serving import elements_of, prompt_fields
+
+
+def prompt_seen(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
+    """`system`, `messages` and `tools`, ready for orjson. Reads all that the prompt shows."""
+    shown = [entry.first for entry in outline.entries if not entry.is_made]
+    rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))
+    view = apply(_edits(outline), [message_value(row, session.format) for row in rows])
+    elements = elements_of(view, {row.position: message_bytes(row) for row in rows}, session.format)
+    seam = Continuation().after(formats.parse(elements.values(), format=session.format), session.format)
+    preamble = outline.preamble
+    return prompt_fields(
+        elements,
+        native=session.format,
+        wanted=session.format,
+        system=_unpacked(preamble, "system"),
+        tools=None if _sheds_tools(outline) else _unpacked(preamble, "tools"),
+        regular=seam.regular and not seam.open_calls,
+        capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
+    )
+
+
+def _edits(outline: Outline) -> list[EditValue]:
+    changed = [edit.id for edit in outline.edits if edit.value.op in (Op.REPLACE, Op.STRIP)]
+    texts = dict(Edit.objects.filter(pk__in=changed).values_list("pk", "text")) if changed else {}
+    return [
+        replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()) if edit.id in texts else edit.value
+        for edit in outline.edits
+    ]
+
+
+def _sheds_tools(outline: Outline) -> bool:
+    return any(edit.value.op is Op.SHED and edit.value.text == TOOLS for edit in outline.edits)
+
+
+def _unpacked(preamble: Preamble | None, name: str) -> bytes | None:
+    data = getattr(preamble, name, None)
+    return bodies.unpack(data) if data is not None else None

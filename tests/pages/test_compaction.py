@@ -1,0 +1,135 @@
+"""The page of one compaction."""
+
+from __future__ import annotations
+
+import pytest
+
+from sessions.ledger import Ledger
+from sessions.models import Compaction, Recap
+from tests.pages.served import address, compacted_session
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session(project):
+    return compacted_session(project)
+
+
+def page_of(client, session, number=1):
+    response = client.get(address("session_compaction", session, number))
+    assert response.status_code == 200
+    return response
+
+
+def test_it_says_why_and_what_it_did(viewer_client, session):
+    row = session.compactions.get()
+    page = page_of(viewer_client, session)
+    for text in ("asked for by a test", "user", f'title="{row.tokens_before:,} tokens"', "Billed anew"):
+        assert text in page.text
+    assert len(page.context["detail"].edits) == row.edits.count() > 0
+    assert "<button>Revert</button>" not in page.text
+
+
+def test_by_component_before_and_after_add_up(viewer_client, session):
+    row = session.compactions.get()
+    changes = page_of(viewer_client, session).context["components"]
+    assert sum(change.before for change in changes) == row.tokens_before
+    assert sum(change.after for change in changes) == row.tokens_after
+    assert sum(change.after for change in changes) == Ledger(tokens=session.shown_components).total
+
+
+def test_each_edit_has_its_original_one_click_away(viewer_client, session):
+    for edit in session.edits.all():
+        target = address("session_compaction_edit", session, 1, edit.ordinal)
+        assert target in page_of(viewer_client, session).text
+        page = viewer_client.get(target, headers={"HX-Request": "true"})
+        assert "<html" not in page.text
+        assert f'id="message-{edit.position}"' in page.text
+
+
+def test_the_recap_names_its_sources(viewer_client, session):
+    page = page_of(viewer_client, session)
+    sources = [place for _, items in page.context["sections"] for _, places in items for place in places]
+    assert sources
+    assert f"?message={sources[0]}#message-{sources[0]}" in page.text
+
+
+def test_whether_it_has_paid_for_itself(viewer_client, session):
+    row = session.compactions.get()
+    row.record |= {"break_even_turns": 2.4}
+    row.turn_index = 5
+    row.save()
+    payback = page_of(viewer_client, session).context["detail"].payback
+    assert (payback.turns_needed, payback.turns_run, payback.is_reached) == (3, 6, True)
+    row.state, row.reverted_turn = Compaction.State.REVERTED, 6
+    row.save()
+    payback = page_of(viewer_client, session).context["detail"].payback
+    assert (payback.turns_run, payback.is_reached) == (1, False)
+
+
+def test_what_was_named_again_later_is_told(viewer_client, session):
+    edit = session.edits.earliest("ordinal")
+    assert "named again so far" in page_of(viewer_client, session).text
+    edit.referenced_turn, edit.referenced_text = 11, "f3.py"
+    edit.save()
+    assert "<code>f3.py</code>" in page_of(viewer_client, session).text
+
+
+def test_a_record_of_an_earlier_version_lacks_components_and_shows_all_the_same(viewer_client, session):
+    row = session.compactions.get()
+    del row.record["components"]
+    row.save()
+    assert "Not recorded" in page_of(viewer_client, session).text
+
+
+@pytest.mark.parametrize("state", ["pending", "running", "skipped", "failed"])
+def test_one_that_is_not_done_has_a_page_too(viewer_client, session, state):
+    session.compactions.create(number=2, state=state, trigger="soft", turn_index=11, snapshot_position=24)
+    page = page_of(viewer_client, session, 2)
+    assert ("every 3s" in page.text) == (state in {"pending", "running"})
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("session_compaction", [7]),
+        ("session_compaction", [2**40]),
+        ("session_compaction_edit", [1, 999]),
+        ("session_recap", [7]),
+    ],
+)
+def test_what_is_not_there(viewer_client, session, name, more):
+    assert viewer_client.get(address(name, session, *more)).status_code == 404
+
+
+def test_a_member_writes_the_recap_anew(member_client, viewer_client, session, project):
+    row = session.compactions.get()
+    assert Recap.objects.filter(compaction=row).exists()
+    target = address("session_recap", session, row.number)
+    assert "readonly" in viewer_client.get(target).text
+    assert viewer_client.post(target, {"text": "x"}).status_code == 403
+    assert member_client.post(target, {"text": " "}).status_code == 422
+    answer = member_client.post(target, {"text": "## Decisions\n- Keep f1.py as it is."})
+    assert answer.url == address("session_compaction", session, row.number + 1)
+    page = page_of(member_client, session, row.number + 1)
+    assert "Keep f1.py as it is." in page.text
+    assert "a person" in page.text
+    assert project.audit_events.filter(action="recap.edited").exists()
+
+
+def test_older_compactions_are_a_page_further(viewer_client, session):
+    for number in range(2, 30):
+        session.compactions.create(number=number, state="skipped", trigger="soft", turn_index=11,
+                                   snapshot_position=24)  # fmt: skip
+    first = viewer_client.get(address("session_compactions", session))
+    assert first.context["compactions"].before == 10
+    older = viewer_client.get(address("session_compactions", session), {"before": 10})
+    assert [row.number for row in older.context["compactions"].rows] == list(range(9, 0, -1))
+
+
+def test_the_number_of_queries_does_not_grow(viewer_client, project, django_assert_max_num_queries):
+    for turns, name in ((8, "short"), (40, "long")):
+        session = compacted_session(project, turns=turns, name=name)
+        with django_assert_max_num_queries(14):
+            page_of(viewer_client, session)

@@ -1,0 +1,114 @@
+"""What the model saw at a turn: rebuilt from edits and messages, and equal to what was served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction.edits import Op
+from sessions.bodies import json_bytes
+from sessions.importers.base import ClientCompaction
+from sessions.models import AgentSession
+from sessions.selectors.seen import outline_at, outline_diff, pieces_of, prompt_seen
+from sessions.services.compactions import compaction_revert
+from tests.api.client import Api
+from tests.api.talk import assert_valid, openai_turn, prompt, push, whole_turn
+from tests.pages.served import address, compacted_session
+from tests.pages.transcripts import make_session, message, reading_turn, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=[whole_turn, openai_turn])
+def served(request: Any, api_key: str, project: Any) -> AgentSession:
+    """Twenty requests in a budget of about ten, each a turn of its own before the turn with the rest."""
+    api = Api(api_key)
+    format = "openai" if request.param is openai_turn else "anthropic"
+    session = {"id": "s1", "format": format, "model": "claude-sonnet-4-5", "budget": {"input_tokens": 6_000}}
+    api.post("sessions/", {**session, "system": "Be brief.", "tools": []})
+    for number in range(20):
+        asked, *rest = request.param(number)
+        push(api, [asked])
+        push(api, rest)
+    made: AgentSession = project.agent_sessions.get(external_id="s1")
+    assert made.compaction_count > 1
+    return made
+
+
+def test_the_outline_of_every_turn_is_as_large_as_what_was_served(served):
+    sizes = {t.index: t.prompt_served for t in served.turns.all()}
+    assert {n: outline_at(session=served, index=n).tokens for n in sizes} == sizes
+
+
+def test_the_call_that_comes_next_reads_what_a_fetch_answers(served, api_key):
+    now = outline_at(session=served, index=served.turn_count)
+    fetched = prompt(Api(api_key))
+    assert now.turn is None
+    assert now.tokens == fetched["tokens"]
+    assert json_bytes(prompt_seen(session=served, outline=now)) == json_bytes(
+        {name: fetched[name] for name in ("system", "messages", "tools") if name in fetched}
+    )
+
+
+def test_what_was_seen_is_what_a_fetch_answered_then(served, api_key):
+    """The prompt that a call read is the one behind the turn before, with what the turn asked."""
+    for index in range(1, served.turn_count, 2):  # turns whose call read nothing of their own
+        outline = outline_at(session=served, index=index)
+        fetched = prompt(Api(api_key), f"?at_turn={index - 1}")
+        seen = prompt_seen(session=served, outline=outline)
+        assert json_bytes(seen["messages"]) == json_bytes(fetched["messages"])
+
+
+def test_a_revert_shows_from_its_turn_on(project, django_assert_num_queries):
+    session = compacted_session(project)
+    changed = [e for e in outline_at(session=session, index=12).entries if e.rule != "verbatim"]
+    assert changed
+    compaction_revert(session=session, number=1)
+    assert all(e.rule == "verbatim" for e in outline_at(session=session, index=12).entries)
+    session.refresh_from_db()
+    with django_assert_num_queries(5):
+        outline = outline_at(session=session, index=12)
+        pieces_of(session=session, outline=outline, entries=outline.entries)
+
+
+def test_a_client_that_compacts_no_longer_sends_what_stands_before(project):
+    summary = message("user", "What happened so far.", "u3", is_summary=True)
+    compacted = turn(3, [summary, message("assistant", "On.", "a3")],
+                     compaction=ClientCompaction(trigger="auto", tokens_before=9_000))  # fmt: skip
+    session = make_session(project, [*(reading_turn(n) for n in range(3)), compacted])
+    assert [e.first for e in outline_at(session=session, index=2).entries] == [0, 1, 2, 3, 4]
+    after = outline_at(session=session, index=3)
+    assert [e.first for e in after.entries] == [6]
+    assert after.tokens == session.turns.get(index=3).prompt_estimate
+
+
+@pytest.mark.parametrize("index", [-1, 21, 10**9])
+def test_there_is_no_outline_where_there_is_no_turn(project, index):
+    assert outline_at(session=make_session(project), index=index) is None
+
+
+def test_the_difference_of_two_turns(project):
+    session = compacted_session(project)
+    before, after = (outline_at(session=session, index=n) for n in (11, 12))
+    difference = outline_diff(before, after)
+    assert difference.shared >= 1
+    kinds = {change.kind for change in difference.changes}
+    assert "new" in kinds
+    gone = [change for change in difference.changes if change.kind == "gone"]
+    evicted = session.edits.filter(op=Op.EVICT).exists()
+    assert bool(gone) == evicted
+    assert outline_diff(after, after).changes == []
+    # Behind no compaction the prompt only grows at its end.
+    growing = outline_diff(*(outline_at(session=session, index=n) for n in (4, 5)))
+    assert {change.kind for change in growing.changes} == {"new"}
+    assert growing.shared == len(outline_at(session=session, index=4).entries)
+
+
+def test_the_json_is_valid_for_the_provider(served, member_client):
+    for index in (0, 7, 20, 39, 40):
+        response = member_client.get(address("session_seen_json", served, index))
+        body = response.json() | {"format": served.format}
+        response.json = lambda body=body: body
+        if index % 2 or index == 40:
+            assert_valid(response)

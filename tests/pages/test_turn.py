@@ -1,0 +1,153 @@
+"""The page of a turn, the prompt's tab and the raw one."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from sessions.selectors.seen import outline_at
+from tests.pages.served import address, compacted_session
+from tests.pages.transcripts import make_session, reading_turn
+
+pytestmark = pytest.mark.django_db
+
+HTMX = {"HX-Request": "true"}
+
+
+def get(client, name, session, *more, **query):
+    response = client.get(address(name, session, *more), query)
+    assert response.status_code == 200
+    return response
+
+
+@pytest.fixture
+def session(project):
+    """Twelve turns, compacted, and one more that reads the compacted prompt."""
+    return compacted_session(project)
+
+
+def test_a_turn_says_what_entered_what_it_cost_and_what_was_seen(member_client, project):
+    made = make_session(project, [reading_turn(0), reading_turn(1, "A" * 4_000), reading_turn(2)])
+    page = get(member_client, "session_turn", made, 1)
+    rows = page.context["entered"].rows
+    assert [row.first for row in rows] == [2, 1]  # the output, which is larger, before the call
+    assert rows[0].tool == "Read"
+    assert "read from the cache" in page.text
+    assert [line.tokens for line in page.context["cost_lines"]] == [5, 1_000, 1_000, 9]
+    assert sum(line.microusd for line in page.context["cost_lines"]) == page.context["turn"].cost_microusd
+    assert [row.first for row in page.context["window"].head] == [0, 1, 2]
+    assert reverse("session_turn", args=[project.slug, made.pk, 0]) in page.text
+    assert reverse("session_turn", args=[project.slug, made.pk, 2]) in page.text
+
+
+def test_the_output_that_made_the_context_jump_is_named_first(member_client, project):
+    made = make_session(project, [reading_turn(n, "x y z " * (9_000 if n == 5 else 9)) for n in range(9)])
+    page = get(member_client, "session_turn", made, 5)
+    assert page.context["entered"].rows[0].voice == "tool"
+    assert page.context["entered"].rows[0].tokens > 9_000
+
+
+@pytest.mark.parametrize("turn", [12, 99, 2**40])
+def test_there_is_no_page_where_there_is_no_turn(member_client, session, turn):
+    assert member_client.get(address("session_turn", session, turn)).status_code == 404
+
+
+def test_a_changed_message_stands_beside_its_original(member_client, project):
+    session = compacted_session(project, budget=20_000)
+    outline = outline_at(session=session, index=12)
+    changed = next(e for e in outline.entries if e.rule != "verbatim" and not e.is_made)
+    [edit] = [made.value for made in outline.edits_of(changed)]
+    page = get(member_client, "session_seen_entry", session, 12, edit.position).text
+    assert "a line of a file" in page
+    assert edit.strategy in page
+    assert address("session_compaction", session, 1) in page
+
+
+def test_what_was_evicted_is_one_line_and_its_messages_a_click_away(member_client, session):
+    edit = session.edits.get(op="evict")
+    page = get(member_client, "session_seen_entry", session, 12, edit.position).text
+    assert f'id="message-{edit.position}"' in page
+
+
+def test_a_search_says_what_the_model_still_saw(member_client, session):
+    page = get(member_client, "session_seen", session, 12, q="f0.py")
+    fates = {hit.hit.position: hit.fate for hit in page.context["hits"].hits}
+    assert fates
+    assert set(fates.values()) <= {"shown", "gone", "collapse", "recency", "supersede", "dedupe", "clip"}
+    assert "Back to the prompt" in page.text
+
+
+def test_only_what_was_changed(member_client, session):
+    rows = get(member_client, "session_seen", session, 12, show="changed").context["window"].head
+    assert rows
+    assert all(row.is_changed for row in rows)
+
+
+def test_a_long_prompt_opens_at_both_ends_and_the_rest_is_fetched(member_client, project):
+    long = make_session(project, [reading_turn(n) for n in range(200)], name="long")
+    window = get(member_client, "session_turn", long, 199).context["window"]
+    assert (len(window.head), window.gap.rows, len(window.tail)) == (20, 299, 80)
+    answer = member_client.get(
+        address("session_seen", long, 199), {"after": window.gap.after, "until": window.tail[0].first},
+        headers=HTMX,
+    )  # fmt: skip
+    rest = answer.context["window"]
+    assert (len(rest.head), rest.gap.rows) == (200, 99)
+    assert "<html" not in answer.text
+    assert f"until={window.tail[0].first}" in answer.text
+
+
+def test_two_turns_compared(member_client, session):
+    page = get(member_client, "session_turn_diff", session, 11, turn=3)
+    assert (page.context["before"].index, page.context["after"].index) == (3, 11)
+    assert "Both prompts begin with the same" in page.text
+    assert get(member_client, "session_turn_diff", session, 5).context["other"] == 4
+    assert get(member_client, "session_turn_diff", session, 5, turn="x").context["other"] == 4
+
+
+def test_the_prompt_as_it_stands(member_client, session):
+    page = get(member_client, "session_prompt", session)
+    assert page.context["outline"].index == session.turn_count
+    assert "What the next call would read" in page.text
+    assert sum(size for _, _, size in page.context["components"]) == page.context["outline"].tokens
+
+
+def test_raw_is_what_was_pushed(member_client, session):
+    page = get(member_client, "session_raw", session)
+    assert [row.position for row in page.context["page"].rows] == list(range(23, -1, -1))
+    body = member_client.get(address("session_raw_message", session, 0))
+    assert body["Content-Type"] == "application/json"
+    assert body.json() == {"role": "user", "content": "Please read the files."}
+    laid_out = member_client.get(address("session_raw_message", session, 0), headers=HTMX).text
+    assert "&quot;role&quot;: &quot;user&quot;" in laid_out
+    assert member_client.get(address("session_raw_message", session, 999)).status_code == 404
+
+
+def test_a_message_has_an_address(member_client, project):
+    long = make_session(project, [reading_turn(n) for n in range(60)], name="long")
+    shown = get(member_client, "session", long, message=20).context["turns"]
+    assert any(m.position == 20 for turn in shown for m in turn.messages)
+
+
+def test_every_tab_is_there(member_client, session):
+    for tab in get(member_client, "session", session).context["tabs"]:
+        page = member_client.get(tab.address)
+        assert page.status_code == 200
+        assert [other.label for other in page.context["tabs"] if other.here] == [tab.label]
+
+
+def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_max_num_queries):
+    short = compacted_session(project, turns=8, name="short")
+    long = compacted_session(project, turns=40, name="long")
+    for session in (short, long):
+        last = session.turn_count - 1
+        for name, more, most in (
+            ("session_turn", (last,), 24),
+            ("session_seen", (last,), 14),
+            ("session_seen_entry", (last, 2), 14),
+            ("session_turn_diff", (last,), 18),
+            ("session_prompt", (), 16),
+            ("session_raw", (), 8),
+        ):
+            with django_assert_max_num_queries(most):
+                get(member_client, name, session, *more)
