@@ -72,7 +72,7 @@ def row_of(instance: Model) -> dict[str, Any]:
 def _columns(instance: Model) -> Iterator[tuple[str, Any]]:
     for column in instance._meta.concrete_fields:
         value = getattr(instance, column.attname)
-        yield column.column, Jsonb(value) if isinstance(column, JSONField) else value
+        yield str(column.column), Jsonb(value) if isinstance(column, JSONField) else value
 
 
 def uuid_of(random_: random.Random, at: datetime) -> UUID:

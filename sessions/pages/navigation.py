@@ -13,6 +13,7 @@ from accounts.models import Project
 #: What it is called, and the names of the addresses that belong to it: the first is where the link leads.
 PLACES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Sessions", ("sessions", "session")),
+    ("Trends", ("trends",)),
     ("Settings", ("settings",)),
 )
 

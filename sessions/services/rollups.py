@@ -65,7 +65,7 @@ def _fill_batch() -> int:
         if sums:
             cursor.execute(_ADD, dict(zip(_COLUMNS, map(list, zip(*sums, strict=True)), strict=True)))
         cursor.execute(_MOVE, {"ids": ids, "ends": ends})
-    return sum(ends) - sum(firsts)
+    return int(sum(ends) - sum(firsts))
 
 
 def _priced(row: Sequence[Any]) -> Sequence[Any]:

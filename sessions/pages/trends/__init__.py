@@ -1,0 +1,1 @@
+"""Trends: what the project used and cost over time, and what compaction saved."""

@@ -1,0 +1,129 @@
+"""The trends page, the JSON of its chart, and its figures as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from accounts.models import Project
+from sessions.pages.access import page_or_fragment, viewer_of
+from sessions.pages.figures import MICRO
+from sessions.pages.trends.asked import Asked, asked_of, presets, today_of
+from sessions.pages.trends.shown import MOST_ROWS, GroupRow, names_of, series_json
+from sessions.selectors.trends import (
+    Sums,
+    TrendRow,
+    savings_of,
+    top_sessions,
+    trend_groups,
+    trend_rows,
+    trend_total,
+)
+
+
+@require_safe
+def trends(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = viewer_of(request, slug)
+    asked, form = asked_of(request)
+    zone = asked.wanted.span.zone
+    context = {
+        "viewer": viewer,
+        "asked": asked,
+        "form": form,
+        "presets": presets(today_of(zone)),
+        **_figures(viewer.project, asked),
+    }
+    return page_or_fragment(request, "trends/page.html", "trends/_figures.html", context)
+
+
+@require_safe
+def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
+    """The chart's columns. Thinned by their buckets: a span has at most some hundred."""
+    viewer = viewer_of(request, slug)
+    asked, _ = asked_of(request)
+    response = JsonResponse(series_json(viewer.project, _rows(viewer.project, asked), asked))
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+@require_safe
+def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
+    """Every bucket and group with exact figures: money in dollars with six decimals."""
+    viewer = viewer_of(request, slug)
+    asked, _ = asked_of(request)
+    rows = sorted(_rows(viewer.project, asked), key=lambda row: (row.bucket, row.key))
+    names = names_of(viewer.project, asked.group, {row.key for row in rows})
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([asked.bucket, asked.group, *_CSV_COLUMNS])
+    writer.writerows([row.bucket, _cell(names[row.key]), *_csv_values(row.sums)] for row in rows)
+    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    span = asked.wanted.span
+    response["Content-Disposition"] = (
+        f'attachment; filename="{slug}-{asked.group}-{span.first}-{span.last}.csv"'
+    )
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+def _figures(project: Project, asked: Asked) -> dict[str, Any]:
+    now = trend_groups(project_id=project.pk, wanted=asked.wanted, group=asked.group)
+    before = trend_groups(project_id=project.pk, wanted=asked.before, group=asked.group)
+    # A session counts for each of its tags, so the sum over tags is no total.
+    if asked.group == "tag":
+        total = trend_total(project_id=project.pk, wanted=asked.wanted)
+        total_before = trend_total(project_id=project.pk, wanted=asked.before)
+    else:
+        total, total_before = sum(now.values(), Sums()), sum(before.values(), Sums())
+    ranked = sorted(now.items(), key=lambda item: (-item[1].cost_microusd, -item[1].tokens, item[0]))
+    names = names_of(project, asked.group, [key for key, _ in ranked[:MOST_ROWS]])
+    return {
+        "total": total,
+        "total_before": total_before,
+        "rows": [
+            GroupRow(key=key, name=names[key], sums=sums, before=before.get(key, Sums()))
+            for key, sums in ranked[:MOST_ROWS]
+        ],
+        "more_rows": max(len(ranked) - MOST_ROWS, 0),
+        "savings": savings_of(project_id=project.pk, wanted=asked.wanted, sums=total),
+        "top": top_sessions(project_id=project.pk, wanted=asked.wanted) if asked.group != "session" else [],
+        "filters": _filters(project, asked),
+    }
+
+
+def _filters(project: Project, asked: Asked) -> list[tuple[str, str, str]]:
+    """What narrows the page: its name, its value as people know it, and the query without it."""
+    return [
+        (
+            name,
+            names_of(project, "member", [value])[value] if name == "member" else value,
+            asked.query(**{name: ""}),
+        )
+        for name, value in asked.filters.items()
+    ]
+
+
+def _rows(project: Project, asked: Asked) -> list[TrendRow]:
+    return trend_rows(project_id=project.pk, wanted=asked.wanted, bucket=asked.bucket, group=asked.group)
+
+
+_CSV_COLUMNS = (*(name for name in asdict(Sums()) if not name.endswith("_microusd")), "cost_usd", "saved_usd")
+
+
+def _csv_values(sums: Sums) -> Iterator[Any]:
+    values = asdict(sums)
+    yield from (value for name, value in values.items() if not name.endswith("_microusd"))
+    for money in (sums.cost_microusd, sums.saved_microusd):
+        yield f"{Decimal(money) / MICRO:.6f}"
+
+
+def _cell(text: str) -> str:
+    """A spreadsheet would take such a text for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,0 +1,166 @@
+// Stacked bars over days, weeks or months. The server sums; this draws, and says exactly what a bar holds.
+
+const HEIGHT = 280;
+const NUMBERS = new Intl.NumberFormat("en");
+const COLOURS = [
+  "light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#2f8f5e, #69cf9a)",
+  "light-dark(#6a3fb5, #bda0ff)", "light-dark(#0f6b70, #6fcfd3)", "light-dark(#b0251d, #ff918a)",
+  "light-dark(#7a5c3a, #c9a97f)", "light-dark(#59616e, #9ba4b1)",
+];
+
+const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
+const exact = (value, unit) => (unit === "tokens" ? `${NUMBERS.format(value)} tokens` : dollars(value));
+
+function short(value, unit) {
+  const size = unit === "tokens" ? value : value / 1e6;
+  const sign = unit === "tokens" ? "" : "$";
+  for (const [step, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (size >= step) return `${sign}${Number((size / step).toPrecision(3))}${name}`;
+  }
+  return `${sign}${Number(size.toPrecision(3))}`;
+}
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+// light-dark() is resolved by an element that has it as its colour.
+function resolved(host, colours) {
+  const probe = element("i");
+  host.append(probe);
+  const found = colours.map((colour) => {
+    probe.style.color = colour;
+    return getComputedStyle(probe).color;
+  });
+  probe.remove();
+  return found;
+}
+
+function legend(data, fills) {
+  const list = element("ul", "trend-legend");
+  data.series.forEach((series, index) => {
+    const item = element("li");
+    const swatch = element("span", "swatch");
+    swatch.style.background = fills[index];
+    item.append(swatch, series.name);
+    list.append(item);
+  });
+  return list;
+}
+
+function tipPlugin(data, fills) {
+  const tip = element("div", "trend-tip");
+  tip.hidden = true;
+  const fill = (index) => {
+    const table = element("table");
+    let total = 0;
+    data.series.forEach((series, at) => {
+      if (!series.values[index]) return;
+      total += series.values[index];
+      const row = table.insertRow();
+      const swatch = element("span", "swatch");
+      swatch.style.background = fills[at];
+      swatch.style.display = "inline-block";
+      row.insertCell().append(swatch);
+      row.insertCell().textContent = series.name;
+      row.insertCell().textContent = exact(series.values[index], data.unit);
+    });
+    const named = { day: "", week: "week from ", month: "month from " }[data.bucket];
+    tip.replaceChildren(element("b", "", `${named}${data.buckets[index]}: ${exact(total, data.unit)}`), table);
+  };
+  return {
+    hooks: {
+      init: (plot) => plot.over.append(tip),
+      setCursor: (plot) => {
+        const { idx, left, top } = plot.cursor;
+        tip.hidden = idx == null || left < 0;
+        if (tip.hidden) return;
+        fill(idx);
+        const toTheLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
+        const x = toTheLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
+        tip.style.transform = `translate(${x}px, ${Math.max(Math.min(top, plot.over.clientHeight - tip.offsetHeight), 0)}px)`;
+      },
+    },
+  };
+}
+
+// Each row stands on the sum of those before it; the whole is drawn first and the others over it.
+function stacked(data) {
+  const sums = data.buckets.map(() => 0);
+  const layers = data.series.map((series) => series.values.map((value, index) => (sums[index] += value)));
+  return layers.reverse();
+}
+
+function options(data, width, fills, [text, line]) {
+  const layers = data.series.length;
+  const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }) => sum + values[index], 0)), 1);
+  const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
+    scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
+    axes: [
+      { ...axis, grid: { show: false }, label: data.bucket, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => data.buckets[at] ?? "") },
+      { ...axis, label: data.unit === "tokens" ? "tokens" : "US dollars", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map((value) => short(value, data.unit)) },
+    ],
+    series: [{}, ...Array.from({ length: layers }, (_, index) => ({
+      fill: fills[layers - 1 - index],
+      stroke: fills[layers - 1 - index],
+      width: 0,
+      paths: window.uPlot.paths.bars({ size: [0.8, 48] }),
+      points: { show: false },
+    }))],
+    plugins: [tipPlugin(data, fills)],
+  };
+}
+
+function chartDraw(host, data) {
+  if (!data.series.length) {
+    host.replaceChildren(element("p", "chart-state", "Nothing to draw in this span."));
+    return;
+  }
+  const place = element("div", "chart-plot");
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The figures follow as a table.`);
+  let plot = null;
+  const draw = () => {
+    plot?.destroy();
+    const all = resolved(host, [...COLOURS, "var(--muted)", "var(--line)"]);
+    const fills = all.slice(0, COLOURS.length);
+    host.replaceChildren(place, legend(data, fills));
+    const columns = [data.buckets.map((_, index) => index), ...stacked(data)];
+    plot = new window.uPlot(options(data, place.clientWidth, fills, all.slice(-2)), columns, place);
+  };
+  draw();
+  const onTheme = () => (host.isConnected ? draw() : document.removeEventListener("theme", onTheme));
+  document.addEventListener("theme", onTheme);
+  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+}
+
+async function chartLoad(host) {
+  const answer = await fetch(host.dataset.trend, { headers: { Accept: "application/json" } });
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  chartDraw(host, await answer.json());
+}
+
+function chartsLoad(within) {
+  for (const host of within.querySelectorAll("[data-trend]")) {
+    chartLoad(host).catch((error) => {
+      host.querySelector(".chart-state")?.replaceChildren(`The chart could not be loaded: ${error.message}.`);
+    });
+  }
+}
+
+// The server sums by the viewer's days. Until it knows the zone it has used UTC: once it knows, it sums again.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const isKnown = document.cookie.split("; ").includes(`zone=${zone}`);
+if (!isKnown) document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+const shown = document.getElementById("figures")?.dataset.zone;
+if (!isKnown && shown !== zone && !new URLSearchParams(location.search).has("zone")) location.reload();
+else chartsLoad(document);
+document.addEventListener("htmx:afterSwap", (event) => chartsLoad(event.target));

@@ -1,0 +1,200 @@
+"""The trends page: sums by the viewer's days, splits, comparison, savings, chart and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.urls import reverse
+
+from sessions.models import Compaction
+from sessions.pages.trends.asked import presets
+from sessions.selectors.trends import GROUPS
+from sessions.selectors.usage import Span, usage_sums
+from sessions.services.rollups import input_rates, rollups_fill
+from tests.trends.turns import session_make, turn_make, turns_add
+
+pytestmark = pytest.mark.django_db
+
+NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+MARCH = {"first": "2026-03-01", "last": "2026-03-31"}
+
+
+def address(name: str = "trends") -> str:
+    return reverse(name, args=["alpha"])
+
+
+@pytest.fixture
+def used(project, member):
+    """Two agents, three models, a tag, a member; one call at 23:50 UTC, one with no price."""
+    fixer = session_make(project, "fix", agent="fixer", tags=["ci", "red"], created_by=member)
+    reader = session_make(project, "read", agent="reader", title="Reads a lot")
+    late = NOON.replace(hour=23, minute=50)
+    turns_add(fixer, [turn_make(fixer, 0, NOON, cost=2_500_000), turn_make(fixer, 1, late, cost=500_000)])
+    turns_add(
+        reader,
+        [
+            turn_make(reader, 0, NOON, cost=1_000_000, model="gpt-5"),
+            turn_make(reader, 1, NOON, cost=None, model="made-up"),
+            turn_make(reader, 2, NOON - timedelta(days=20), cost=1_500_000),
+        ],
+    )
+    rollups_fill()
+    return project
+
+
+def test_the_tiles_are_the_sums_of_the_span(used, viewer_client):
+    context = viewer_client.get(address(), MARCH).context
+    assert context["total"].cost_microusd == 4_000_000
+    assert (context["total"].turns, context["total"].unpriced_turns) == (4, 1)
+    # The span before is as long, and ends where this one begins.
+    assert context["asked"].before.span.first == date(2026, 1, 29)
+    assert context["total_before"].cost_microusd == 1_500_000
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Asia/Kathmandu", "America/Los_Angeles"])
+def test_days_are_the_viewer_s_and_agree_with_the_turns(zone, used, viewer_client):
+    viewer_client.cookies["zone"] = zone
+    data = viewer_client.get(address("trends_series"), {**MARCH, "bucket": "day"}).json()
+    span = Span(first=date(2026, 3, 1), last=date(2026, 3, 31), zone=ZoneInfo(zone))
+    _, turns = usage_sums(project_id=used.pk, span=span, groups=["day"], limit=100)
+    expected = {row.group["day"].isoformat(): row.cost_microusd for row in turns if row.cost_microusd}
+    columns = [sum(series["values"][at] for series in data["series"]) for at in range(len(data["buckets"]))]
+    assert {day: value for day, value in zip(data["buckets"], columns, strict=True) if value} == expected
+    assert len(data["buckets"]) == 31
+
+
+def test_an_unknown_zone_is_utc(used, viewer_client):
+    viewer_client.cookies["zone"] = "../etc/passwd"
+    assert viewer_client.get(address()).context["asked"].wanted.span.zone.key == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("group", "first"),
+    [
+        ("agent", ("fixer", 3_000_000)),
+        ("model", ("claude-sonnet-4-5", 3_000_000)),
+        ("tag", ("ci", 3_000_000)),
+        ("member", ("marc", 3_000_000)),
+        ("session", ("fix", 3_000_000)),
+    ],
+)
+def test_figures_split_by(group, first, used, viewer_client):
+    response = viewer_client.get(address(), {**MARCH, "group": group})
+    row = response.context["rows"][0]
+    assert (row.name, row.sums.cost_microusd) == first
+    assert first[0].encode() in response.content
+    assert response.context["total"].cost_microusd == 4_000_000
+
+
+@pytest.mark.parametrize("narrow", [{"agent": "fixer"}, {"tag": "red"}, {"model": "claude-sonnet-4-5"}])
+def test_figures_are_narrowed(narrow, used, viewer_client):
+    context = viewer_client.get(address(), {**MARCH, **narrow}).context
+    assert context["total"].cost_microusd == 3_000_000
+    assert context["filters"][0][:2] == next(iter(narrow.items()))
+
+
+def test_figures_of_one_member(used, member, viewer_client):
+    context = viewer_client.get(address(), {**MARCH, "member": member.pk}).context
+    assert context["total"].cost_microusd == 3_000_000
+    assert context["filters"][0][1] == "marc"
+
+
+def test_two_periods_of_ones_choice(used, viewer_client):
+    query = {"first": "2026-03-10", "last": "2026-03-10", "other": "2026-02-18"}
+    context = viewer_client.get(address(), query).context
+    assert context["asked"].before.span.last == date(2026, 2, 18)
+    rows = {row.name: (row.sums.cost_microusd, row.before.cost_microusd) for row in context["rows"]}
+    assert rows == {"fixer": (3_000_000, 0), "reader": (1_000_000, 1_500_000)}
+
+
+def test_savings_are_net_of_rebilling_and_summaries(project, viewer_client):
+    session = session_make(project, "s", model="claude-sonnet-4-5")
+    shrunk = {"prompt_estimate": 1_010_000, "prompt_served": 10_000, "prompt_reported": 10_000}
+    turns_add(session, [turn_make(session, 0, NOON, cache_read_tokens=9_000, **shrunk)])
+    for number, (cost, notes) in enumerate([(0, {}), (20_000, {"summary_used": True}), (7_000, {})], start=1):
+        Compaction.objects.create(
+            session=session,
+            number=number,
+            state="done" if number < 3 else "failed",
+            trigger="soft",
+            turn_index=0,
+            snapshot_position=0,
+            record={"tokens_rebilled": 10_000, "calibration": 1.5, **notes},
+            cost_microusd=cost,
+            finished_at=NOON,
+        )
+    rollups_fill()
+    savings = viewer_client.get(address(), MARCH).context["savings"]
+    cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
+    assert savings.gross == cached * 1_000_000 * 1_000_000
+    # A cache write is a quarter dearer than an uncached token.
+    assert savings.rebilled == (uncached * 5 / 4 - cached) * 2 * 15_000 * 1_000_000
+    assert savings.summariser == 27_000
+    assert savings.net == savings.gross - savings.rebilled - 27_000
+    assert (savings.compactions, savings.without_model) == (2, 1)
+
+
+def test_the_csv_is_exact_and_cannot_be_a_formula(project, viewer_client):
+    session = session_make(project, "s", agent="=2+5")
+    turns_add(session, [turn_make(session, 0, NOON, cost=1_234_567)])
+    rollups_fill()
+    response = viewer_client.get(address("trends_csv"), {**MARCH, "bucket": "week"})
+    [row] = csv.DictReader(io.StringIO(response.content.decode()))
+    assert (row["week"], row["agent"], row["cost_usd"]) == ("2026-03-09", "'=2+5", "1.234567")
+    assert (row["turns"], row["cache_read_tokens"]) == ("1", "80")
+
+
+def test_many_groups_are_drawn_as_some_and_the_rest(project, viewer_client):
+    for number in range(12):
+        session = session_make(project, f"s{number}", agent=f"a{number:02}")
+        turns_add(session, [turn_make(session, 0, NOON, cost=1_000 + number)])
+    rollups_fill()
+    data = viewer_client.get(address("trends_series"), MARCH).json()
+    assert [series["name"] for series in data["series"]][-2:] == ["a05", "all others"]
+    assert sum(sum(series["values"]) for series in data["series"]) == sum(1_000 + n for n in range(12))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"first": "nonsense"},
+        {"first": "9999-12-31"},
+        {"first": "2026-03-31", "last": "2026-03-01"},
+        {"first": "2000-01-01", "last": "2999-12-31"},
+        {"other": "2999-12-31"},
+        {"group": "password"},
+        {"bucket": "hour"},
+        {"member": "x"},
+        {"agent": "\0"},
+    ],
+)
+@pytest.mark.parametrize("name", ["trends", "trends_series", "trends_csv"])
+def test_odd_questions_are_answered(name, query, used, viewer_client):
+    assert viewer_client.get(address(name), query).status_code == 200
+
+
+def test_an_empty_span_says_so(project, viewer_client):
+    response = viewer_client.get(address(), MARCH)
+    assert b"Nothing was used in this span" in response.content
+    assert viewer_client.get(address("trends_series"), MARCH).json()["series"] == []
+
+
+def test_another_project_s_sums_are_not_seen(used, other_project, stranger_client):
+    own = reverse("trends", args=["beta"])
+    assert stranger_client.get(own, MARCH).context["total"].turns == 0
+
+
+def test_presets_are_whole_weeks_and_months():
+    spans = {name: (str(first), str(last)) for name, first, last in presets(date(2026, 3, 11))}
+    assert spans["last week"] == ("2026-03-02", "2026-03-08")
+    assert spans["last month"] == ("2026-02-01", "2026-02-28")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_page_takes_few_queries(group, used, viewer_client, django_assert_max_num_queries):
+    with django_assert_max_num_queries(9):
+        assert viewer_client.get(address(), {**MARCH, "group": group}).status_code == 200
