@@ -79,7 +79,7 @@ def run(home: Path, host: str, port: int) -> None:
         prepare_data()
         # One after the other: side by side they would share the processor, and the first page come later.
         supervisor.start(servers.web(host, port))
-        supervisor.start(servers.worker(home))
+        supervisor.start(servers.worker(), servers.beat(home))
         welcome(home, host, port)
         supervisor.watch()
 

@@ -141,13 +141,22 @@ CONTEXTAPP_LEASE_SECONDS = float(os.environ.get("CONTEXTAPP_LEASE_SECONDS", "20"
 CONTEXTAPP_IDLE_CHECK_SECONDS = float(os.environ.get("CONTEXTAPP_IDLE_CHECK_SECONDS", "30"))
 #: Seconds between two fillings of the sums that trends are read from.
 CONTEXTAPP_ROLLUP_SECONDS = float(os.environ.get("CONTEXTAPP_ROLLUP_SECONDS", "60"))
+#: Seconds between two looks for what compactions took away and agents needed later.
+CONTEXTAPP_REFERENCE_SECONDS = float(os.environ.get("CONTEXTAPP_REFERENCE_SECONDS", "10"))
+_PERIODIC = {
+    "rollups": ("sessions.tasks.rollups_fill", CONTEXTAPP_ROLLUP_SECONDS),
+    "sweep": ("sessions.tasks.compactions_sweep", CONTEXTAPP_SWEEP_SECONDS),
+    "webhooks": ("sessions.tasks.webhooks_sweep", CONTEXTAPP_SWEEP_SECONDS),
+    "idle": ("sessions.tasks.compactions_idle", CONTEXTAPP_IDLE_CHECK_SECONDS),
+    "upgrade": ("sessions.tasks.compactions_upgrade", CONTEXTAPP_IDLE_CHECK_SECONDS),
+    "references": ("sessions.tasks.references_check", CONTEXTAPP_REFERENCE_SECONDS),
+    "replays": ("sessions.tasks.replays_sweep", CONTEXTAPP_SWEEP_SECONDS),
+    "memory": ("sessions.tasks.memory_sweep", CONTEXTAPP_SWEEP_SECONDS),
+}
+# What no worker has taken within a minute is not worth taking: the next one is on its way.
 CELERY_BEAT_SCHEDULE = {
-    "rollups": {"task": "sessions.tasks.rollups_fill", "schedule": CONTEXTAPP_ROLLUP_SECONDS},
-    "sweep": {"task": "sessions.tasks.compactions_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
-    "webhooks": {"task": "sessions.tasks.webhooks_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
-    "idle": {"task": "sessions.tasks.compactions_idle", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
-    "upgrade": {"task": "sessions.tasks.compactions_upgrade", "schedule": CONTEXTAPP_IDLE_CHECK_SECONDS},
-    "replays": {"task": "sessions.tasks.replays_sweep", "schedule": CONTEXTAPP_SWEEP_SECONDS},
+    name: {"task": task, "schedule": seconds, "options": {"expires": 60}}
+    for name, (task, seconds) in _PERIODIC.items()
 }
 
 # -- Summaries by a model -----------------------------------------------------------------------

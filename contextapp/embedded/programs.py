@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -91,15 +92,22 @@ class Child:
         return f": {fatal[-1].strip()} (log: {log})" if fatal else f" (log: {log})"
 
     def stop(self) -> None:
-        if self.has_ended:
-            return
-        self.process.send_signal(self.program.stop_signal)
-        try:
-            self.process.wait(self.program.stop_seconds)
-        except subprocess.TimeoutExpired:
-            say(f"{self.program.name} did not end within {self.program.stop_seconds:g} s and was killed.")
-            self.process.kill()
-            self.process.wait()
+        if not self.has_ended:
+            self.process.send_signal(self.program.stop_signal)
+            try:
+                self.process.wait(self.program.stop_seconds)
+            except subprocess.TimeoutExpired:
+                told = f"did not end within {self.program.stop_seconds:g} s and was killed."
+                say(f"{self.program.name} {told}")
+                self.process.kill()
+                self.process.wait()
+        self.end_group()
+
+    def end_group(self) -> None:
+        """Ends what an ended program has left behind: processes that it had no time to look after."""
+        if sys.platform == "linux":  # elsewhere the group is our own
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def say(line: str) -> None:

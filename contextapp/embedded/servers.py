@@ -1,4 +1,4 @@
-"""The web server and the worker: how they are started, and how many of each."""
+"""The web server, the worker and the clock: how they are started, and how many of each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Program
+
+CELERY = (sys.executable, "-m", "celery", "--quiet", "-A")
 
 
 def web(host: str, port: int) -> Program:
@@ -33,24 +35,28 @@ def web(host: str, port: int) -> Program:
     )
 
 
-def worker(home: Path) -> Program:
-    """The Celery worker with the clock of the periodic tasks in it: one instance, one clock."""
-    options = {
-        "concurrency": os.environ.get("CONTEXTAPP_WORKERS", "2"),
-        "loglevel": "WARNING",
-        "schedule": str(home / "beat-schedule"),
-    }
+def worker() -> Program:
+    options = {"concurrency": os.environ.get("CONTEXTAPP_WORKERS", "2"), "loglevel": "WARNING"}
     arguments = (f"--{name}={value}" for name, value in options.items())
     # Gossip, mingle and heartbeat are for workers that watch each other; here is one.
-    flags = ("--beat", "--without-gossip", "--without-mingle", "--without-heartbeat")
-    celery = (sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.celery", "worker")
+    flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return Program(
         name="The worker",
-        command=(*celery, *flags, *arguments),
+        command=(*CELERY, "contextapp.celery", "worker", *flags, *arguments),
         # A warning about root is of no use here: tasks are JSON, which runs nothing.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
         is_ready=lambda: True,
         stop_seconds=20,
+    )
+
+
+def beat(home: Path) -> Program:
+    """The clock of the periodic tasks: a program of its own, so that it is started again when it alone dies.
+    Without it nothing that was lost would be found."""
+    # The data folder is held by this instance alone: no file has to say who runs.
+    options = ("--loglevel=WARNING", f"--schedule={home / 'beat-schedule'}", "--pidfile=")
+    return Program(
+        name="The clock", command=(*CELERY, "contextapp.clock", "beat", *options), is_ready=lambda: True
     )
 
 

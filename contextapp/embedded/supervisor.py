@@ -30,6 +30,7 @@ class Supervised:
         """Raises StartError when the program has ended too often."""
         name = self.child.program.name
         if self.restart_at is None and self.child.has_ended:
+            self.child.end_group()
             self.ends = [end for end in self.ends if now - end < WITHIN_SECONDS] + [now]
             if len(self.ends) >= ENDS:
                 raise StartError(f"{name} ended {ENDS} times in a short while; giving up.")

@@ -15,6 +15,8 @@ import pytest
 from contextapp.embedded import home as homes
 from tests.running.instance import Instance, alive, children, free_port, running
 
+WORKER = "contextapp.celery worker"
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
@@ -68,14 +70,43 @@ def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_lo
 @linux
 def test_it_starts_a_child_that_died_again(tmp_path):
     with running(Instance(tmp_path / "home", tmp_path / "out")) as instance:
-        [first] = valkeys(instance)
-        os.kill(first, signal.SIGKILL)
-        assert eventually(lambda: valkeys(instance) not in ([], [first]))
-        assert "Valkey ended (-9); starting it again" in instance.said
+        for name, command in (("Valkey", "valkey-server"), ("The clock", "contextapp.clock")):
+            [first] = pids(instance, command)
+            os.kill(first, signal.SIGKILL)
+            assert eventually(lambda: pids(instance, command) not in ([], [first]), 60)  # noqa: B023
+            assert f"{name} ended (-9); starting it again" in instance.said
+        assert eventually(lambda: len(pids(instance, WORKER)) >= 3, 60)
+        family = pids(instance, WORKER)
+        os.kill(min(family), signal.SIGKILL)
+        assert eventually(lambda: not alive(family), 60)  # those of its processes that it left behind too
+        assert eventually(lambda: pids(instance, WORKER), 60)
 
 
-def valkeys(instance: Instance) -> list[int]:
-    return [pid for pid, line in children(instance.process.pid).items() if "valkey-server" in line]
+@linux
+def test_nothing_is_left_when_it_is_stopped_while_its_worker_starts(tmp_path):
+    instance = Instance(tmp_path / "home", tmp_path / "out")
+    try:
+        assert eventually(lambda: pids(instance, WORKER), 180)
+    finally:
+        assert instance.stop() == 0
+    assert eventually(lambda: not using(tmp_path / "home"), 60)
+
+
+def pids(instance: Instance, command: str) -> list[int]:
+    return [pid for pid, line in children(instance.process.pid).items() if command in line]
+
+
+def using(home: Path) -> list[str]:
+    """The command lines of an instance's processes, whoever their parent is by now."""
+    told = f"CONTEXTAPP_HOME={home}\0".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and told in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
 
 
 @pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--prot=8001", 2)])
