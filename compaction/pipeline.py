@@ -9,18 +9,16 @@ it says why.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compaction.capabilities import Capabilities
 from compaction.context import Context, Evicted, MakeHandle, Summary, default_handle
-from compaction.edits import MAX_REFERENCES, Edit, Op
+from compaction.edits import Edit
 from compaction.layout import Layout, split
-from compaction.messages import Message, Role, Text, ToolCall, ToolResult
+from compaction.messages import Role
 from compaction.policy import STEPS, Budget, Policy
 from compaction.recap import Recap
 from compaction.record import Record, State, StepRecord, record_of
-from compaction.references import argument_text, references
 from compaction.strategies import STRATEGIES
 from compaction.tokens import TokenCounter
 from compaction.view import View
@@ -153,33 +151,3 @@ def _why_not(view: View, layout: Layout, budget: int, policy: Policy) -> str:
     if requests and requests[-1].tokens + layout.head_tokens + beside > budget:
         return f"{told}: the system prompt and the latest user message alone take more"
     return f"{told}: nothing is left that may be shortened"
-
-
-def with_references(edits: Sequence[Edit], messages: Sequence[Message], view: View) -> tuple[Edit, ...]:
-    """The edits with the identifiers that the prompt no longer shows by each, newest mention first.
-
-    Apart from `plan`, since it reads every edited text: call it off the request path. `messages` are
-    those that the edits touch, `view` is the view after the edits.
-    """
-    shown = frozenset().union(*(references(message.text) for message in view.messages))
-    by_position = {message.position: message for message in messages}
-    return tuple(_with_references(edit, by_position, shown) for edit in edits)
-
-
-def _with_references(edit: Edit, messages: dict[int, Message], shown: frozenset[str]) -> Edit:
-    if edit.op is Op.SHED:
-        return edit
-    found: dict[str, None] = {}
-    for position in range(edit.end, edit.position - 1, -1):
-        message = messages.get(position)
-        if message is None:
-            continue
-        parts = message.parts if edit.part is None else message.parts[edit.part : edit.part + 1]
-        for part in parts:
-            if isinstance(part, Text | ToolResult):
-                found |= dict.fromkeys(sorted(references(part.text) - shown))
-            elif isinstance(part, ToolCall):
-                found |= dict.fromkeys(sorted(references(argument_text(part.arguments)) - shown))
-        if len(found) >= MAX_REFERENCES:
-            break
-    return replace(edit, references=tuple(found)[:MAX_REFERENCES])

@@ -8,6 +8,8 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
+from sessions.referenced import check as referenced
+from sessions.memory import upkeep
 from sessions.replay import work as replay_work
 from sessions.services import background, rollups, sweep, triggers, upgrades, webhooks
 
@@ -17,17 +19,17 @@ def compaction_run(compaction_id: str) -> None:
     background.compaction_run(compaction_id=UUID(compaction_id))
 
 
-@shared_task(expires=60)  # type: ignore[untyped-decorator]
+@shared_task  # type: ignore[untyped-decorator]
 def compactions_sweep() -> None:
     sweep.sweep()
 
 
-@shared_task(expires=60)  # type: ignore[untyped-decorator]
+@shared_task  # type: ignore[untyped-decorator]
 def compactions_idle() -> None:
     triggers.idle_fire()
 
 
-@shared_task(expires=60)  # type: ignore[untyped-decorator]
+@shared_task  # type: ignore[untyped-decorator]
 def compactions_upgrade() -> None:
     upgrades.upgrades_fire()
 
@@ -37,12 +39,12 @@ def webhook_deliver(delivery_id: str) -> None:
     webhooks.delivery_send(delivery_id=UUID(delivery_id))
 
 
-@shared_task(expires=60)  # type: ignore[untyped-decorator]
+@shared_task  # type: ignore[untyped-decorator]
 def webhooks_sweep() -> None:
     webhooks.deliveries_sweep()
 
 
-@shared_task(expires=60)  # type: ignore[untyped-decorator]
+@shared_task  # type: ignore[untyped-decorator]
 def rollups_fill() -> None:
     rollups.rollups_fill()
 
@@ -52,6 +54,26 @@ def replay_step(run_id: str) -> None:
     replay_work.run_step(run_id=UUID(run_id))
 
 
-@shared_task(expires=60)  # type: ignore[untyped-decorator]
+@shared_task  # type: ignore[untyped-decorator]
 def replays_sweep() -> None:
     replay_work.runs_sweep()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def references_check() -> None:
+    referenced.watches_check()
+
+
+@shared_task(name=dispatch.UPKEEP)  # type: ignore[untyped-decorator]
+def memory_upkeep(session_id: str) -> None:
+    upkeep.upkeep_run(session_id=UUID(session_id))
+
+
+@shared_task(name=dispatch.OBSERVE)  # type: ignore[untyped-decorator]
+def memory_observe(session_id: str) -> None:
+    upkeep.upkeep_run(session_id=UUID(session_id), asked=True)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def memory_sweep() -> None:
+    upkeep.upkeep_sweep()

@@ -1,6 +1,7 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision, MemoryWatch, SharedFact
+from sessions.models.referenced import ReferenceWatch
 from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
@@ -19,6 +20,7 @@ __all__ = [
     "Preamble",
     "PromptBase",
     "Recap",
+    "ReferenceWatch",
     "ReplayResult",
     "ReplayRun",
     "ReplayTarget",

@@ -109,6 +109,10 @@ class Edit(models.Model):
     # The first turn whose assistant named something that this edit took away, and what it named.
     referenced_turn = models.PositiveIntegerField(null=True)
     referenced_text = models.TextField(blank=True)
+    # The tool whose output the edit changed, found out with its references; "" for one that evicts.
+    tool = models.CharField(max_length=200, blank=True, default="")
+    # What the agent did about it (`compaction.referenced.How`); "" where it was not referenced.
+    referenced_how = models.CharField(max_length=16, blank=True, default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["compaction", "ordinal"], name="edit_ordinal")]

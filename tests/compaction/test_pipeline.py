@@ -12,7 +12,7 @@ from compaction.capabilities import Capabilities
 from compaction.edits import Edit
 from compaction.invariants import validate
 from compaction.messages import Message, Thinking
-from compaction.pipeline import Plan, plan, with_references
+from compaction.pipeline import Plan, plan
 from compaction.policy import PRESETS, Budget, ToolRule, get_policy
 from compaction.record import State
 from compaction.render import render
@@ -217,16 +217,6 @@ def test_bound_thinking_goes_with_every_edit_before_it() -> None:
     assert not any(isinstance(part, Thinking) for m in made.view.messages for part in m.parts)
     shown = render(made.view.messages, format="anthropic", capabilities=bound).messages
     assert validate(shown, "anthropic", capabilities=bound, edited=range(len(shown))) == ()
-
-
-def test_references_are_those_that_the_prompt_no_longer_shows() -> None:
-    view = view_of(INPUT_A)
-    made = plan(view, get_policy("masking"), COUNTER, budget=Budget(input_tokens=5_000))
-    full = with_references(made.edits, view.messages, made.view)
-    named = {name for edit in full for name in edit.references}
-    assert named
-    shown = "\n".join(m.text for m in made.view.messages)
-    assert not [name for name in named if f" {name} " in shown]
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

@@ -1,0 +1,9 @@
+"""Referenced later: whether a model needs what a compaction took away from its prompt.
+
+`hidden` names what an edit took away; `watch` looks at the messages that come after it.
+"""
+
+from compaction.referenced.hidden import MAX_REFERENCES, with_references
+from compaction.referenced.watch import How, Reference, Watch, Watched
+
+__all__ = ["MAX_REFERENCES", "How", "Reference", "Watch", "Watched", "with_references"]

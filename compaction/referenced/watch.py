@@ -1,0 +1,188 @@
+"""Looks at the messages of a session as they come: does the model use what its prompt no longer shows?
+
+    watch.compacted(edits) after a compaction, watch.seen(message) for each message behind it
+
+A name that a later message shows again (a tool's output, a person's words) is hidden no more; one that the
+assistant uses while it is hidden is a reference to the edit that hid it. Constant work for a message: each of
+its identifiers is looked up once, in a table of at most `MAX_NAMES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from compaction.edits import Edit
+from compaction.messages import JSON, Message, Role, ToolCall
+from compaction.references import message_references
+from compaction.tools import Kind, action_of
+
+#: Names that are looked for in one session; the oldest go first.
+MAX_NAMES = 4_000
+
+#: Handles and read files that are looked for in one session; the oldest go first.
+MAX_EDITS = 1_000
+
+#: The agent's own tool that searches what is no longer shown.
+SEARCH_TOOL = "search_history"
+
+#: Longer paths are data.
+_MOST_PIECES = 20
+
+#: So many turns behind a reference the agent may still bring the content back.
+LATER_TURNS = 3
+
+
+class How(StrEnum):
+    """What the agent did about it."""
+
+    SILENT = "silent"  #: nothing: it went on with what it remembered, or made up
+    EXPANDED = "expanded"  #: it brought the content back by its handle, or searched the history
+    READ_AGAIN = "read_again"  #: it read the file again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """An edit that is watched. `key` is what the caller knows it by, `paths` were read in what it hid."""
+
+    key: int
+    edit: Edit
+    paths: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The first use of what the edit `key` hid: in `turn`, by `name`."""
+
+    key: int
+    turn: int
+    name: str
+    how: How
+
+
+@dataclass(slots=True)
+class Watch:
+    """The state of one session.
+
+    `names` are hidden, with the edit that hid each; `handles` and `paths` would bring a content back;
+    `recent` are references whose agent may still do so; `flagged` edits have had their reference.
+    """
+
+    names: dict[str, int] = field(default_factory=dict)
+    handles: dict[str, int] = field(default_factory=dict)
+    paths: dict[str, list[int]] = field(default_factory=dict)
+    recent: list[Reference] = field(default_factory=list)
+    flagged: set[int] = field(default_factory=set)
+
+    def compacted(self, edits: Sequence[Watched]) -> None:
+        """Takes in the edits of a compaction, with their references."""
+        for watched in edits:
+            for name in watched.edit.references:
+                self.names.pop(name, None)
+                self.names[name] = watched.key
+            if watched.edit.handle:
+                self.handles[watched.edit.handle] = watched.key
+            for path in watched.paths:
+                self.paths.setdefault(path, []).append(watched.key)
+        _keep_newest(self.names, MAX_NAMES)
+        _keep_newest(self.handles, MAX_EDITS)
+        _keep_newest(self.paths, MAX_EDITS)
+
+    def seen(self, message: Message) -> list[Reference]:
+        """What the next message refers to, and earlier references that its calls now do something about."""
+        mentioned = message_references(message)
+        found: list[Reference] = []
+        if message.role is Role.ASSISTANT:
+            found = [*self._used(message, mentioned), *self._brought_back(message)]
+        for name in mentioned:
+            for known in (name, *_parts_of(name)):
+                self.names.pop(known, None)
+        return found
+
+    def _used(self, message: Message, mentioned: frozenset[str]) -> Iterator[Reference]:
+        for name in sorted(mentioned & self.names.keys(), key=len, reverse=True):
+            key = self.names[name]
+            if key not in self.flagged:
+                reference = Reference(key=key, turn=message.turn, name=name, how=_how(message, name))
+                self.flagged.add(key)
+                if reference.how is How.SILENT:
+                    self.recent.append(reference)
+                yield reference
+
+    def _brought_back(self, message: Message) -> Iterator[Reference]:
+        """Contents that this message's calls bring back. An expanded handle is a reference by itself."""
+        self.recent = [known for known in self.recent if message.turn - known.turn <= LATER_TURNS]
+        for call in message.tool_calls:
+            yield from self._expanded(message, call)
+            yield from self._read_again(call)
+
+    def _expanded(self, message: Message, call: ToolCall) -> Iterator[Reference]:
+        for handle in [handle for handle in self.handles if handle in call.arguments]:
+            key = self.handles.pop(handle)
+            known = self._recent_of(key)
+            if known is not None:
+                yield Reference(key=key, turn=known.turn, name=known.name, how=How.EXPANDED)
+            elif key not in self.flagged:
+                self.flagged.add(key)
+                yield Reference(key=key, turn=message.turn, name=handle, how=How.EXPANDED)
+
+    def _read_again(self, call: ToolCall) -> Iterator[Reference]:
+        action = action_of(call)
+        if action.kind is not Kind.READ:
+            return
+        for key in self.paths.get(action.path, ()):
+            known = self._recent_of(key)
+            if known is not None:
+                yield Reference(key=key, turn=known.turn, name=known.name, how=How.READ_AGAIN)
+
+    def _recent_of(self, key: int) -> Reference | None:
+        return next((known for known in self.recent if known.key == key), None)
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "names": self.names,
+            "handles": self.handles,
+            "paths": self.paths,
+            "recent": [[known.key, known.turn, known.name] for known in self.recent],
+            "flagged": sorted(self.flagged),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JSON]) -> Watch:
+        """The state that `to_json` told."""
+        return cls(
+            names=dict(data["names"]),
+            handles=dict(data["handles"]),
+            paths={path: list(keys) for path, keys in data["paths"].items()},
+            recent=[
+                Reference(key=key, turn=turn, name=name, how=How.SILENT) for key, turn, name in data["recent"]
+            ],
+            flagged=set(data["flagged"]),
+        )
+
+
+def _how(message: Message, name: str) -> How:
+    """What the message itself does about the name that it uses."""
+    for call in message.tool_calls:
+        if call.name.endswith(SEARCH_TOOL) and name in call.arguments:
+            return How.EXPANDED
+        action = action_of(call)
+        if action.kind is Kind.READ and f"/{action.path}".endswith(f"/{name.lstrip('/')}"):
+            return How.READ_AGAIN
+    return How.SILENT
+
+
+def _parts_of(path: str) -> Iterator[str]:
+    """The folders of a path, and its ends: who sees `a/b/c.py` knows `a/b` and `b/c.py` too."""
+    pieces = path.split("/")
+    if len(pieces) > _MOST_PIECES or "://" in path:
+        return
+    for index in range(1, len(pieces)):
+        yield "/".join(pieces[:index])
+        yield "/".join(pieces[index:])
+
+
+def _keep_newest(table: dict[str, JSON], most: int) -> None:
+    for name in list(table)[: max(0, len(table) - most)]:
+        del table[name]

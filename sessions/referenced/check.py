@@ -1,0 +1,212 @@
+"""Looking at the messages of compacted sessions for what their prompts no longer show.
+
+Off the path of pushes: the beat takes the sessions that are due. A check costs a bounded amount: at most
+`MESSAGES` messages, each looked up in a table of bounded size; what is left is due at once. Compactions are
+taken in as the messages reach them, so it does not matter how late a check comes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from compaction.messages import Message as MessageValue
+from compaction.messages import ToolCall, ToolResult
+from compaction.referenced import Reference, Watch, Watched, with_references
+from compaction.tools import Kind, action_of
+from compaction.view import View, apply
+from sessions import bodies
+from sessions.convert import edit_value, message_value
+from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
+
+log = logging.getLogger(__name__)
+
+#: Messages that one check looks at.
+MESSAGES = 200
+#: How far before an output its call is looked for: parallel ones stand in a row behind it.
+CALLS_BEFORE = 16
+#: Sessions that one pass of the beat takes.
+SESSIONS = 100
+#: Seconds after which a session with new messages is looked at again, and the longest pause of one without.
+PAUSE, LONGEST_PAUSE = 10, 600
+
+
+def watch_begin(session_id: UUID) -> None:
+    """A compaction of the session was applied or reverted: the next pass looks at it. One small statement."""
+    ReferenceWatch.objects.bulk_create(
+        [ReferenceWatch(session_id=session_id)],
+        update_conflicts=True,
+        unique_fields=["session"],
+        update_fields=["due_at", "pause_seconds"],
+    )
+
+
+def watches_check() -> int:
+    """Looks at the sessions that are due; how many references were found."""
+    due = ReferenceWatch.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
+    ids = list(due.values_list("pk", flat=True)[:SESSIONS])
+    return sum(map(_check_safely, ids))
+
+
+def _check_safely(session_id: UUID) -> int:
+    try:
+        return session_check(session_id=session_id)
+    except Exception:
+        # One session that cannot be looked at must not hold up the others.
+        log.exception("references of session %s", session_id)
+        later = timezone.now() + timedelta(seconds=LONGEST_PAUSE)
+        ReferenceWatch.objects.filter(pk=session_id).update(due_at=later)
+        return 0
+
+
+@transaction.atomic
+def session_check(*, session_id: UUID) -> int:
+    """Looks at the next messages of a session; how many references were found. Of two at once one acts."""
+    rows = ReferenceWatch.objects.select_for_update(skip_locked=True, of=("self",)).select_related("session")
+    row = rows.filter(pk=session_id).first()
+    if row is None:
+        return 0
+    check = _Check(row)
+    found = check.run()
+    check.save()
+    return found
+
+
+class _Check:
+    """One check while it goes."""
+
+    def __init__(self, row: ReferenceWatch) -> None:
+        self._row, self._session = row, row.session
+        self._begin_anew_if_reverted()
+        self._watch = _watch_of(row)
+        self._waiting = list(
+            Compaction.objects.filter(
+                session=self._session, state=Compaction.State.DONE, number__gt=row.compaction
+            ).order_by("number")
+        )
+
+    def run(self) -> int:
+        found = 0
+        for message in self._messages():
+            self._take_in(message.position)
+            for reference in self._watch.seen(message):
+                found += _flag(reference)
+            self._row.position = message.position + 1
+        self._take_in(self._row.position)
+        return found
+
+    def save(self) -> None:
+        """Keeps the state, and when to look again: at once, soon, or after a pause that grows."""
+        more = self._row.position < self._session.message_count
+        moved = self._row.position > self._first
+        pause = 0 if more else PAUSE if moved else min(LONGEST_PAUSE, max(PAUSE, 2 * self._row.pause_seconds))
+        self._row.pause_seconds = pause
+        self._row.due_at = timezone.now() + timedelta(seconds=pause)
+        self._row.state = bodies.pack(bodies.json_bytes(self._watch.to_json()))
+        self._row.save()
+
+    def _messages(self) -> Iterator[MessageValue]:
+        """The messages from the first that a compaction was behind on, or where the last check stopped."""
+        if self._row.position == 0 and self._waiting:
+            self._row.position = self._waiting[0].snapshot_position
+        self._first = self._row.position
+        rows = Message.objects.filter(session=self._session, position__gte=self._row.position)
+        for row in rows.select_related("blob").order_by("position")[:MESSAGES]:
+            yield message_value(row, self._session.format)
+
+    def _take_in(self, position: int) -> None:
+        """The compactions that the message at `position` comes behind."""
+        while self._waiting and self._waiting[0].snapshot_position <= position:
+            compaction = self._waiting.pop(0)
+            self._watch.compacted(_watched(self._session, compaction))
+            self._row.compaction = compaction.number
+
+    def _begin_anew_if_reverted(self) -> None:
+        """What a reverted compaction had hidden is shown again: what was found since is found anew."""
+        reverted = Compaction.objects.filter(session=self._session, state=Compaction.State.REVERTED).count()
+        if reverted == self._row.reverted:
+            return
+        Edit.objects.filter(session=self._session, referenced_turn__isnull=False).update(
+            referenced_turn=None, referenced_text="", referenced_how=""
+        )
+        self._row.position = self._row.compaction = 0
+        self._row.reverted, self._row.state = reverted, None
+
+
+def _watch_of(row: ReferenceWatch) -> Watch:
+    if row.state is None:
+        return Watch()
+    return Watch.from_json(bodies.json_value(bodies.unpack(bytes(row.state))))
+
+
+def _flag(reference: Reference) -> int:
+    text = reference.name.replace("\0", "\ufffd")
+    return Edit.objects.filter(pk=reference.key).update(
+        referenced_turn=reference.turn, referenced_text=text, referenced_how=reference.how
+    )
+
+
+def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
+    """The edits of a compaction with what they hid, which is stored with them."""
+    rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
+    values = [edit_value(row) for row in rows]
+    touched = _touched(session, values)
+    full = with_references(values, touched, _view_behind(session, compaction))
+    watched = []
+    for row, value in zip(rows, full, strict=True):
+        calls = _calls(value, touched)
+        row.references = [name.replace("\0", "\ufffd") for name in value.references]
+        row.tool = calls[0].name[:200].replace("\0", "\ufffd") if calls and value.op is Op.REPLACE else ""
+        actions = map(action_of, calls)
+        paths = {action.path for action in actions if action.kind is Kind.READ and action.path}
+        watched.append(Watched(key=row.pk, edit=value, paths=sorted(paths)))
+    Edit.objects.bulk_update(rows, ["references", "tool"])
+    return watched
+
+
+def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:
+    """The messages that the edits touch, and those before, which hold the calls of outputs."""
+    ranges = Q(position__in=[])
+    for edit in edits:
+        if edit.op is not Op.SHED:
+            ranges |= Q(position__gte=max(0, edit.position - CALLS_BEFORE), position__lte=edit.end)
+    return _values(session, ranges)
+
+
+def _view_behind(session: AgentSession, compaction: Compaction) -> View:
+    """What the session showed right behind a compaction."""
+    applied = Edit.objects.filter(
+        session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
+    )
+    edits = [edit_value(row) for row in applied.order_by("compaction__number", "ordinal")]
+    gone = [Q(position__range=(e.position, e.end)) for e in edits if e.op is Op.EVICT]
+    shown = Q(position__lt=compaction.snapshot_position)
+    for span in gone:
+        shown &= ~span
+    return apply(edits, _values(session, shown))
+
+
+def _values(session: AgentSession, wanted: Q) -> list[MessageValue]:
+    rows = Message.objects.filter(wanted, session=session).select_related("blob").order_by("position")
+    return [message_value(row, session.format) for row in rows]
+
+
+def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:
+    """The calls in what the edit hid; of a changed output the call that it answers."""
+    near = [m for m in touched if edit.position - CALLS_BEFORE <= m.position <= edit.end]
+    calls = [part for message in near for part in message.parts if isinstance(part, ToolCall)]
+    if edit.op is not Op.REPLACE:
+        return [call for m in near if m.position >= edit.position for call in m.tool_calls]
+    parts = next((m.parts for m in near if m.position == edit.position), ())
+    part = parts[edit.part] if edit.part is not None and edit.part < len(parts) else None
+    if isinstance(part, ToolCall):
+        return [part]
+    return [call for call in calls if isinstance(part, ToolResult) and call.call_id == part.call_id]

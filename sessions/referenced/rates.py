@@ -1,0 +1,139 @@
+"""How often agents needed what edits had taken away: by strategy, tool or policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Count, F, Q, QuerySet
+from django.db.models.fields.json import KeyTextTransform
+
+from compaction.edits import Op
+from compaction.referenced import How
+from sessions.models import AgentSession, Compaction, Edit
+
+#: Sessions of a project that its rates are made of: the newest ones.
+PROJECT_SESSIONS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Edits of one kind, and those whose content was named later: in silence, after bringing it back by its
+    handle, or after reading the file again."""
+
+    name: str
+    edits: int
+    silent: int
+    expanded: int
+    read_again: int
+
+    @property
+    def referenced(self) -> int:
+        return self.silent + self.expanded + self.read_again
+
+    @property
+    def share(self) -> float:
+        return self.referenced / self.edits if self.edits else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """One edit whose content was named later: in `turn`, by `text`."""
+
+    number: int
+    strategy: str
+    position: int
+    edited_turn: int
+    turn: int
+    text: str
+    how: str
+
+    @property
+    def told(self) -> str:
+        """What the agent did about it, for people."""
+        return HOW[self.how]
+
+
+#: What an agent did about what it missed, for people.
+HOW: Mapping[str, str] = {
+    How.SILENT: "went on without",
+    How.EXPANDED: "brought it back",
+    How.READ_AGAIN: "read it again",
+}
+
+#: References that a page names; the others are counted.
+SHOWN = 50
+
+
+def edits_of_session(session_id: UUID, *, compaction: int | None = None) -> QuerySet[Edit]:
+    """The edits of a session that were applied and took content away, of one compaction or of all."""
+    edits = Edit.objects.filter(session=session_id, compaction__state=Compaction.State.DONE)
+    edits = edits.exclude(op__in=[Op.SHED, Op.STRIP])
+    return edits if compaction is None else edits.filter(compaction__number=compaction)
+
+
+def edits_of_project(project_id: UUID) -> QuerySet[Edit]:
+    """The same of the project's newest sessions that were compacted."""
+    newest = AgentSession.objects.filter(project=project_id, compaction_count__gt=0)
+    ids = newest.order_by("-last_active_at", "-id").values("pk")[:PROJECT_SESSIONS]
+    edits = Edit.objects.filter(session__in=list(ids.values_list("pk", flat=True)))
+    return edits.filter(compaction__state=Compaction.State.DONE).exclude(op__in=[Op.SHED, Op.STRIP])
+
+
+def rates_by_strategy(edits: QuerySet[Edit]) -> list[Rate]:
+    return _rates(edits, F("strategy"))
+
+
+def rates_by_tool(edits: QuerySet[Edit]) -> list[Rate]:
+    """By the tool whose output an edit changed; evictions take many messages and are left out."""
+    return _rates(edits.exclude(tool=""), F("tool"))
+
+
+def rates_by_policy(edits: QuerySet[Edit]) -> list[Rate]:
+    return _rates(edits, KeyTextTransform("name", "compaction__policy"))
+
+
+def _rates(edits: QuerySet[Edit], by: F | KeyTextTransform) -> list[Rate]:
+    counted = (
+        edits.annotate(name=by)
+        .values("name")
+        .annotate(
+            edits=Count("pk"),
+            silent=Count("pk", filter=Q(referenced_how=How.SILENT)),
+            expanded=Count("pk", filter=Q(referenced_how=How.EXPANDED)),
+            read_again=Count("pk", filter=Q(referenced_how=How.READ_AGAIN)),
+        )
+    )
+    rows = counted.values_list("name", "edits", "silent", "expanded", "read_again")
+    rates = [
+        Rate(name=name or "–", edits=edits, silent=silent, expanded=expanded, read_again=read_again)
+        for name, edits, silent, expanded, read_again in rows
+    ]
+    return sorted(rates, key=lambda rate: (-rate.referenced, -rate.edits, rate.name))
+
+
+def needed_later(edits: QuerySet[Edit]) -> list[Needed]:
+    """The edits whose content was named later, in the order of the turns that named it."""
+    rows = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn", "pk")
+    told = rows.values_list(
+        "compaction__number",
+        "strategy",
+        "position",
+        "compaction__turn_index",
+        "referenced_turn",
+        "referenced_text",
+        "referenced_how",
+    )[:SHOWN]
+    return [
+        Needed(
+            number=number,
+            strategy=strategy,
+            position=position,
+            edited_turn=edited,
+            turn=turn or 0,
+            text=text,
+            how=how,
+        )
+        for number, strategy, position, edited, turn, text, how in told
+    ]

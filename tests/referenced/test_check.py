@@ -1,0 +1,112 @@
+"""Live sessions: what a compaction took away and a later message names is found by the beat."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Project
+from compaction.policy import Policy
+from sessions.importers.base import ImportedTurn
+from sessions.models import AgentSession, Edit, ReferenceWatch
+from sessions.referenced import check
+from sessions.referenced.rates import (
+    edits_of_project,
+    edits_of_session,
+    needed_later,
+    rates_by_policy,
+    rates_by_strategy,
+    rates_by_tool,
+)
+from sessions.services.compactions import compaction_revert, session_compact
+from tests.pages.transcripts import make_session, message, reading_turn, turn
+
+pytestmark = pytest.mark.django_db
+
+NAME = "evict_idle_connections"
+POLICY = Policy(name="small", steps=("drop_oldest",), tail_share=0.1)
+
+
+def answer(index: int, text: str) -> ImportedTurn:
+    result = {"type": "tool_result", "tool_use_id": f"call-{index - 1}", "content": "done"}
+    said = [{"type": "text", "text": text}]
+    return turn(index, [message("user", [result], f"u{index}"), message("assistant", said, f"a{index}")])
+
+
+def grown(project: Project, *more: ImportedTurn) -> AgentSession:
+    told = {3: f"def {NAME}(): pass"}
+    turns = [reading_turn(n, told.get(n, f"plain words {n} ") * 60) for n in range(20)]
+    return make_session(project, [*turns, *more], name="grown")
+
+
+@pytest.fixture
+def compacted(project: Project) -> AgentSession:
+    session = grown(project)
+    AgentSession.objects.filter(pk=session.pk).update(budget_tokens=2_000)
+    session.refresh_from_db()
+    session_compact(session=session, trigger="user", policy=POLICY)
+    return session
+
+
+def test_a_compaction_is_watched_and_its_edits_keep_what_they_hid(compacted: AgentSession) -> None:
+    assert ReferenceWatch.objects.filter(pk=compacted.pk).exists()
+    assert check.watches_check() == 0
+    [edit] = Edit.objects.filter(session=compacted)
+    assert NAME in edit.references
+    assert edit.referenced_turn is None
+
+
+def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -> None:
+    grown(project, answer(20, f"As {NAME} does, we go on."))
+    assert check.session_check(session_id=compacted.pk) == 1
+    [needed] = needed_later(edits_of_session(compacted.pk))
+    assert (needed.number, needed.turn, needed.text, needed.how) == (1, 20, NAME, "silent")
+    assert needed.told == "went on without"
+    [rate] = rates_by_strategy(edits_of_project(project.pk))
+    assert (rate.name, rate.edits, rate.silent, rate.share) == ("drop_oldest", 1, 1, 1.0)
+    assert [rate.name for rate in rates_by_policy(edits_of_session(compacted.pk, compaction=1))] == ["small"]
+    assert rates_by_tool(edits_of_session(compacted.pk)) == []
+
+
+def test_a_check_in_pieces_finds_the_same(
+    project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MESSAGES", 1)
+    grown(project, answer(20, "Going on."), answer(21, f"As {NAME} does."))
+    found = [check.session_check(session_id=compacted.pk) for _ in range(6)]
+    assert sum(found) == 1
+
+
+def test_a_revert_takes_the_flag_back(project: Project, compacted: AgentSession) -> None:
+    grown(project, answer(20, f"As {NAME} does."))
+    check.session_check(session_id=compacted.pk)
+    compaction_revert(session=compacted, number=1)
+    assert check.session_check(session_id=compacted.pk) == 0
+    assert not Edit.objects.filter(referenced_turn__isnull=False).exists()
+
+
+def test_a_quiet_session_is_looked_at_less_and_less(compacted: AgentSession) -> None:
+    pauses = []
+    for _ in range(10):
+        check.session_check(session_id=compacted.pk)
+        pauses.append(ReferenceWatch.objects.get(pk=compacted.pk).pause_seconds)
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == check.LONGEST_PAUSE
+
+
+def test_one_that_fails_waits_and_the_others_go_on(compacted: AgentSession) -> None:
+    compacted.messages.filter(position=2).update(body=b"not json")
+    assert check.watches_check() == 0
+    assert ReferenceWatch.objects.get(pk=compacted.pk).due_at > timezone.now() + timedelta(seconds=60)
+
+
+def test_a_check_takes_few_statements(project: Project, compacted: AgentSession) -> None:
+    check.session_check(session_id=compacted.pk)
+    grown(project, answer(20, "Going on."), answer(21, "Still."), answer(22, "Done."))
+    with CaptureQueriesContext(connection) as queries:
+        check.session_check(session_id=compacted.pk)
+    assert len(queries) <= 7, [query["sql"] for query in queries]

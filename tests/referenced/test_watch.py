@@ -1,0 +1,164 @@
+"""What counts as hidden, and what as a reference to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compaction.edits import Edit, Op
+from compaction.formats import parse
+from compaction.messages import Message
+from compaction.referenced import MAX_REFERENCES, How, Watch, Watched, with_references
+from compaction.referenced.hidden import is_telling
+from compaction.referenced.watch import LATER_TURNS, MAX_NAMES
+from compaction.view import apply
+
+PATH = "src/pool/evict.py"
+NAME = "evict_idle_connections"
+
+
+def message(position: int, item: dict[str, Any]) -> Message:
+    [value] = parse([item], format="openai", start_position=position, turn=position)
+    return value
+
+
+def says(position: int, text: str, *calls: tuple[str, dict[str, Any]]) -> Message:
+    made = [
+        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    return message(position, {"role": "assistant", "content": text} | ({"tool_calls": made} if made else {}))
+
+
+def output(position: int, text: str) -> Message:
+    return message(position, {"role": "tool", "tool_call_id": "c0", "content": text})
+
+
+def evicted(names: tuple[str, ...] = (PATH, NAME)) -> Edit:
+    return Edit(strategy="recap", op=Op.EVICT, position=1, end=4, references=names)
+
+
+def collapsed() -> Edit:
+    return Edit(
+        strategy="collapse", op=Op.REPLACE, position=2, end=2, part=0, handle="h_1a2b", references=(NAME,)
+    )
+
+
+def watching(*edits: Edit) -> Watch:
+    watch = Watch()
+    watch.compacted([Watched(key=n, edit=edit, paths=[PATH]) for n, edit in enumerate(edits)])
+    return watch
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        PATH,
+        "/home/ada/work/report.csv",
+        NAME,
+        "evictIdleConnections",
+        "https://issues.acme.io/browse/POOL-77",
+        "ada@acme.io",
+        "98231",
+        "9f86d081884c",
+    ],
+)
+def test_what_tells(name: str) -> None:
+    assert is_telling(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "/dev/null", "os.path.join", "strings.Contains", "PostgreSQL", "200", "10000", "a1b2c3d4"],
+)
+def test_what_anybody_might_write(name: str) -> None:
+    assert not is_telling(name)
+
+
+def test_hidden_is_what_the_prompt_no_longer_says() -> None:
+    messages = [
+        message(0, {"role": "user", "content": "Look at src/pool/evict.py please."}),
+        says(1, "I call stillShownFunction and see.", ("read_file", {"path": PATH})),
+        output(2, f"def {NAME}(): uses stillShownFunction and neverMentionedAgain"),
+        says(3, "It is stillShownFunction that matters."),
+    ]
+    edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2, text="")
+    [full] = with_references([edit], messages[1:3], apply([edit], messages))
+    assert full.references == (NAME, "neverMentionedAgain")
+
+
+def test_few_names_are_kept_and_the_assistants_own_come_first() -> None:
+    many = " ".join(f"some_long_name_{n:03}" for n in range(200))
+    messages = [says(1, "I made own_name_of_mine."), output(2, many)]
+    edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2)
+    [full] = with_references([edit], messages, apply([edit], messages))
+    assert len(full.references) == MAX_REFERENCES
+    assert full.references[0] == "own_name_of_mine"
+
+
+def test_a_silent_use_flags_the_edit_once() -> None:
+    watch = watching(evicted())
+    [found] = watch.seen(says(5, f"As {NAME} does."))
+    assert (found.key, found.turn, found.name, found.how) == (0, 5, NAME, How.SILENT)
+    assert watch.seen(says(6, f"And {PATH}.")) == []
+
+
+def test_what_is_shown_again_is_no_reference() -> None:
+    watch = watching(evicted())
+    assert watch.seen(output(5, f"found {NAME} in ./{PATH}")) == []
+    assert watch.seen(says(6, f"{NAME} in {PATH}")) == []
+
+
+def test_who_sees_a_path_knows_its_folders_and_ends() -> None:
+    watch = watching(evicted(("src/pool", "pool/evict.py", "evict.py")))
+    watch.seen(output(5, f"x {PATH}"))
+    assert watch.seen(says(6, "in src/pool, evict.py")) == []
+
+
+def test_reading_the_file_again_is_told_apart() -> None:
+    [found] = watching(evicted()).seen(says(5, "", ("read_file", {"path": PATH})))
+    assert found.how is How.READ_AGAIN
+    watch = watching(evicted((NAME,)))
+    watch.seen(says(5, f"{NAME}?"))
+    [later] = watch.seen(says(6, "", ("read_file", {"path": PATH})))
+    assert (later.key, later.turn, later.name, later.how) == (0, 5, NAME, How.READ_AGAIN)
+
+
+def test_expanding_the_handle_is_told_apart() -> None:
+    expand = ("expand_clip", {"handle": "h_1a2b"})
+    [alone] = watching(collapsed()).seen(says(5, "", expand))
+    assert (alone.name, alone.how) == ("h_1a2b", How.EXPANDED)
+    watch = watching(collapsed())
+    [silent] = watch.seen(says(5, f"{NAME}?"))
+    [after] = watch.seen(says(6, "", expand))
+    assert silent.how is How.SILENT
+    assert (after.turn, after.name, after.how) == (5, NAME, How.EXPANDED)
+
+
+def test_searching_the_history_brings_it_back() -> None:
+    [found] = watching(evicted()).seen(says(5, "", ("search_history", {"query": NAME})))
+    assert found.how is How.EXPANDED
+
+
+def test_what_comes_much_later_was_not_for_this() -> None:
+    watch = watching(collapsed())
+    watch.seen(says(5, NAME))
+    assert watch.seen(says(5 + LATER_TURNS + 1, "", ("read_file", {"path": PATH}))) == []
+
+
+def test_the_table_stays_small() -> None:
+    watch = Watch()
+    for key in range(200):
+        names = tuple(f"some_name_{key}_{n}" for n in range(64))
+        watch.compacted([Watched(key=key, edit=evicted(names))])
+    assert len(watch.names) == MAX_NAMES
+    assert "some_name_199_63" in watch.names
+    assert "some_name_0_0" not in watch.names
+
+
+def test_the_state_survives_json() -> None:
+    watch = watching(evicted(), collapsed())
+    watch.seen(says(5, NAME))
+    assert Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
