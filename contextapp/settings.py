@@ -299,7 +299,10 @@ SPECTACULAR_SETTINGS = {
             "apiKey": {"type": "http", "scheme": "bearer", "description": "an API key: `ctx_…`"}
         }
     },
-    "ENUM_NAME_OVERRIDES": {"WebhookEventEnum": "sessions.models.WebhookEvent"},
+    "ENUM_NAME_OVERRIDES": {
+        "WebhookEventEnum": "sessions.models.WebhookEvent",
+        "SharedFactStateEnum": "sessions.models.SharedFact.State",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "docExpansion": "list", "validatorUrl": None},

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.errors import WorkingMemoryError
-from compaction.memory import WorkingMemory
-from sessions.models import AgentSession, MemoryRevision
+from compaction.memory import Author, Via, WorkingMemory
+from compaction.memory.operations import Op, Operation
+from sessions.models import AgentSession
 from sessions.selectors import contents
-from sessions.selectors.memory import memory_latest, memory_value
-from sessions.services.memory import MemoryTooLarge, StaleMemory, memory_patch
-
-#: How often a change of the memory is tried again when others write at the same time.
-_TRIES = 5
+from sessions.selectors.memory import memory_value
+from sessions.services.memory import MemoryTooLarge, PersonsItem, Writer, memory_operate, memory_warning
 
 #: Characters of one answer: bringing a giant back whole would undo the compaction.
 MAX_ANSWER = 20_000
@@ -72,49 +70,18 @@ def _search(session: AgentSession, arguments: Mapping[str, Any]) -> str:
 
 
 def _remember(session: AgentSession, arguments: Mapping[str, Any]) -> str:
-    operations = arguments.get("operations")
-    if not isinstance(operations, list) or not operations:
+    wanted = arguments.get("operations")
+    if not isinstance(wanted, list) or not wanted:
         raise ToolError("`operations` must be a list of at least one")
-    for _ in range(_TRIES):
-        latest = memory_latest(session_id=session.pk)
-        memory = memory_value(latest)
-        try:
-            for operation in operations:
-                memory = _operated(memory, operation)
-            revision = memory_patch(
-                session=session,
-                changes=memory.to_json(),
-                author=MemoryRevision.Author.MODEL,
-                reason=str(arguments.get("reason") or ""),
-                expected=latest.number if latest else 0,
-            )
-        except StaleMemory:
-            continue  # somebody else wrote in between: their change is kept, ours goes on top of it
-        except (MemoryTooLarge, WorkingMemoryError) as error:
-            raise ToolError(str(error)) from None
-        return f"working memory is at revision {revision.number if revision else 0}"
-    raise ToolError("the working memory is being changed by others; try again")
-
-
-def _operated(memory: WorkingMemory, operation: Any) -> WorkingMemory:
-    """The memory after one operation on one item. Raises ToolError."""
-    if not isinstance(operation, Mapping):
-        raise ToolError("an operation must be an object")
-    name, field, item = (_text(operation, key) for key in ("op", "field", "item"))
-    current = memory.to_json().get(field)
-    if current is None:
-        raise ToolError(f"no field {field!r}; there are: {', '.join(memory.to_json())}")
-    if name not in ("add", "replace", "resolve", "remove"):
-        raise ToolError(f"no operation {name!r}; there are: add, replace, resolve, remove")
-    if isinstance(current, str):
-        return memory.patched({field: item if name in ("add", "replace") else ""})
-    if name == "add":
-        return memory.patched({field: [*current, item] if item not in current else current})
-    if item not in current:
-        raise ToolError(f"{field} has no item {item!r}")
-    new = [_text(operation, "with")] if name == "replace" else []
-    at = current.index(item)
-    return memory.patched({field: [*current[:at], *new, *current[at + 1 :]]})
+    writer = Writer(author=Author.MODEL, via=Via.TOOL, reason=str(arguments.get("reason") or ""))
+    try:
+        operations = [Operation.from_json(data) for data in wanted]
+        revision = memory_operate(session=session, operations=operations, writer=writer)
+    except (MemoryTooLarge, PersonsItem, WorkingMemoryError) as error:
+        raise ToolError(str(error)) from None
+    told = f"working memory is at revision {revision.number if revision else 0}"
+    warning = memory_warning(memory_value(revision), revision.tokens) if revision else None
+    return f"{told}; {warning}" if warning else told
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str:
@@ -185,8 +152,12 @@ TOOLS: Mapping[str, AgentTool] = {
                         "items": {
                             "type": "object",
                             "properties": {
-                                "op": {"enum": ["add", "replace", "resolve", "remove"]},
-                                "field": {"enum": list(WorkingMemory().to_json())},
+                                "op": {"enum": [op.value for op in Op]},
+                                "field": {
+                                    "type": "string",
+                                    "description": f"one of {', '.join(WorkingMemory().to_json())}, "
+                                    "or a field of the project's own",
+                                },
                                 "item": {"type": "string", "description": "the item, word for word"},
                                 "with": {"type": "string", "description": "for replace: the new item"},
                             },

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 RUN = "sessions.tasks.compaction_run"
 DELIVER = "sessions.tasks.webhook_deliver"
 REPLAY = "sessions.tasks.replay_step"
+UPKEEP = "sessions.tasks.memory_upkeep"
+OBSERVE = "sessions.tasks.memory_observe"
 
 #: Seconds that the broker has to take a message, and for which it is left alone when it did not.
 PATIENCE = 0.5
@@ -44,6 +46,16 @@ def delivery_dispatch(delivery_id: UUID) -> bool:
 def replay_dispatch(run_id: UUID) -> bool:
     """Sends for the next slice of a replay. False where the broker did not take it."""
     return _dispatch(REPLAY, run_id)
+
+
+def upkeep_dispatch(session_id: UUID) -> bool:
+    """Sends for the new turns of a session, for its working memory. False where the broker did not take it."""
+    return _dispatch(UPKEEP, session_id)
+
+
+def observe_dispatch(session_id: UUID) -> bool:
+    """The same because somebody asked, also where the project has upkeep off."""
+    return _dispatch(OBSERVE, session_id)
 
 
 def _dispatch(task: str, row_id: UUID) -> bool:

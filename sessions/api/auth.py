@@ -33,6 +33,7 @@ class Principal:
     scopes: frozenset[str]
     rate_limit: int | None
     user_id: int | None = None  #: who made the key
+    upkeep: bool = False  #: the project has its working memories kept current
 
 
 _trusted: dict[str, tuple[float, Principal]] = {}
@@ -67,6 +68,7 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         scopes=frozenset(key.scopes),
         rate_limit=key.rate_limit,
         user_id=key.created_by_id,
+        upkeep=key.project.memory_upkeep,
     )
     if len(_trusted) >= _CACHE_SIZE:
         _trusted.clear()

@@ -122,6 +122,7 @@ CODES: Mapping[str, str] = {
     "not_editable": "the prompt shows no recap of this compaction: it has none, or a later one stands on it",
     "unknown_format": "the file's format is none that is known",
     "import_conflict": "what is stored under this id is not what the file tells",
+    "written_by_a_person": "a machine may not take out or reword what a person wrote in the memory",
     "memory_too_large": "the working memory would be larger than its limit",
     "unknown_tool": "no tool of this name",
     "rate_limited": "too many requests of this key; `Retry-After` says when to come back",

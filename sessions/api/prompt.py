@@ -14,7 +14,7 @@ from sessions.api.schema import errors
 from sessions.api.sessions import gone, int_param
 from sessions.models.session import Format
 from sessions.selectors.lookups import routed
-from sessions.selectors.memory import memory_latest, memory_value
+from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, prompt_state
 
 
@@ -62,7 +62,7 @@ class Prompt(Endpoint):
         else:
             elements = elements_now(state)
         if memory is not None:
-            elements = elements.with_memory(memory_value(memory).render(), memory.tokens)
+            elements = elements.with_memory(memory_notes(memory).render(), memory.tokens)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
         body = prompt_json(state, elements, wanted=wanted or state.format, manifest=manifest, turn=turn)
         return answer(body, headers={"ETag": etag})

@@ -18,6 +18,7 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, gone, int_param, size_json
+from sessions.dispatch import upkeep_dispatch
 from sessions.rawjson import raw_elements
 from sessions.redaction import Finding, redaction_key
 from sessions.selectors.api import turn_messages, turns_page
@@ -101,7 +102,7 @@ def _stored(call: Call, route: Route) -> bytes | Replayed | None:
     """The answer to a push; None where the session of the route is gone."""
     push, found = _read(call, format=route.format)
     try:
-        return turn_push(
+        stored = turn_push(
             key_id=call.principal.key_id,
             project_id=call.principal.project_id,
             session_id=route.id,
@@ -111,6 +112,9 @@ def _stored(call: Call, route: Route) -> bytes | Replayed | None:
         )
     except SessionGone:
         return None
+    if call.principal.upkeep:
+        upkeep_dispatch(route.id)
+    return stored
 
 
 def _answer(push: Push, found: Sequence[Finding], pushed: Pushed, fired: Fired) -> dict[str, Any]:

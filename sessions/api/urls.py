@@ -6,9 +6,9 @@ from sessions.api import (
     blobs,
     compactions,
     imports,
-    memory,
     prompt,
     recaps,
+    replays,
     sessions,
     tools,
     turns,
@@ -16,6 +16,7 @@ from sessions.api import (
     validate,
     webhooks,
 )
+from sessions.api.memory import current, facts, history, settings
 
 app_name = "api"
 
@@ -24,18 +25,25 @@ urlpatterns = [
     path("sessions/<str:session_id>/", sessions.SessionDetail.as_view(), name="session"),
     path("sessions/<str:session_id>/turns/", turns.Turns.as_view(), name="turns"),
     path("sessions/<str:session_id>/prompt/", prompt.Prompt.as_view(), name="prompt"),
-    path("sessions/<str:session_id>/memory/", memory.Memory.as_view(), name="memory"),
+    path("sessions/<str:session_id>/memory/", current.Memory.as_view(), name="memory"),
     path(
         "sessions/<str:session_id>/memory/revisions/",
-        memory.MemoryRevisions.as_view(),
+        history.MemoryRevisions.as_view(),
         name="memory-revisions",
     ),
     path(
         "sessions/<str:session_id>/memory/revisions/<int:number>/",
-        memory.MemoryRevisionDetail.as_view(),
+        history.MemoryRevisionDetail.as_view(),
         name="memory-revision",
     ),
-    path("sessions/<str:session_id>/memory/diff/", memory.MemoryDiffs.as_view(), name="memory-diff"),
+    path("sessions/<str:session_id>/memory/diff/", history.MemoryDiffs.as_view(), name="memory-diff"),
+    path("sessions/<str:session_id>/memory/timeline/", history.MemorySteps.as_view(), name="memory-timeline"),
+    path("sessions/<str:session_id>/memory/proposals/", facts.Proposals.as_view(), name="memory-proposals"),
+    path("sessions/<str:session_id>/memory/offers/", facts.Offers.as_view(), name="memory-offers"),
+    path("sessions/<str:session_id>/memory/upkeep/", settings.Upkeep.as_view(), name="memory-upkeep"),
+    path("memory/facts/", facts.Facts.as_view(), name="memory-facts"),
+    path("memory/facts/<str:fact_id>/", facts.FactOne.as_view(), name="memory-fact"),
+    path("memory/settings/", settings.MemorySettings.as_view(), name="memory-settings"),
     path("sessions/<str:session_id>/compact/", compactions.Compact.as_view(), name="compact"),
     path("sessions/<str:session_id>/compactions/", compactions.Compactions.as_view(), name="compactions"),
     path(
@@ -60,6 +68,13 @@ urlpatterns = [
     path("prompts/validate/", validate.Validate.as_view(), name="validate"),
     path("usage/", usage.Usage.as_view(), name="usage"),
     path("imports/", imports.Imports.as_view(), name="imports"),
+    path("replays/", replays.Replays.as_view(), name="replays"),
+    path("replays/<str:replay_id>/", replays.ReplayOne.as_view(), name="replay"),
+    path(
+        "replays/<str:replay_id>/sessions/<str:session_id>/",
+        replays.ReplayOfSession.as_view(),
+        name="replay-session",
+    ),
     path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
     path("webhooks/<str:webhook_id>/", webhooks.WebhookOne.as_view(), name="webhook"),
 ]

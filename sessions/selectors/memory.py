@@ -1,13 +1,20 @@
-"""Reads of working memory: the newest revision, one, a page, and how it moved."""
+"""Reads of working memory: the newest revision, one, a page, how it moved, and a project's fields."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from compaction.memory import WorkingMemory
+from accounts.models import Project
+from compaction.memory import Change, CustomField, Notes, Schema, WorkingMemory, diff
+from compaction.memory.upkeep.own import STATE
 from sessions import bodies
 from sessions.models import MemoryRevision
+
+#: Fields that every project has beyond the eight: what upkeep tells of commands.
+BUILT_IN = (CustomField(name=STATE, description="what commands changed, and the last runs of tests"),)
 
 
 def memory_latest(*, session_id: UUID) -> MemoryRevision | None:
@@ -39,3 +46,50 @@ def memory_value(row: MemoryRevision | None) -> WorkingMemory:
     if row is None:
         return WorkingMemory()
     return WorkingMemory.from_json(bodies.json_value(bodies.unpack(row.body)))
+
+
+def memory_notes(row: MemoryRevision | None) -> Notes:
+    """What a revision holds, with the origin of each item as far as it was noted."""
+    origins = bodies.json_value(bodies.unpack(row.origins)) if row is not None and row.origins else {}
+    return Notes.from_json(memory_value(row), origins)
+
+
+def memory_schema(*, project_id: UUID) -> Schema:
+    """The fields that a project's memories have beyond the eight."""
+    return schema_of(Project.objects.values_list("memory_fields", flat=True).get(pk=project_id))
+
+
+def schema_of(fields: Sequence[Mapping[str, Any]]) -> Schema:
+    """Raises `WorkingMemoryError` for fields that cannot be."""
+    return Schema((*BUILT_IN, *(CustomField(**field) for field in fields)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One revision of a time line: what it changed against the one before, and the items that went stale."""
+
+    row: MemoryRevision
+    changes: Sequence[Change]
+    stale: Sequence[tuple[str, str, str]]  #: field, item, reason
+
+
+def memory_timeline(*, session_id: UUID, below: int | None, limit: int) -> list[Step]:
+    """What each revision changed, newest first, all below the number `below`."""
+    rows = memory_page(session_id=session_id, below=below, limit=limit + 1)
+    notes = [memory_notes(row) for row in rows]
+    if len(rows) <= limit:
+        notes.append(Notes())
+    return [
+        Step(row=row, changes=diff(old.memory, new.memory, new.resolved), stale=_newly_stale(old, new))
+        for row, new, old in zip(rows[:limit], notes, notes[1:], strict=False)
+    ]
+
+
+def _newly_stale(old: Notes, new: Notes) -> list[tuple[str, str, str]]:
+    return [(*key, reason) for key, reason in new.stale.items() if key not in old.stale]
+
+
+def memory_sizes(*, session_id: UUID, last: int) -> list[tuple[int, int, int]]:
+    """Revision, turn and tokens of the newest `last` revisions, oldest first."""
+    rows = MemoryRevision.objects.filter(session_id=session_id).order_by("-number")
+    return list(rows.values_list("number", "turn_index", "tokens")[:last])[::-1]

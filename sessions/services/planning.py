@@ -22,7 +22,7 @@ from sessions.convert import edit_value, message_bytes, message_value
 from sessions.counter import counter
 from sessions.handles import handle_make
 from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, Recap
-from sessions.selectors.memory import memory_latest, memory_value
+from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 
 
@@ -96,7 +96,7 @@ def session_plan(
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
         summary=summary,
-        memory_text=memory_value(memory_latest(session_id=session.pk)).render(),
+        memory_text=memory_notes(memory_latest(session_id=session.pk)).render(),
     )
 
 

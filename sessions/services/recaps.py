@@ -17,7 +17,7 @@ from sessions import bodies
 from sessions.convert import edit_value, message_value
 from sessions.counter import counter
 from sessions.models import Compaction, Edit, Message, Recap
-from sessions.selectors.memory import memory_latest, memory_value
+from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.planning import Loaded, session_budget
 
 
@@ -85,7 +85,7 @@ def recap_plan(
     loaded: Loaded, *, edit: EditValue, recap: RecapValue, policy: Policy, trigger: str, reason: str
 ) -> Plan:
     """The plan that shows `recap` where `edit` showed another one. It need not be shorter."""
-    session, memory = loaded.session, memory_value(memory_latest(session_id=loaded.session.pk)).render()
+    session, memory = loaded.session, memory_notes(memory_latest(session_id=loaded.session.pk)).render()
     text = "\n\n".join(filter(None, (recap.render(), memory)))
     made = replace(
         edit,

@@ -30,6 +30,8 @@ BODIES: dict[str, Any] = {
     "turns": {"messages": [request()]},
     "tool_calls": {"name": "search_history", "arguments": {"query": SECRET_WORD}},
     "memory": {"task": "x"},
+    "memory-proposals": {},
+    "memory-offers": {},
 }
 
 
@@ -72,6 +74,7 @@ def ids(api: Api) -> dict[str, Any]:
         "handle": handle,
         "number": 1,
         "webhook_id": str(uuid4()),
+        "fact_id": str(uuid4()),
     }
 
 

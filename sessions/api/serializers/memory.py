@@ -7,9 +7,9 @@ from typing import Any
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
-from compaction.memory import MAX_FILES, Churn
-from sessions.api.serializers.fields import Strict
-from sessions.models import MemoryRevision
+from compaction.memory import MAX_FILES, Churn, Motion, Via
+from sessions.api.serializers.fields import PlainText, Strict
+from sessions.models import MemoryRevision, SharedFact
 
 #: The churn verdict looks at so many revisions at most.
 CHURN_REVISIONS = 100
@@ -32,6 +32,16 @@ class MemoryFields(Strict):
     tried = _texts(allow_null=True, help_text="what was tried, and why it did not work")
 
 
+class MemoryItem(serializers.Serializer):
+    field = serializers.CharField()
+    text = serializers.CharField()
+    author = serializers.ChoiceField(choices=MemoryRevision.Author.choices)
+    via = serializers.ChoiceField(choices=[via.value for via in Via], help_text="the way it came in")
+    turn = serializers.IntegerField(help_text="the turn that it came from")
+    message = serializers.IntegerField(allow_null=True, help_text="the message's position, where it is known")
+    stale = serializers.CharField(allow_null=True, help_text="why it no longer holds")
+
+
 class MemoryShown(serializers.Serializer):
     revision = serializers.IntegerField(help_text="0: nothing was ever written")
     memory = MemoryFields()
@@ -41,6 +51,7 @@ class MemoryShown(serializers.Serializer):
     reason = serializers.CharField(allow_blank=True)
     at = serializers.DateTimeField(allow_null=True)
     warning = serializers.CharField(allow_null=True, help_text="it is larger than is asked for")
+    items = MemoryItem(many=True, help_text="every item with where it comes from")
 
 
 class MemoryPage(serializers.Serializer):
@@ -52,11 +63,66 @@ class MemoryChange(serializers.Serializer):
     field = serializers.CharField()
     added = serializers.ListField(child=serializers.CharField())
     removed = serializers.ListField(child=serializers.CharField())
+    reworded = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField()),
+        required=False,
+        help_text="of those, the pairs before and after",
+    )
+    resolved = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="of the removed, those that were settled"
+    )
+
+
+class MemoryMotion(serializers.Serializer):
+    field = serializers.CharField()
+    motion = serializers.ChoiceField(choices=[motion.value for motion in Motion])
+    changes = serializers.IntegerField(help_text="revisions that changed the field")
+    losses = serializers.IntegerField(help_text="those that took something from it")
+    unmoved = serializers.IntegerField(help_text="revisions since the last change")
 
 
 class MemoryChurn(serializers.Serializer):
     verdict = serializers.ChoiceField(choices=[verdict.value for verdict in Churn])
     share = serializers.FloatField(help_text="of the changes, those that threw something away")
+    fields = MemoryMotion(many=True)
+
+
+class MemoryStale(serializers.Serializer):
+    field = serializers.CharField()
+    text = serializers.CharField()
+    reason = serializers.CharField()
+
+
+class MemoryStep(serializers.Serializer):
+    revision = serializers.IntegerField()
+    turn = serializers.IntegerField()
+    author = serializers.ChoiceField(choices=MemoryRevision.Author.choices)
+    reason = serializers.CharField(allow_blank=True)
+    at = serializers.DateTimeField()
+    tokens = serializers.IntegerField()
+    changes = MemoryChange(many=True)
+    stale = MemoryStale(many=True, help_text="items that went stale with this revision")
+
+
+class MemoryTimeline(serializers.Serializer):
+    data = MemoryStep(many=True)
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class MemoryField(Strict):
+    """A field of a project's own."""
+
+    name = serializers.RegexField(r"^[a-z][a-z0-9_]{0,39}$")
+    single = serializers.BooleanField(required=False, default=False, help_text="one text, else a list")
+    max_items = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=100)
+    description = PlainText(required=False, allow_blank=True, max_length=200)
+
+
+class MemorySettings(Strict):
+    """How a project uses working memory."""
+
+    upkeep = serializers.BooleanField(required=False, help_text="kept current from what tools did")
+    fields = MemoryField(many=True, required=False, help_text="fields beyond the usual ones")
 
 
 MemoryDiff = inline_serializer(  # `from` is no name for an attribute
@@ -68,3 +134,51 @@ MemoryDiff = inline_serializer(  # `from` is no name for an attribute
         "churn": MemoryChurn(help_text=f"over the newest {CHURN_REVISIONS} revisions of the span"),
     },
 )
+
+
+class MemoryFact(serializers.Serializer):
+    """Something worth knowing in other sessions. It is carried into one only when somebody takes it."""
+
+    id = serializers.UUIDField()
+    agent = serializers.CharField(allow_blank=True, help_text="empty: for all agents")
+    field = serializers.CharField()
+    text = serializers.CharField()
+    state = serializers.ChoiceField(choices=SharedFact.State.choices)
+    session = serializers.UUIDField(allow_null=True, help_text="whose memory it comes from")
+    revision = serializers.IntegerField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    confirmed_at = serializers.DateTimeField(help_text="when it was last said again, or decided on")
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+
+class MemoryFactList(serializers.Serializer):
+    data = MemoryFact(many=True)
+
+
+class MemoryFactPage(serializers.Serializer):
+    data = MemoryFact(many=True)
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class MemoryFactDecision(Strict):
+    state = serializers.ChoiceField(choices=SharedFact.State.choices, required=False)
+    text = PlainText(required=False, max_length=1_000)
+    expires_at = serializers.DateTimeField(required=False, help_text="else 90 days after it is accepted")
+
+
+class _ProposedItem(Strict):
+    field = PlainText(max_length=40)
+    text = PlainText(max_length=1_000)
+
+
+class MemoryProposal(Strict):
+    items = _ProposedItem(many=True, required=False, help_text="else all that may hold elsewhere")
+
+
+class MemoryTake(Strict):
+    facts = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        max_length=200,
+        help_text="ids; else all that are offered",
+    )

@@ -1,0 +1,1 @@
+"""Working memory over REST: the current one, its history, its settings, and what sessions share."""

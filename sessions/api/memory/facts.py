@@ -1,0 +1,158 @@
+"""`memory/facts/`, and what a session proposes and is offered: facts between sessions."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from accounts.models import Scope
+from compaction.errors import WorkingMemoryError
+from compaction.memory import Author
+from sessions.api import serializers
+from sessions.api.cursors import cursor_decode, cursor_encode
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.memory.shapes import etag_of, memory_json
+from sessions.api.schema import errors
+from sessions.api.sessions import found_or_404, int_param
+from sessions.memory.facts import (
+    Item,
+    fact_decide,
+    facts_offered,
+    facts_page,
+    facts_propose,
+    facts_take,
+)
+from sessions.models import SharedFact
+from sessions.selectors.lookups import as_uuid
+from sessions.services.memory import MemoryTooLarge
+
+
+class Facts(Endpoint):
+    @extend_schema(
+        operation_id="memory_facts_list",
+        summary="List the facts that sessions of the project may share, newest first",
+        parameters=[
+            OpenApiParameter("state", str, enum=SharedFact.State.values),
+            OpenApiParameter("agent", str, description="those for this agent, and those for all"),
+            OpenApiParameter("limit", int, description="1 to 200, else 50"),
+            OpenApiParameter("cursor", str),
+        ],
+        responses={200: serializers.MemoryFactPage, **errors(400)},
+    )
+    def get(self, call: Call) -> HttpResponse:
+        state, agent = call.query.get("state"), call.query.get("agent")
+        if state is not None and state not in SharedFact.State.values:
+            states = ", ".join(SharedFact.State.values)
+            raise InvalidRequest("invalid_field", f"`state` must be one of: {states}", param="state")
+        if agent is not None and "\0" in agent:
+            raise InvalidRequest("invalid_field", "`agent` must not hold a NUL character", param="agent")
+        limit = int_param(call, "limit", default=50, least=1, most=200)
+        after = as_uuid(str(cursor_decode(cursor, str)[0])) if (cursor := call.query.get("cursor")) else None
+        if cursor and after is None:
+            raise InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
+        project_id = call.principal.project_id
+        rows = facts_page(project_id=project_id, state=state, agent=agent, after=after, limit=limit + 1)
+        more = cursor_encode(str(rows[limit - 1].pk)) if len(rows) > limit else None
+        return answer({"data": [fact_json(fact) for fact in rows[:limit]], "next_cursor": more})
+
+    scopes = {"GET": Scope.READ}
+
+
+class FactOne(Endpoint):
+    @extend_schema(
+        operation_id="memory_facts_decide",
+        summary="Accept, reject or reword a fact",
+        request=serializers.MemoryFactDecision,
+        responses={200: serializers.MemoryFact, **errors(400, 415)},
+    )
+    def patch(self, call: Call, fact_id: str) -> HttpResponse:
+        data = serializers.validated(serializers.MemoryFactDecision, call.body)
+        uuid = as_uuid(fact_id)
+        fact = (
+            SharedFact.objects.filter(project_id=call.principal.project_id, pk=uuid).first() if uuid else None
+        )
+        if fact is None:
+            raise NotFound("not_found", f"there is no fact {fact_id!r}", param="fact_id")
+        try:
+            fact_decide(fact=fact, **data)
+        except WorkingMemoryError as error:
+            _refuse(error)
+        return answer(fact_json(fact))
+
+    scopes = {"PATCH": Scope.ADMIN}
+
+
+class Proposals(Endpoint):
+    @extend_schema(
+        operation_id="memory_proposals_create",
+        summary="Propose items of a session's working memory for other sessions",
+        request=serializers.MemoryProposal,
+        responses={200: serializers.MemoryFactList, **errors(400, 415)},
+    )
+    def post(self, call: Call, session_id: str) -> HttpResponse:
+        data = serializers.validated(serializers.MemoryProposal, call.body)
+        session = found_or_404(call, session_id)
+        items = [Item(**item) for item in data["items"]] if data.get("items") is not None else None
+        try:
+            facts = facts_propose(session=session, items=items)
+        except WorkingMemoryError as error:
+            _refuse(error)
+        return answer({"data": [fact_json(fact) for fact in facts]})
+
+    scopes = {"POST": Scope.PUSH}
+
+
+class Offers(Endpoint):
+    @extend_schema(
+        operation_id="memory_offers_list",
+        summary="List the facts that a session may take into its working memory",
+        responses={200: serializers.MemoryFactList, **errors()},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        facts = facts_offered(session=found_or_404(call, session_id))
+        return answer({"data": [fact_json(fact) for fact in facts]})
+
+    @extend_schema(
+        operation_id="memory_offers_take",
+        summary="Take offered facts into the session's working memory",
+        request=serializers.MemoryTake,
+        responses={200: serializers.MemoryShown, **errors(400, 415, 422)},
+    )
+    def post(self, call: Call, session_id: str) -> HttpResponse:
+        wanted = serializers.validated(serializers.MemoryTake, call.body).get("facts")
+        session = found_or_404(call, session_id)
+        offered = facts_offered(session=session)
+        facts = [fact for fact in offered if wanted is None or fact.pk in wanted]
+        if wanted is not None and len(facts) < len(set(wanted)):
+            raise InvalidRequest("invalid_field", "one of the facts is not offered", param="facts")
+        try:
+            revision = facts_take(session=session, facts=facts, author=Author.HARNESS)
+        except MemoryTooLarge as error:
+            raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
+        except WorkingMemoryError as error:
+            _refuse(error)
+        return answer(memory_json(revision), headers={"ETag": etag_of(revision)})
+
+    scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
+
+
+def fact_json(fact: SharedFact) -> dict[str, Any]:
+    return {
+        "id": str(fact.pk),
+        "agent": fact.agent,
+        "field": fact.field,
+        "text": fact.text,
+        "state": fact.state,
+        "session": str(fact.session_id) if fact.session_id else None,
+        "revision": fact.revision,
+        "created_at": fact.created_at,
+        "confirmed_at": fact.confirmed_at,
+        "expires_at": fact.expires_at,
+    }
+
+
+def _refuse(error: WorkingMemoryError) -> NoReturn:
+    raise InvalidRequest("invalid_field", str(error), param=error.field) from None

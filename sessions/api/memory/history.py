@@ -1,0 +1,126 @@
+"""`sessions/{id}/memory/revisions/`, `diff/` and `timeline/`: how a working memory moved."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from accounts.models import Scope
+from compaction.memory import diff
+from sessions.api import serializers
+from sessions.api.cursors import cursor_decode, cursor_encode
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest
+from sessions.api.memory.shapes import change_json, churn_json, memory_json, no_revision, step_json
+from sessions.api.schema import errors
+from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
+from sessions.api.sessions import found_or_404, int_param
+from sessions.selectors.memory import (
+    memory_latest,
+    memory_notes,
+    memory_page,
+    memory_revision,
+    memory_span,
+    memory_timeline,
+)
+
+
+class MemoryRevisions(Endpoint):
+    @extend_schema(
+        operation_id="memory_revisions_list",
+        summary="List the revisions of the working memory, newest first",
+        parameters=[
+            OpenApiParameter("limit", int, description="1 to 200, else 50"),
+            OpenApiParameter("cursor", str),
+        ],
+        responses={200: serializers.MemoryPage, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        limit = int_param(call, "limit", default=50, least=1, most=200)
+        rows = memory_page(session_id=session.pk, below=_below(call), limit=limit + 1)
+        more = cursor_encode(rows[limit - 1].number) if len(rows) > limit else None
+        return answer({"data": [memory_json(row) for row in rows[:limit]], "next_cursor": more})
+
+    scopes = {"GET": Scope.READ}
+
+
+class MemoryRevisionDetail(Endpoint):
+    @extend_schema(
+        operation_id="memory_revisions_get",
+        summary="Show one revision of the working memory",
+        responses={200: serializers.MemoryShown, **errors()},
+    )
+    def get(self, call: Call, session_id: str, number: int) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        row = memory_revision(session_id=session.pk, number=number) if number <= MAX_TOKENS else None
+        if row is None:
+            raise no_revision(number, "number")
+        return answer(memory_json(row))
+
+    scopes = {"GET": Scope.READ}
+
+
+class MemoryDiffs(Endpoint):
+    @extend_schema(
+        operation_id="memory_diff",
+        summary="Show what changed between two revisions of the working memory",
+        parameters=[
+            OpenApiParameter("from", int, description="0 is the empty memory; else the one before `to`"),
+            OpenApiParameter("to", int, description="else the newest"),
+        ],
+        responses={200: serializers.MemoryDiff, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        latest = memory_latest(session_id=session.pk)
+        newest = latest.number if latest is not None else 0
+        last = int_param(call, "to", default=newest)
+        first = int_param(call, "from", default=max(last - 1, 0))
+        for name, number in (("from", first), ("to", last)):
+            if number > newest:
+                raise no_revision(number, name)
+        old, new = (memory_notes(memory_revision(session_id=session.pk, number=n)) for n in (first, last))
+        low, high = sorted((first, last))
+        moved = memory_span(session_id=session.pk, first=max(low, high - CHURN_REVISIONS), last=high)
+        return answer(
+            {
+                "from": first,
+                "to": last,
+                "changes": [change_json(change) for change in diff(old.memory, new.memory, new.resolved)],
+                "churn": churn_json(moved),
+            }
+        )
+
+    scopes = {"GET": Scope.READ}
+
+
+class MemorySteps(Endpoint):
+    @extend_schema(
+        operation_id="memory_timeline",
+        summary="Show what each revision of the working memory changed, newest first",
+        parameters=[
+            OpenApiParameter("limit", int, description="1 to 100, else 50"),
+            OpenApiParameter("cursor", str),
+        ],
+        responses={200: serializers.MemoryTimeline, **errors(400)},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        limit = int_param(call, "limit", default=50, least=1, most=100)
+        steps = memory_timeline(session_id=session.pk, below=_below(call), limit=limit)
+        last = steps[-1].row.number if steps else 1
+        more = cursor_encode(last) if len(steps) == limit and last > 1 else None
+        return answer({"data": [step_json(step) for step in steps], "next_cursor": more})
+
+    scopes = {"GET": Scope.READ}
+
+
+def _below(call: Call) -> int | None:
+    """The number that a cursor holds; None without one."""
+    if not (cursor := call.query.get("cursor")):
+        return None
+    [below] = cursor_decode(cursor, int)
+    if not 0 <= below <= MAX_TOKENS:
+        raise InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
+    return int(below)

@@ -1,0 +1,87 @@
+"""The JSON of memories, changes and steps of a time line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compaction.memory import Change, Notes, WorkingMemory, churn, motions
+from sessions.api.errors import NotFound
+from sessions.models import MemoryRevision
+from sessions.selectors.memory import Step, memory_notes
+from sessions.services.memory import memory_warning
+
+
+def memory_json(row: MemoryRevision | None) -> dict[str, Any]:
+    notes, tokens = memory_notes(row), row.tokens if row is not None else 0
+    return {
+        "revision": row.number if row is not None else 0,
+        "memory": notes.memory.to_json(),
+        "tokens": tokens,
+        "turn": row and row.turn_index,
+        "author": row and row.author,
+        "reason": row.reason if row is not None else "",
+        "at": row and row.created_at,
+        "warning": memory_warning(notes.memory, tokens),
+        "items": _items_json(notes),
+    }
+
+
+def _items_json(notes: Notes) -> list[dict[str, Any]]:
+    return [
+        {
+            "field": name,
+            "text": item,
+            "author": origin.author.value,
+            "via": origin.via.value,
+            "turn": origin.turn,
+            "message": origin.position,
+            "stale": origin.stale or None,
+        }
+        for name, _ in notes.memory.fields()
+        for item in notes.memory.items(name)
+        for origin in (notes.origin(name, item),)
+    ]
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    told = {"field": change.field, "added": change.added, "removed": change.removed}
+    more = {"reworded": change.reworded, "resolved": change.resolved}
+    return told | {name: items for name, items in more.items() if items}
+
+
+def churn_json(memories: Sequence[WorkingMemory]) -> dict[str, Any]:
+    verdict, share = churn(memories)
+    fields = [
+        {
+            "field": moved.field,
+            "motion": moved.motion.value,
+            "changes": moved.changes,
+            "losses": moved.losses,
+            "unmoved": moved.unmoved,
+        }
+        for moved in motions(memories)
+    ]
+    return {"verdict": verdict.value, "share": share, "fields": fields}
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    row = step.row
+    return {
+        "revision": row.number,
+        "turn": row.turn_index,
+        "author": row.author,
+        "reason": row.reason,
+        "at": row.created_at,
+        "tokens": row.tokens,
+        "changes": [change_json(change) for change in step.changes],
+        "stale": [{"field": name, "text": item, "reason": reason} for name, item, reason in step.stale],
+    }
+
+
+def etag_of(row: MemoryRevision | None) -> str:
+    return f'"{row.number if row is not None else 0}"'
+
+
+def no_revision(number: int, param: str) -> NotFound:
+    return NotFound("not_found", f"there is no revision {number}", param=param)

@@ -1,0 +1,148 @@
+"""Upkeep in the background: what a worker does behind a push."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Project
+from sessions import dispatch
+from sessions.memory import upkeep as background
+from sessions.memory.upkeep import upkeep_run, upkeep_sweep
+from sessions.models import AgentSession, MemoryRevision, MemoryWatch
+from tests.api.client import Api
+from tests.memory.conftest import MEMORY
+
+pytestmark = pytest.mark.django_db
+
+FAILS, PASSES = "FAILED tests/test_a.py::test_b - assert 1 == 2\n1 failed", "1 passed in 0.1s"
+
+Ran = Callable[[str, str], None]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What was sent to the workers: task and id."""
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append((task, row_id)))
+    return told
+
+
+@pytest.fixture
+def stored(session: dict[str, Any]) -> UUID:
+    return UUID(session["id"])
+
+
+@pytest.fixture
+def upkeep_on(project: Project) -> None:
+    Project.objects.filter(pk=project.pk).update(memory_upkeep=True)
+
+
+class TestAfterAPush:
+    def test_a_project_that_has_it_off_is_left_alone(self, ran: Ran, sent: Any, stored: UUID) -> None:
+        ran("pytest", FAILS)
+        assert sent == []
+        assert upkeep_run(session_id=stored) == 0
+
+    @pytest.mark.usefixtures("upkeep_on")
+    def test_a_worker_is_sent_for_and_keeps_the_memory(
+        self, api: Api, ran: Ran, sent: Any, stored: UUID
+    ) -> None:
+        ran("pytest", FAILS)
+        assert sent == [(dispatch.UPKEEP, str(stored))]
+        assert upkeep_run(session_id=stored) == 1
+        shown = api.get(MEMORY).json()
+        assert shown["memory"]["blockers"] == ["test fails: tests/test_a.py::test_b: assert 1 == 2"]
+        assert (shown["author"], shown["turn"], shown["reason"]) == (
+            "harness",
+            0,
+            "observed: blockers, state",
+        )
+        [blocker] = [item for item in shown["items"] if item["field"] == "blockers"]
+        assert (blocker["via"], blocker["turn"], blocker["message"]) == ("upkeep", 0, 0)
+
+    @pytest.mark.usefixtures("upkeep_on", "sent")
+    def test_a_retried_push_and_a_task_that_comes_twice_do_no_harm(self, ran: Ran, stored: UUID) -> None:
+        ran("pytest", FAILS)
+        assert [upkeep_run(session_id=stored) for _ in range(3)] == [1, 0, 0]
+        assert MemoryRevision.objects.count() == 1
+
+
+@pytest.mark.usefixtures("upkeep_on", "sent")
+class TestCatchingUp:
+    def test_turns_that_came_meanwhile_each_make_their_revision(
+        self, api: Api, ran: Ran, stored: UUID
+    ) -> None:
+        for output in (FAILS, PASSES, FAILS):
+            ran("pytest", output)
+        assert upkeep_run(session_id=stored) == 3
+        steps = api.get(f"{MEMORY}timeline/").json()["data"]
+        assert [(step["revision"], step["turn"]) for step in steps] == [(3, 2), (2, 1), (1, 0)]
+        blockers = next(change for change in steps[1]["changes"] if change["field"] == "blockers")
+        assert len(blockers["resolved"]) == 1
+
+    def test_it_stands_on_what_others_wrote_meanwhile(
+        self, api: Api, ran: Ran, stored: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Somebody writes between reading and writing: the step is made again on top of that."""
+        ran("pytest", FAILS)
+        write, calls = background._write, []
+
+        def interrupted(session: AgentSession, read: Any) -> bool:
+            if not calls:
+                api.patch(f"{MEMORY}?author=person", {"decisions": ["mine"]}, if_match="*")
+            calls.append(read.number)
+            return write(session, read)
+
+        monkeypatch.setattr(background, "_write", interrupted)
+        upkeep_run(session_id=stored)
+        assert calls == [0, 1]
+        memory = api.get(MEMORY).json()["memory"]
+        assert memory["decisions"] == ["mine"]
+        assert len(memory["blockers"]) == 1
+
+    def test_what_a_turn_costs_does_not_grow_with_the_session(self, ran: Ran, stored: UUID) -> None:
+        counts = []
+        for _ in range(2):
+            for _ in range(6):
+                ran("pytest", FAILS)
+                upkeep_run(session_id=stored)
+            ran("pytest", PASSES)
+            with CaptureQueriesContext(
+                connection,
+            ) as captured:
+                upkeep_run(session_id=stored)
+            counts.append(len(captured))
+        assert counts[0] == counts[1] <= 16
+
+    def test_the_sweep_finds_what_was_lost(self, ran: Ran, sent: Any, stored: UUID) -> None:
+        ran("pytest", FAILS)
+        sent.clear()
+        assert upkeep_sweep() == 1
+        assert sent == [(dispatch.UPKEEP, str(stored))]
+        upkeep_run(session_id=stored)
+        assert upkeep_sweep() == 0
+
+    def test_others_items_that_fill_the_memory_stay(self, api: Api, ran: Ran, stored: UUID) -> None:
+        api.patch(MEMORY, {"decisions": ["word " * 1_400]}, if_match="*")
+        ran("pytest", FAILS)
+        upkeep_run(session_id=stored)
+        assert api.get(MEMORY).json()["memory"]["blockers"] == []
+        assert MemoryWatch.objects.get(session_id=stored).turn == 1
+
+    def test_a_session_that_is_gone_is_no_error(self, stored: UUID) -> None:
+        AgentSession.objects.filter(pk=stored).delete()
+        assert upkeep_run(session_id=stored) == 0
+
+
+@pytest.mark.usefixtures("sent")
+def test_somebody_may_ask_for_it_where_it_is_off(api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
+    ran("pytest", FAILS)
+    assert api.post(f"{MEMORY}upkeep/").status_code == 202
+    assert sent == [(dispatch.OBSERVE, str(stored))]
+    assert upkeep_run(session_id=stored, asked=True) == 1

@@ -1,0 +1,122 @@
+"""Facts between sessions: proposed, decided on, offered, taken, pruned; and nothing by itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, Project
+from accounts.services import api_key_create
+from sessions.memory.facts import facts_prune
+from sessions.models import SharedFact
+from tests.api.client import Api, code
+from tests.memory.conftest import MEMORY
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("session")]
+
+FACT = "always run pytest with -q"
+
+
+@pytest.fixture
+def proposed(api: Api) -> dict[str, Any]:
+    api.patch(f"{MEMORY}?author=model", {"decisions": [FACT], "task": "x", "blockers": ["y"]}, if_match="*")
+    [fact] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
+    return dict(fact)
+
+
+def decide(api: Api, fact: dict[str, Any], **data: Any) -> Any:
+    return api.patch(f"memory/facts/{fact['id']}/", data)
+
+
+def offers(api: Api, name: str) -> list[str]:
+    return [fact["text"] for fact in api.get(f"sessions/{name}/memory/offers/").json()["data"]]
+
+
+def test_what_may_hold_elsewhere_is_proposed(proposed: dict[str, Any]) -> None:
+    assert (proposed["text"], proposed["state"], proposed["agent"]) == (FACT, "proposed", "coder")
+    assert proposed["revision"] == 1
+
+
+def test_an_item_may_be_proposed_by_name(api: Api) -> None:
+    api.patch(MEMORY, {"blockers": ["the VPN is down"]}, if_match="*")
+    items = [{"field": "blockers", "text": "the VPN is down"}]
+    assert api.post(f"{MEMORY}proposals/", {"items": items}).json()["data"][0]["field"] == "blockers"
+    missing = api.post(f"{MEMORY}proposals/", {"items": [{"field": "blockers", "text": "no"}]})
+    assert code(missing) == "invalid_field"
+
+
+def test_nothing_is_carried_before_a_person_accepted_it_and_somebody_took_it(
+    api: Api, proposed: dict[str, Any]
+) -> None:
+    api.post("sessions/", {"id": "s2", "agent": "coder"})
+    assert offers(api, "s2") == []
+    assert decide(api, proposed, state="accepted").json()["state"] == "accepted"
+    assert offers(api, "s2") == [FACT]
+    assert api.get("sessions/s2/memory/").json()["revision"] == 0
+    taken = api.post("sessions/s2/memory/offers/", {"facts": [proposed["id"]]}).json()
+    assert taken["memory"]["decisions"] == [FACT]
+    assert taken["items"][0]["via"] == "shared"
+    assert offers(api, "s2") == []
+
+
+def test_a_fact_is_offered_to_the_sessions_of_its_agent(api: Api, proposed: dict[str, Any]) -> None:
+    decide(api, proposed, state="accepted")
+    api.post("sessions/", {"id": "s3", "agent": "other"})
+    assert offers(api, "s3") == []
+    refused = api.post("sessions/s3/memory/offers/", {"facts": [proposed["id"]]})
+    assert code(refused) == "invalid_field"
+
+
+def test_a_fact_may_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
+    assert decide(api, proposed, text="run pytest -q", state="accepted").json()["text"] == "run pytest -q"
+    assert code(decide(api, proposed, text="")) == "invalid_field"
+
+
+def test_what_was_rejected_is_not_proposed_again(api: Api, proposed: dict[str, Any]) -> None:
+    decide(api, proposed, state="rejected")
+    [again] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
+    assert (again["id"], again["state"]) == (proposed["id"], "rejected")
+
+
+def test_saying_it_again_confirms_it(api: Api, proposed: dict[str, Any]) -> None:
+    SharedFact.objects.update(confirmed_at=timezone.now() - timedelta(days=9))
+    [again] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
+    assert again["confirmed_at"] > proposed["confirmed_at"]
+
+
+def test_an_accepted_fact_expires_and_pruning_deletes_it(
+    api: Api, project: Project, proposed: dict[str, Any]
+) -> None:
+    assert decide(api, proposed, state="accepted").json()["expires_at"] is not None
+    SharedFact.objects.update(expires_at=timezone.now() - timedelta(days=1))
+    api.post("sessions/", {"id": "s2", "agent": "coder"})
+    assert offers(api, "s2") == []
+    assert facts_prune(project=project) == 1
+    assert facts_prune(project=project) == 0
+    assert AuditEvent.objects.filter(action="memory.facts.pruned").count() == 1
+
+
+def test_facts_are_listed_newest_first_page_by_page(api: Api) -> None:
+    api.patch(MEMORY, {"decisions": [f"d{number}" for number in range(5)]}, if_match="*")
+    api.post(f"{MEMORY}proposals/", {})
+    first = api.get("memory/facts/?limit=3&state=proposed&agent=coder").json()
+    rest = api.get(f"memory/facts/?limit=3&cursor={first['next_cursor']}").json()
+    assert [fact["text"] for fact in (*first["data"], *rest["data"])] == ["d4", "d3", "d2", "d1", "d0"]
+    assert rest["next_cursor"] is None
+
+
+@pytest.mark.parametrize("query", ["state=old", "limit=0", "cursor=xyz", "agent=a%00b"])
+def test_a_wrong_question_is_refused(api: Api, query: str) -> None:
+    assert api.get(f"memory/facts/?{query}").status_code == 400
+
+
+def test_another_project_decides_on_nothing(
+    api: Api, proposed: dict[str, Any], other_project: Project
+) -> None:
+
+    stranger = Api(api_key_create(project=other_project, name="x", scopes=["admin", "read"])[1])
+    assert decide(stranger, proposed, state="accepted").status_code == 404
+    assert stranger.get("memory/facts/").json()["data"] == []
