@@ -4,7 +4,8 @@
     python -m bench.api --turns 1000     # shorter: up to turn 1,000
 
 Starts an instance of its own in a temporary folder, with the embedded, durable Postgres. Read the figures as
-ratios to the bare view: both are measured turn by turn, one after the other, on the same machine.
+ratios to the bare view, which is measured turn by turn with ours on the same machine: once as it only
+inserts, once counting the tokens of what it inserts.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
     for mark in (m for m in MARKS if m <= turns):
         while load.number < mark - WINDOW:
             timed(lambda: ours.request("POST", "/api/v1/sessions/long/turns/", load.turn()), 201)
-        push, floor, fetch = [], [], []
+        push, floor, counted, fetch = [], [], [], []
         bare = Http(bare_port, key)  # anew: the server closes one that was idle in between
         for _ in range(WINDOW):
             body = load.turn()
@@ -148,14 +149,17 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
                 timed(lambda body=body: ours.request("POST", "/api/v1/sessions/long/turns/", body), 201)
             )
             floor.append(timed(partial(bare.request, "POST", "/long/", body), 201))
+            counted.append(timed(partial(bare.request, "POST", "/counted/long/", body), 201))
             fetch.append(timed(lambda: ours.request("GET", "/api/v1/sessions/long/prompt/"), 200))
         rows.append(
             {
                 "turn": mark,
                 "push": quantiles(push),
                 "bare": quantiles(floor),
+                "counted": quantiles(counted),
                 "fetch": quantiles(fetch),
                 "push_to_bare": round(statistics.median(push) / statistics.median(floor), 2),
+                "push_to_counted": round(statistics.median(push) / statistics.median(counted), 2),
             }
         )
     return rows
@@ -179,7 +183,7 @@ def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, created
 def throughput(port: int, bare_port: int, key: str, sessions: int, turns: int) -> dict[str, Any]:
     """Turns a second with so many sessions at once, ours and the bare view's, in alternation."""
     http = Http(port, key)
-    rates: dict[str, list[float]] = {"ours": [], "bare": []}
+    rates: dict[str, list[float]] = {"ours": [], "bare": [], "counted": []}
     for repeat in range(3):
         names = [f"load-{sessions}-{repeat}-{n}" for n in range(sessions)]
         for name in names:
@@ -188,10 +192,12 @@ def throughput(port: int, bare_port: int, key: str, sessions: int, turns: int) -
         for who, at, paths in (
             ("ours", port, [f"/api/v1/sessions/{name}/turns/" for name in names]),
             ("bare", bare_port, [f"/{name}/" for name in names]),
+            ("counted", bare_port, [f"/counted/{name}/" for name in names]),
         ):
             rates[who].append(_rate(at, key, paths, turns // sessions))
-    ours, bare = statistics.median(rates["ours"]), statistics.median(rates["bare"])
-    return {"sessions": sessions, "ours": round(ours), "bare": round(bare), "ratio": round(ours / bare, 2)}
+    medians = {who: round(statistics.median(found)) for who, found in rates.items()}
+    ratios = {f"to_{who}": round(medians["ours"] / medians[who], 2) for who in ("bare", "counted")}
+    return {"sessions": sessions, **medians, **ratios}
 
 
 def _rate(port: int, key: str, paths: list[str], turns: int) -> float:
@@ -289,19 +295,18 @@ def main() -> None:
 
 
 def report(figures: dict[str, Any]) -> None:
-    print(
-        f"{'turn':>7} {'push p50/p95/p99':>22} {'bare p50/p95/p99':>22} {'fetch p50/p95/p99':>22}  push:bare"
-    )
+    print("milliseconds, p50/p95/p99; `bare` only inserts, `counted` counts tokens too; ratios of the p50")
     for row in figures["latency_ms"]:
-        cells = [
-            "/".join(f"{row[name][q]:.2f}" for q in ("p50", "p95", "p99"))
-            for name in ("push", "bare", "fetch")
-        ]
-        print(f"{row['turn']:>7} {cells[0]:>22} {cells[1]:>22} {cells[2]:>22}  {row['push_to_bare']:.2f}")
-    for row in figures["turns_per_second"]:
-        print(
-            f"{row['sessions']:>3} sessions: {row['ours']:>5} turns/s, bare {row['bare']:>5}, {row['ratio']}"
+        cells = "  ".join(
+            f"{name} " + "/".join(f"{value:.2f}" for value in row[name].values())
+            for name in ("push", "bare", "counted", "fetch")
         )
+        ratios = f"push to bare {row['push_to_bare']:.2f}, to counted {row['push_to_counted']:.2f}"
+        print(f"turn {row['turn']:>6}  {cells}  {ratios}")
+    for row in figures["turns_per_second"]:
+        cells = ", ".join(f"{who} {row[who]}" for who in ("ours", "bare", "counted"))
+        ratios = f"{row['to_bare']} of bare, {row['to_counted']} of counted"
+        print(f"{row['sessions']:>3} sessions, turns a second: {cells}; {ratios}")
     print("bytes stored per byte pushed:", figures["bytes"]["ratio"], figures["bytes"]["ours"])
 
 

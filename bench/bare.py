@@ -1,6 +1,7 @@
 """The yardstick of `bench/api.py`: a DRF view that authenticates nobody and only inserts what it is sent.
 
-Run by granian like the product (`bench.bare:application`), on the same Postgres, with its own table.
+At `/counted/…` it counts the tokens of what it inserts as well, as a store of prompts has to. Run by granian
+like the product (`bench.bare:application`), on the same Postgres, with its own table.
 """
 
 from __future__ import annotations
@@ -34,9 +35,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from compaction import formats
+from sessions.counter import counter
+
 
 class Push(APIView):
+    counts = False
+
     def post(self, request: Request, session: str) -> Response:
+        if self.counts:
+            formats.parse(request.data["messages"], format="anthropic", counter=counter())
         rows = [
             (session, message["role"], zlib.compress(str(message).encode(), 1))
             for message in request.data["messages"]
@@ -46,5 +54,8 @@ class Push(APIView):
         return Response({"stored": len(rows)}, status=201)
 
 
-urlpatterns = [path("<str:session>/", Push.as_view())]
+urlpatterns = [
+    path("<str:session>/", Push.as_view()),
+    path("counted/<str:session>/", Push.as_view(counts=True)),
+]
 application = get_wsgi_application()
