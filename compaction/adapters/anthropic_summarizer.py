@@ -161,7 +161,7 @@ class AnthropicSummarizer:
         except anthropic.APIStatusError as error:
             raise _status_error(error) from error
         except ValueError as error:  # what the SDK lets through where the body is not JSON
-            raise SummaryUnavailable(f"the answer is not JSON: {error}") from error
+            raise SummaryUnavailable("the answer is not JSON") from error
 
 
 @dataclass(slots=True)
@@ -213,8 +213,9 @@ def _seconds(header: str | None) -> float | None:
 
 
 def _told(error: anthropic.APIError) -> str:
-    """What went wrong, for a record: the kind of error and the provider's own words."""
-    return f"{type(error).__name__}: {str(error)[:500]}"
+    """What went wrong, for a record. What else the provider says, or which host was asked, is the cause's."""
+    status = f" (status {error.status_code})" if isinstance(error, anthropic.APIStatusError) else ""
+    return f"the provider's client raised {type(error).__name__}{status}"
 
 
 def _complaint(error: SummaryError, cap_tokens: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
+from accounts.models import ApiKey
 from compaction.edits import Edit as EditValue
 from compaction.policy import Policy
 from sessions.api import serializers
@@ -19,6 +20,7 @@ from sessions.budgets import policy_of
 from sessions.convert import edit_value
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.redaction import redact, redaction_key
+from sessions.selectors.compactions import compaction_json
 from sessions.services.compactions import (
     CompactionOpen,
     NotRevertible,
@@ -132,8 +134,9 @@ class Revert(Endpoint):
     def post(self, call: Call, session_id: str, number: int) -> HttpResponse:
         session = found_or_404(call, session_id)
         compaction_or_404(session, number)
+        key = ApiKey.objects.get(pk=call.principal.key_id)
         try:
-            return answer(detail_json(compaction_revert(session=session, number=number)))
+            return answer(detail_json(compaction_revert(session=session, number=number, api_key=key)))
         except NotRevertible as error:
             raise Conflict("not_revertible", str(error)) from None
 
@@ -145,23 +148,6 @@ def compaction_or_404(session: AgentSession, number: int) -> Compaction:
     if compaction is None:
         raise NotFound("not_found", f"there is no compaction {number}", param="number")
     return compaction
-
-
-def compaction_json(row: Compaction) -> dict[str, Any]:
-    return {
-        "number": row.number,
-        "state": row.state,
-        "trigger": row.trigger,
-        "reason": row.reason,
-        "instructions": row.instructions,
-        "turn": row.turn_index,
-        "tokens_before": row.tokens_before,
-        "tokens_after": row.tokens_after,
-        "record": row.record,
-        "cost_microusd": row.cost_microusd,
-        "created_at": row.created_at,
-        "finished_at": row.finished_at,
-    }
 
 
 def edit_json(edit: EditValue) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class AgentSession(models.Model):
     failed_at = models.DateTimeField(null=True)
     preamble_hash = models.BinaryField(max_length=16, null=True)
     preamble_version = models.PositiveSmallIntegerField(default=0)
+    # Compactions that changed what is served, those that were reverted since included.
     compaction_count = models.PositiveIntegerField(default=0)
     # Counts every change of what is served that is no push: compactions, reverts. Part of the ETag.
     edits_revision = models.PositiveIntegerField(default=0)

@@ -1,4 +1,4 @@
-"""Reads of a session's compactions, for its pages."""
+"""Reads of a session's compactions, for its pages, and what is told of one to programs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 
@@ -20,6 +21,24 @@ EDITS_SHOWN = 200
 
 #: So long after the last change something new may still arrive.
 _LIVELY = timedelta(minutes=1)
+
+
+def compaction_json(row: Compaction) -> dict[str, Any]:
+    """A compaction as the API and webhooks tell it."""
+    return {
+        "number": row.number,
+        "state": row.state,
+        "trigger": row.trigger,
+        "reason": row.reason,
+        "instructions": row.instructions,
+        "turn": row.turn_index,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "record": row.record,
+        "cost_microusd": row.cost_microusd,
+        "created_at": row.created_at,
+        "finished_at": row.finished_at,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

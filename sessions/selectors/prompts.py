@@ -203,12 +203,18 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
         context=Ledger().set(system=components.system, tools=components.tools).add(values),
         shown=Ledger.of(view),
         regular=seam.regular and not seam.open_calls,
-        compaction_count=Compaction.objects.filter(session_id=state.id, turn_index__lte=turn).count(),
+        compaction_count=_compactions_until(state, turn),
         preamble_version=row.preamble_version,
         system=bodies.unpack(preamble.system) if preamble and preamble.system else None,
         tools=bodies.unpack(preamble.tools) if preamble and preamble.tools else None,
     )
     return past, elements
+
+
+def _compactions_until(state: State, turn: int) -> int:
+    """How many compactions had changed the prompt by the end of a turn."""
+    applied = (Compaction.State.DONE, Compaction.State.REVERTED)
+    return Compaction.objects.filter(session_id=state.id, turn_index__lte=turn, state__in=applied).count()
 
 
 def components_of(preamble: Preamble | None) -> Components:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Max
 from django.utils import timezone
 
+from accounts.models import ApiKey, Project
+from accounts.services import audit_record
 from compaction import formats
 from compaction.edits import Edit as EditValue
 from compaction.invariants.continuation import Continuation
@@ -67,7 +70,7 @@ def compaction_open(
     now, shown = timezone.now(), Ledger(tokens=session.shown_components).total
     compaction = Compaction.objects.create(
         session=session,
-        number=session.compaction_count + 1,
+        number=_newest_number(session) + 1,
         state=state,
         trigger=trigger,
         reason=reason,
@@ -81,13 +84,17 @@ def compaction_open(
         started_at=now if state == Compaction.State.RUNNING else None,
         finished_at=None if state in Compaction.OPEN else now,
     )
-    session.compaction_count = compaction.number
     session.fired_tokens = round(shown * session.calibration)
     session.fired_turn = session.turn_count
-    session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
+    session.save(update_fields=["fired_tokens", "fired_turn"])
     if state == Compaction.State.RUNNING:
         webhooks_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction
+
+
+def _newest_number(session: AgentSession) -> int:
+    """The number of the session's newest compaction, however that ended; 0 where there is none."""
+    return session.compactions.aggregate(newest=Max("number"))["newest"] or 0
 
 
 def compaction_fire(
@@ -180,7 +187,8 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     compaction.save()
     session.fired_tokens = round(made.record.tokens_after * session.calibration)
     session.fired_turn = session.turn_count
-    session.save(update_fields=["fired_tokens", "fired_turn"])
+    session.compaction_count += done
+    session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
     if done:
         _store_edits(compaction, loaded, made)
         # Also where a later step evicted over it: the next plan folds it, so that nothing told is lost.
@@ -191,14 +199,9 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     return compaction
 
 
-def _components(loaded: Loaded, made: Plan) -> dict[str, Any]:
-    """Tokens by component: of the whole context, and of what is shown before and after. From these and the
-    turns' own sums it is known what any later prompt was made of."""
-    return {
-        "context": loaded.session.context_components,
-        "before": dict(Ledger.of(loaded.view).tokens),
-        "after": dict(Ledger.of(made.view).tokens),
-    }
+def _components(loaded: Loaded, made: Plan) -> dict[str, dict[str, int]]:
+    """Tokens of what is shown by component, before and after."""
+    return {"before": dict(Ledger.of(loaded.view).tokens), "after": dict(Ledger.of(made.view).tokens)}
 
 
 def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> None:
@@ -247,7 +250,9 @@ def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes]) -
 
 
 @transaction.atomic
-def compaction_revert(*, session: AgentSession, number: int) -> Compaction:
+def compaction_revert(
+    *, session: AgentSession, number: int, api_key: ApiKey | None = None, user: User | None = None
+) -> Compaction:
     """Takes the edits of one compaction back; the record stays. Raises `NotRevertible`."""
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     compaction = Compaction.objects.filter(session=locked, number=number).first()
@@ -258,10 +263,16 @@ def compaction_revert(*, session: AgentSession, number: int) -> Compaction:
     compaction.save(update_fields=["state", "reverted_turn"])
     _relive(locked)
     loaded = view_load(locked)
-    shown = {"context": locked.context_components, "after": dict(Ledger.of(loaded.view).tokens)}
-    compaction.record |= {"components_reverted": shown}
-    compaction.save(update_fields=["record"])
     base_write(session=locked, view=loaded.view, raw=loaded.raw)
+    audit_record(
+        action="compaction.reverted",
+        project=Project.objects.get(pk=locked.project_id),
+        api_key=api_key,
+        user=user,
+        target=locked.external_id,
+        detail={"compaction": number},
+    )
+    webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
 

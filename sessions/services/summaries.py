@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from compaction.recap import Recap
 from compaction.recap.summary import SummaryResult
 from sessions import pricing
 from sessions.summarizers import OFF, summarizer, summarizer_missing, summarizer_model
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +60,13 @@ def summary_ask(
             evicted.messages, previous=previous, cap_tokens=evicted.cap_tokens, instructions=instructions
         )
     except SummaryError as error:
+        log.warning("no summary of %s: %s", model.model, error, exc_info=error.__cause__)
         return Attempt(
             failed=True,
             awaits_upgrade=not isinstance(error, SummaryRefused),
             cost_microusd=_cost(model.model, error.usage),
             notes={
-                "fallback": f"{type(error).__name__}: {error}"[:500].replace("\0", "\ufffd"),
+                "fallback": f"{type(error).__name__}: {error}",
                 "summary": _told(model.model, error.usage, error.requests),
             },
         )

@@ -7,7 +7,7 @@ sent behind its commit; `compaction.started` is news too, and nobody is asked fo
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from http.client import HTTPException
@@ -24,10 +24,12 @@ from accounts.services import audit_record
 from sessions import bodies
 from sessions.dispatch import delivery_dispatch
 from sessions.models import Compaction, Webhook, WebhookDelivery
+from sessions.selectors.compactions import compaction_json
 from sessions.services import webhook_http
 
-#: Pauses behind the tries (seconds): a day and a half in all, then the delivery has failed.
-PAUSES = (10, 60, 300, 1_800, 7_200, 21_600, 43_200, 50_000)
+#: Pauses behind the tries (seconds). The eighth try is the last, 20.6 hours behind the first; the pause
+#: behind it is for a worker that was lost with it.
+PAUSES = (10, 60, 300, 1_800, 7_200, 21_600, 43_200, 43_200)
 
 #: Deliveries that one sweep sends.
 _BATCH = 200
@@ -73,14 +75,17 @@ def webhook_delete(*, webhook: Webhook, api_key: ApiKey | None = None, user: Use
 
 def webhooks_emit(*, compaction: Compaction, event: str) -> None:
     """Tells the webhooks of the compaction's project. Call it in the transaction of what it tells."""
-    session = compaction.session
-    hooks = Webhook.objects.filter(project=session.project_id, is_active=True, events__contains=[event])
-    made = [
-        WebhookDelivery(
-            webhook=hook, compaction=compaction, event=event, body=bodies.json_bytes(_told(compaction, event))
-        )
-        for hook in hooks
-    ]
+    project_id = compaction.session.project_id
+    event_emit(project_id=project_id, event=event, told=_told(compaction), compaction=compaction)
+
+
+def event_emit(
+    *, project_id: UUID, event: str, told: Mapping[str, Any], compaction: Compaction | None = None
+) -> None:
+    """Tells the project's webhooks. Call it in the transaction of what it tells."""
+    hooks = list(Webhook.objects.filter(project=project_id, is_active=True, events__contains=[event]))
+    body = bodies.json_bytes({"event": event, "at": timezone.now(), **told}) if hooks else b""
+    made = [WebhookDelivery(webhook=hook, compaction=compaction, event=event, body=body) for hook in hooks]
     if not made:
         return
     WebhookDelivery.objects.bulk_create(made)
@@ -88,25 +93,11 @@ def webhooks_emit(*, compaction: Compaction, event: str) -> None:
         transaction.on_commit(partial(delivery_dispatch, delivery.pk))
 
 
-def _told(compaction: Compaction, event: str) -> dict[str, Any]:
+def _told(compaction: Compaction) -> dict[str, Any]:
     session = compaction.session
     return {
-        "event": event,
-        "at": timezone.now(),
         "session": {"id": session.pk, "external_id": session.external_id},
-        "compaction": {
-            "number": compaction.number,
-            "state": compaction.state,
-            "trigger": compaction.trigger,
-            "reason": compaction.reason,
-            "turn": compaction.turn_index,
-            "tokens_before": compaction.tokens_before,
-            "tokens_after": compaction.tokens_after,
-            "record": compaction.record,
-            "cost_microusd": compaction.cost_microusd,
-            "created_at": compaction.created_at,
-            "finished_at": compaction.finished_at,
-        },
+        "compaction": compaction_json(compaction),
     }
 
 

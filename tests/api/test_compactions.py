@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from accounts.models import AuditEvent
 from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, openai_turn, prompt, push, request, whole_turn
@@ -143,6 +144,13 @@ class TestReverting:
         assert response.json()["state"] == "reverted"
         for field in ("messages", "manifest", "tokens", "occupancy", "fits"):
             assert after[field] == before[field]
+
+    def test_it_is_noted_who_took_it_back(self, api: Api) -> None:
+        fill(api, 6)
+        compact(api)
+        api.post("sessions/s1/compactions/1/revert/")
+        event = AuditEvent.objects.get(action="compaction.reverted")
+        assert (event.target, event.detail, event.api_key is not None) == ("s1", {"compaction": 1}, True)
 
     def test_its_bytes_are_those_that_were_pushed(self, api: Api) -> None:
         odd = b'{"role":"user","content":"caf\\u00e9 \\/","n":1e5,"m":1.0}'

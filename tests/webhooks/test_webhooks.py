@@ -77,7 +77,23 @@ def test_it_is_told_before_and_after(api: Api, other: Receiver, compact: Any) ->
     assert last["session"]["external_id"] == "s1"
     for name in ("record", "tokens_before", "tokens_after", "turn", "number"):
         assert last["compaction"][name] == compacted[name]
+    assert set(last["compaction"]) == set(compacted) - {"recap", "edits"}
     assert set(WebhookDelivery.objects.values_list("state", "status")) == {("sent", 200)}
+
+
+def test_it_is_told_of_a_revert(api: Api, other: Receiver, compact: Any) -> None:
+    compact()
+    made(api, other.url, events=["compaction.finished"])
+    assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
+    [delivery] = WebhookDelivery.objects.all()
+    delivery_send(delivery_id=delivery.pk)
+    [(_, body)] = other.heard
+    told = json.loads(body)
+    assert (told["event"], told["compaction"]["state"]) == ("compaction.finished", "reverted")
+
+
+def test_the_last_try_is_when_the_documentation_says() -> None:
+    assert (len(PAUSES), round(sum(PAUSES[:-1]) / 3_600, 1)) == (8, 20.6)
 
 
 def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None:

@@ -66,7 +66,7 @@ def session_compact(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 def session_revert(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
     viewer, session = writer_of(request, slug, id)
     try:
-        compaction_revert(session=session, number=min(number, 2**31 - 1))
+        compaction_revert(session=session, number=min(number, 2**31 - 1), user=request.user)
     except NotRevertible as error:
         return _answer(request, viewer, session, f"Not reverted: {error}.")
     return _answer(request, viewer, session)
