@@ -36,6 +36,11 @@ class Project(models.Model):
     summarizer_model = models.CharField(max_length=200, blank=True)
     # Settings of compaction for new sessions, under what a session says itself (`Policy.from_json`).
     default_policy = models.JSONField(default=dict)
+    # Sessions that have rested for so many days are deleted, from `retention_begins_at` on; NULL: kept.
+    retention_days = models.PositiveIntegerField(null=True)
+    retention_begins_at = models.DateTimeField(null=True)
+    # Secrets of the project's own: [{"kind", "pattern"}], in RE2 syntax (see `sessions/redaction/extra.py`).
+    redaction_patterns = models.JSONField(default=list)
     # Whether working memory is kept current from what tools are seen to do.
     memory_upkeep = models.BooleanField(default=False)
     # Fields that working memories have beyond the usual ones: [{"name", "single", "max_items", "description"}].

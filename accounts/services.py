@@ -44,7 +44,7 @@ def project_update(*, project: Project, changes: Mapping[str, Any], user: User |
     """Sets fields of the project; the audit trail keeps what they were before."""
     locked = Project.objects.select_for_update().get(pk=project.pk)
     detail = {
-        name: {"from": getattr(locked, name), "to": value}
+        name: {"from": _told(getattr(locked, name)), "to": _told(value)}
         for name, value in changes.items()
         if getattr(locked, name) != value
     }
@@ -55,6 +55,11 @@ def project_update(*, project: Project, changes: Mapping[str, Any], user: User |
         setattr(project, name, changes[name])
     locked.save(update_fields=list(detail))
     audit_record(action="project.changed", project=locked, user=user, target=locked.slug, detail=detail)
+
+
+def _told(value: Any) -> Any:
+    """A value as the audit trail keeps it: JSON."""
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 
 @transaction.atomic

@@ -144,6 +144,8 @@ CONTEXTAPP_ROLLUP_SECONDS = float(os.environ.get("CONTEXTAPP_ROLLUP_SECONDS", "6
 #: Seconds between two looks for what compactions took away and agents needed later.
 CONTEXTAPP_REFERENCE_SECONDS = float(os.environ.get("CONTEXTAPP_REFERENCE_SECONDS", "10"))
 _PERIODIC = {
+    "budgets": ("sessions.tasks.budgets_watch", CONTEXTAPP_ROLLUP_SECONDS),
+    "retention": ("sessions.tasks.retention_run", 3_600.0),
     "rollups": ("sessions.tasks.rollups_fill", CONTEXTAPP_ROLLUP_SECONDS),
     "sweep": ("sessions.tasks.compactions_sweep", CONTEXTAPP_SWEEP_SECONDS),
     "webhooks": ("sessions.tasks.webhooks_sweep", CONTEXTAPP_SWEEP_SECONDS),
@@ -180,6 +182,17 @@ CONTEXTAPP_UPGRADE_IDLE_SECONDS = float(os.environ.get("CONTEXTAPP_UPGRADE_IDLE_
 
 #: Webhooks may use http and lead to private addresses: for a network in which every project is trusted.
 CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = env_flag("CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE")
+
+# -- E-mail -------------------------------------------------------------------------------------
+
+#: The mail server that alerts go out by; "" for none.
+EMAIL_HOST = os.environ.get("CONTEXTAPP_SMTP_HOST", "")
+EMAIL_PORT = int(os.environ.get("CONTEXTAPP_SMTP_PORT", "587"))
+EMAIL_HOST_USER = os.environ.get("CONTEXTAPP_SMTP_USER", "")
+EMAIL_HOST_PASSWORD = os.environ.get("CONTEXTAPP_SMTP_PASSWORD", "")
+EMAIL_USE_TLS = env_flag("CONTEXTAPP_SMTP_TLS", default=True)
+EMAIL_TIMEOUT = 10  # seconds
+DEFAULT_FROM_EMAIL = os.environ.get("CONTEXTAPP_MAIL_FROM", "contextapp@localhost")
 
 # -- People -------------------------------------------------------------------------------------
 

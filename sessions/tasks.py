@@ -11,7 +11,7 @@ from sessions import dispatch
 from sessions.referenced import check as referenced
 from sessions.memory import upkeep
 from sessions.replay import work as replay_work
-from sessions.services import background, rollups, sweep, triggers, upgrades, webhooks
+from sessions.services import background, budgets, retention, rollups, sweep, triggers, upgrades, webhooks
 
 
 @shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
@@ -42,6 +42,16 @@ def webhook_deliver(delivery_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def webhooks_sweep() -> None:
     webhooks.deliveries_sweep()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def budgets_watch() -> None:
+    budgets.budgets_watch()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def retention_run() -> None:
+    retention.retention_run()
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -1,23 +1,28 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision, MemoryWatch, SharedFact
+from sessions.models.prices import PriceOverride
 from sessions.models.referenced import ReferenceWatch
 from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
+from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.transcript import Blob, Message, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
 
 __all__ = [
     "AgentSession",
     "Blob",
+    "BudgetAlert",
     "Compaction",
+    "CostBudget",
     "Edit",
     "ImportedLog",
     "MemoryRevision",
     "MemoryWatch",
     "Message",
     "Preamble",
+    "PriceOverride",
     "PromptBase",
     "Recap",
     "ReferenceWatch",

@@ -74,6 +74,8 @@ class Compaction(models.Model):
                 condition=models.Q(state__in=["pending", "running"]),
                 name="compaction_open",
             ),
+            # Trends set what the compactions of a span cost against what they saved.
+            models.Index(fields=["finished_at"], name="compaction_finished"),
             # The beat looks for recaps that a model may now do better.
             models.Index(
                 fields=["finished_at"],

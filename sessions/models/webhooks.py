@@ -14,10 +14,11 @@ from sessions.models.compactions import Compaction
 class WebhookEvent(models.TextChoices):
     STARTED = "compaction.started", "a compaction begins"
     FINISHED = "compaction.finished", "a compaction has ended, one way or another"
+    BUDGET = "budget.reached", "a share of a budget is spent"
 
 
 class Webhook(models.Model):
-    """An address that is told of a project's compactions."""
+    """An address that is told of what happens in a project."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
@@ -48,7 +49,8 @@ class WebhookDelivery(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
-    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="deliveries")
+    # NULL where it tells of something else.
+    compaction = models.ForeignKey(Compaction, null=True, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=32, choices=WebhookEvent.choices)
     # The bytes that are signed and sent, the same at each try.
     body = models.BinaryField()

@@ -52,6 +52,7 @@ def ids(project):
         "ordinal": 0,
         "number": 1,
         "member": 1,
+        "period": "month",
     }
 
 

@@ -20,7 +20,9 @@ SECTIONS: Sequence[tuple[str, str]] = (
     ("Members", "settings_members"),
     ("API keys", "settings_keys"),
     ("Policy", "settings_policy"),
+    ("Budgets", "settings_budgets"),
     ("Webhooks", "settings_webhooks"),
+    ("Retention", "settings_retention"),
     ("Audit trail", "settings_audit"),
 )
 

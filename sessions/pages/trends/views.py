@@ -13,10 +13,11 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Project
-from sessions.pages.access import page_or_fragment, viewer_of
+from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
 from sessions.pages.figures import MICRO
 from sessions.pages.trends.asked import Asked, asked_of, presets, today_of
 from sessions.pages.trends.shown import MOST_ROWS, GroupRow, names_of, series_json
+from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends import (
     Sums,
     TrendRow,
@@ -37,6 +38,7 @@ def trends(request: HttpRequest, slug: str) -> HttpResponse:
         "viewer": viewer,
         "asked": asked,
         "form": form,
+        "budgets": [] if wants_fragment(request) else budgets_spent(project_id=viewer.project.pk),
         "presets": presets(today_of(zone)),
         **_figures(viewer.project, asked),
     }

@@ -1,0 +1,58 @@
+"""Retention: how long sessions are kept. What would go is shown before anything is set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from sessions.pages.access import Viewer, viewer_of
+from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.services.retention import NOTICE, retention_dry_run, retention_set
+
+
+class RetentionForm(PlainForm):
+    days = forms.IntegerField(
+        label="Keep sessions for so many days after their last turn", min_value=1, max_value=36_500
+    )
+    confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
+    """Asked for a number of days it shows what would go; sent again with the confirmation it holds."""
+    if request.method != "POST":
+        viewer = viewer_of(request, slug)
+        return _page(request, viewer, RetentionForm(initial={"days": viewer.project.retention_days}))
+    viewer = owner_of(request, slug)
+    form = RetentionForm(request.POST)
+    if not form.is_valid():
+        return _page(request, viewer, form, status=422)
+    days = form.cleaned_data["days"]
+    if not form.cleaned_data["confirmed"]:
+        found = retention_dry_run(project=viewer.project, days=days)
+        return _page(request, viewer, form, dry_run=found, days=days)
+    retention_set(project=viewer.project, days=days, user=user_of(request))
+    messages.success(request, f"Sessions are kept for {days} days.")
+    return redirect("settings_retention", slug=slug)
+
+
+@require_POST
+def retention_off(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    retention_set(project=viewer.project, days=None, user=user_of(request))
+    messages.success(request, "Everything is kept.")
+    return redirect("settings_retention", slug=slug)
+
+
+def _page(
+    request: HttpRequest, viewer: Viewer, form: RetentionForm, *, status: int = 200, **more: Any
+) -> HttpResponse:
+    context: dict[str, Any] = {"form": form, "notice_days": NOTICE.days, **more}
+    if viewer.project.retention_days is not None:
+        context["present"] = retention_dry_run(project=viewer.project, days=viewer.project.retention_days)
+    return settings_page(request, viewer, "retention.html", context, status=status)

@@ -1,0 +1,165 @@
+"""Budgets: spent in the zone's period, told once at each share, by e-mail, webhook and page."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.core import mail
+from django.urls import reverse
+
+from sessions.models import BudgetAlert, CostBudget, WebhookDelivery
+from sessions.selectors.spending import budget_spent, period_of
+from sessions.services.budgets import alerts_mail, budget_set, budgets_watch
+from sessions.services.rollups import rollups_fill
+from sessions.services.webhooks import webhook_create
+from tests.trends.turns import session_make, turn_make, turns_add
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def spend(project):
+    """Spends so many dollars, now or at another time."""
+    session = session_make(project, "s")
+
+    def of(dollars: float, at: datetime = NOW) -> None:
+        turns_add(session, [turn_make(session, session.turn_count, at, cost=int(dollars * 1_000_000))])
+        rollups_fill()
+
+    return of
+
+
+@pytest.fixture
+def budget(project, settings):
+    settings.EMAIL_HOST = "mail.example.org"
+    return budget_set(project=project, period="month", limit_microusd=10_000_000, emails=["lead@example.org"])
+
+
+@pytest.mark.parametrize(
+    ("period", "first", "last"),
+    [
+        ("day", date(2026, 3, 11), date(2026, 3, 11)),
+        ("week", date(2026, 3, 9), date(2026, 3, 15)),
+        ("month", date(2026, 3, 1), date(2026, 3, 31)),
+    ],
+)
+def test_periods_are_whole_in_the_zone(period, first, last):
+    span = period_of(period, date(2026, 3, 11), ZoneInfo("Asia/Tokyo"))
+    assert (span.first, span.last) == (first, last)
+
+
+def test_december_ends_with_the_year():
+    assert period_of("month", date(2026, 12, 5), ZoneInfo("UTC")).last == date(2026, 12, 31)
+
+
+def test_the_period_begins_in_the_budget_s_zone(project, spend):
+    spend(3, datetime(2026, 3, 9, 16, 0, tzinfo=UTC))
+    tokyo = budget_set(project=project, period="day", limit_microusd=10**7, time_zone="Asia/Tokyo")
+    assert budget_spent(tokyo, now=NOW).microusd == 3_000_000
+    utc = budget_set(project=project, period="day", limit_microusd=10**7)
+    assert budget_spent(utc, now=NOW).microusd == 0
+
+
+def test_each_share_is_told_once(budget, spend):
+    spend(4.99)
+    assert budgets_watch(now=NOW) == 0
+    for dollars, share in ((0.01, 50), (3, 80), (2, 100)):
+        spend(dollars)
+        assert budgets_watch(now=NOW) == 1
+        assert budgets_watch(now=NOW) == 0
+        assert mail.outbox[-1].subject == f"Alpha: {share} % of the budget for a month"
+    spend(50)
+    assert budgets_watch(now=NOW) == 0
+    assert len(mail.outbox) == 3
+    assert mail.outbox[0].to == ["lead@example.org"]
+
+
+def test_a_leap_over_several_shares_is_told_as_the_largest(budget, spend):
+    spend(8.5)
+    assert budgets_watch(now=NOW) == 1
+    assert "80 %" in mail.outbox[0].subject
+    assert set(BudgetAlert.objects.values_list("share", flat=True)) == {50, 80}
+
+
+def test_the_next_period_begins_anew(budget, spend):
+    spend(6)
+    budgets_watch(now=NOW)
+    april = NOW + timedelta(days=30)
+    assert budgets_watch(now=april) == 0
+    spend(6, april)
+    assert budgets_watch(now=april) == 1
+
+
+def test_webhooks_that_ask_for_it_are_told(project, budget, spend):
+    webhook_create(project=project, url="https://example.org/a", events=["budget.reached"])
+    webhook_create(project=project, url="https://example.org/b", events=["compaction.started"])
+    spend(5)
+    budgets_watch(now=NOW)
+    delivery = WebhookDelivery.objects.get()
+    told = json.loads(bytes(delivery.body))
+    assert delivery.webhook.url == "https://example.org/a"
+    assert (told["event"], told["budget"]["share_percent"]) == ("budget.reached", 50)
+    assert told["budget"]["spent_microusd"] == 5_000_000
+
+
+def test_an_e_mail_that_failed_is_sent_later(budget, spend, monkeypatch):
+    def broken(*args, **kwargs):
+        raise ConnectionRefusedError
+
+    spend(5)
+    with monkeypatch.context() as patched:
+        patched.setattr("sessions.services.budgets.send_mail", broken)
+        budgets_watch(now=NOW)
+    assert mail.outbox == []
+    assert alerts_mail() == 1
+    assert alerts_mail() == 0
+
+
+def test_another_project_s_spending_does_not_count(budget, other_project):
+    session = session_make(other_project, "theirs")
+    turns_add(session, [turn_make(session, 0, NOW, cost=10**9)])
+    rollups_fill()
+    assert budgets_watch(now=NOW) == 0
+
+
+# -- Page ------------------------------------------------------------------------------------------
+
+
+def address(name: str = "settings_budgets", *args: object) -> str:
+    return reverse(name, args=["alpha", *args])
+
+
+FORM = {"period": "week", "dollars": "12.50", "time_zone": "Europe/Berlin", "emails": "a@b.org, c@d.org"}
+
+
+def test_owners_set_and_take_away(owner_client, member_client):
+    assert member_client.post(address(), FORM).status_code == 403
+    assert owner_client.post(address(), FORM).status_code == 302
+    budget = CostBudget.objects.get()
+    assert (budget.limit_microusd, budget.emails) == (12_500_000, ["a@b.org", "c@d.org"])
+    owner_client.post(address(), {**FORM, "dollars": "20"})
+    assert CostBudget.objects.get().limit_microusd == 20_000_000
+    assert owner_client.post(address("settings_budget_delete", "week")).status_code == 302
+    assert owner_client.post(address("settings_budget_delete", "week")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"dollars": "0"}, {"dollars": "x"}, {"time_zone": "Mars/North"}, {"emails": "nobody"}]
+)
+def test_what_cannot_be_is_said_beside_its_field(owner_client, wrong):
+    assert owner_client.post(address(), {**FORM, **wrong}).status_code == 422
+    assert not CostBudget.objects.exists()
+
+
+def test_the_trends_show_how_much_is_spent(budget, project, viewer_client):
+    session = session_make(project, "s")
+    turns_add(session, [turn_make(session, 0, datetime.now(UTC), cost=8_400_000)])
+    rollups_fill()
+    response = viewer_client.get(reverse("trends", args=["alpha"]))
+    assert b"past 80 %" in response.content
+    assert b"84 %" in viewer_client.get(address()).content
