@@ -21,11 +21,13 @@ _TAGS = {
     "compactions": "Compactions",
     "memory": "Working memory",
     "blobs": "What the prompt no longer shows",
+    "pin": "Compactions",
     "search": "What the prompt no longer shows",
     "tools": "The agent's tools",
     "tool_calls": "The agent's tools",
     "usage": "Usage",
     "imports": "Imports",
+    "replays": "Replays",
     "webhooks": "Webhooks",
 }
 

@@ -13,8 +13,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from compaction.policy import get_policy
+from compaction.replay import Limit
 from sessions.api.endpoint import Endpoint
-from sessions.models import AgentSession
+from sessions.models import AgentSession, ReplayRun
+from sessions.replay.runs import run_create
 from tests.api.client import Api, code
 from tests.api.talk import output, push, request, whole_turn
 
@@ -73,9 +76,19 @@ def ids(api: Api) -> dict[str, Any]:
         "external": "s1",
         "handle": handle,
         "number": 1,
+        "position": 0,
         "webhook_id": str(uuid4()),
+        "replay_id": str(_replay(made["id"]).pk),
         "fact_id": str(uuid4()),
     }
+
+
+def _replay(session_id: str) -> ReplayRun:
+    """A replay of the session, before any worker had it."""
+    session = AgentSession.objects.select_related("project").get(pk=session_id)
+    return run_create(
+        project=session.project, sessions=[session], policies=[get_policy("off")], limits=[Limit(ratio=1.0)]
+    )
 
 
 def address_of(pattern: URLPattern, ids: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from sessions.api.serializers.compactions import (
     CompactRequest,
     RecapText,
 )
-from sessions.api.serializers.contents import Content, SearchPage, ToolAnswer, ToolCall, Tools
+from sessions.api.serializers.contents import Content, Pinned, SearchPage, ToolAnswer, ToolCall, Tools
 from sessions.api.serializers.fields import MAX_TOKENS, Error, validated
 from sessions.api.serializers.imports import Imported, ImportUpload
 from sessions.api.serializers.memory import (
@@ -58,6 +58,7 @@ __all__ = [
     "MemoryShown",
     "MemoryTake",
     "MemoryTimeline",
+    "Pinned",
     "Prompt",
     "RecapText",
     "SearchPage",

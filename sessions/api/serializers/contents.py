@@ -31,6 +31,11 @@ class Content(serializers.Serializer):
     match_count = serializers.IntegerField(required=False)
 
 
+class Pinned(serializers.Serializer):
+    position = serializers.IntegerField()
+    pinned = serializers.BooleanField()
+
+
 class Hit(serializers.Serializer):
     position = serializers.IntegerField()
     turn = serializers.IntegerField()

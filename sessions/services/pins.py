@@ -1,0 +1,19 @@
+"""Pinning: a pinned message, with the rest of its tool group, is never edited by a compaction."""
+
+from __future__ import annotations
+
+from django.db.models import F
+
+from sessions.models import AgentSession, Message
+from sessions.models.transcript import MessageFlag
+
+
+def message_pin(*, session: AgentSession, position: int, pinned: bool) -> bool:
+    """Pins a message or lets it go; False where the session has none at the position.
+
+    Later compactions heed it. What an earlier one did to the message stays until that one is reverted.
+    """
+    rows = Message.objects.filter(session=session, position=position)
+    bit = MessageFlag.PINNED.value
+    flags = F("flags").bitor(bit) if pinned else F("flags").bitand(~bit)
+    return bool(rows.update(flags=flags))

@@ -1,0 +1,59 @@
+"""Messages that no compaction may touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.client import Api, code
+from tests.api.talk import push, request, whole_turn
+
+FIRST_RESULT = 6  # of the second turn: a request, a call, its result, an answer
+
+
+def compacted(api: Api) -> list[dict[str, Any]]:
+    """What stands of the session's messages, by position, when hardly anything may."""
+    told = api.post("sessions/s1/compact/", {"policy": {"preset": "balanced", "target": 0.1}}).json()
+    assert told["state"] == "done"
+    return api.get("sessions/s1/prompt/?manifest=1").json()["manifest"]
+
+
+def verbatim(manifest: list[dict[str, Any]]) -> set[int]:
+    spans = (entry["positions"] for entry in manifest if entry["rule"] == "verbatim")
+    return {at for span in spans for at in range(span["first"], span["last"] + 1)}
+
+
+@pytest.fixture(autouse=True)
+def turns(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_000}, "policy": {"preset": "off"}})
+    for number in range(12):
+        push(api, whole_turn(number))
+
+
+def test_a_pinned_message_and_its_call_stay_whole(api: Api) -> None:
+    assert api.call("PUT", f"sessions/s1/messages/{FIRST_RESULT}/pin/").json() == {
+        "position": FIRST_RESULT,
+        "pinned": True,
+    }
+    stays = verbatim(compacted(api))
+    assert {FIRST_RESULT - 1, FIRST_RESULT} <= stays
+    assert FIRST_RESULT + 4 not in stays
+
+
+def test_one_that_was_let_go_is_compacted_again(api: Api) -> None:
+    api.call("PUT", f"sessions/s1/messages/{FIRST_RESULT}/pin/")
+    assert api.delete(f"sessions/s1/messages/{FIRST_RESULT}/pin/").json()["pinned"] is False
+    assert FIRST_RESULT not in verbatim(compacted(api))
+
+
+@pytest.mark.parametrize("position", [48, 99_999, 10**12])
+def test_a_position_without_a_message_is_named(api: Api, position: int) -> None:
+    response = api.call("PUT", f"sessions/s1/messages/{position}/pin/")
+    assert (response.status_code, code(response)) == (404, "not_found")
+    assert push(api, [request()])["turn"] == 12
+
+
+def test_it_needs_the_scope_push(reader_api: Api) -> None:
+    response = reader_api.call("PUT", "sessions/s1/messages/0/pin/")
+    assert (response.status_code, code(response)) == (403, "missing_scope")
