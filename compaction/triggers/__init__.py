@@ -4,8 +4,9 @@
 
 Three rules stand over all of them. The re-fire cursor: none fires again before the prompt has grown by
 `refire_delta` since the last time. The quiet point: none but hard fires while a tool call is open, for a
-summary in the middle of an action loses the plan. The circuit breaker: after `max_failures` failures in a
-row nothing is tried in the background.
+summary in the middle of an action loses the plan; and an action that the agent has just planned, in the
+`next` of its working memory, is left the turns to be done in. The circuit breaker: after `max_failures`
+failures in a row nothing is tried in the background.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ class Trigger(Protocol):
 
     def fires(self, state: TriggerState, policy: Policy) -> bool: ...
 
+
+#: How many turns a planned action is left to be carried out: the call, and what came of it.
+PLAN_TURNS = 2
 
 #: In the order of their precedence.
 TRIGGERS: tuple[Trigger, ...] = (user, hard, soft, turns, idle)
@@ -58,7 +62,21 @@ def _may(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
         return False
     if not trigger.BACKGROUND:
         return True
-    return state.open_calls == 0 and state.failures < policy.max_failures
+    if state.failures >= policy.max_failures:
+        return False
+    return state.open_calls == 0 and not _plan_in_flight(trigger, state, policy)
+
+
+def _plan_in_flight(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
+    """Whether to wait for what was just planned. An agent may plan anew at each turn, so the wait has an
+    end: soft waits no further than `refire_delta`, turns no longer than `PLAN_TURNS`."""
+    if state.planned_turns is None or state.planned_turns >= PLAN_TURNS:
+        return False
+    if trigger.NAME == soft.NAME:
+        return state.occupancy < policy.soft + policy.refire_delta
+    if trigger.NAME == turns.NAME:
+        return state.turns_since_fired < policy.every_turns + PLAN_TURNS
+    return False  # who has gone idle is not at work on a plan
 
 
 def _has_grown(state: TriggerState, policy: Policy) -> bool:

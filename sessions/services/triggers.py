@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from compaction.triggers import idle as idle_trigger
 from sessions.budgets import budget_tokens, policy_of
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.compactions import (
     CompactionOpen,
     compaction_fire,
@@ -41,17 +43,22 @@ class PushTrigger:
 
     def due(self, pushed: Pushed) -> Firing | None:
         session = pushed.session
-        firing = evaluate(
-            TriggerState(
-                tokens=round(pushed.shown.total * pushed.calibration),
-                budget=push_budget(pushed),
-                fired_tokens=session.fired_tokens,
-                turns_since_fired=pushed.turn + 1 - (session.fired_turn or 0),
-                open_calls=len(pushed.seam.open_calls),
-            ),
-            policy_of(session.policy),
+        policy = policy_of(session.policy)
+        state = TriggerState(
+            tokens=round(pushed.shown.total * pushed.calibration),
+            budget=push_budget(pushed),
+            fired_tokens=session.fired_tokens,
+            turns_since_fired=pushed.turn + 1 - (session.fired_turn or 0),
+            open_calls=len(pushed.seam.open_calls),
         )
-        return None if firing is not None and _gains_nothing(firing, session.policy) else firing
+        firing = evaluate(state, policy)
+        if firing is None or not firing.background:
+            return firing
+        if _gains_nothing(firing, session.policy):
+            return None
+        # The memory is looked at only where something is about to fire.
+        planned = _planned_turns(session.id, pushed.turn)
+        return evaluate(replace(state, planned_turns=planned), policy)
 
     def act(self, pushed: Pushed, firing: Firing) -> Fired:
         if firing.background:
@@ -70,6 +77,13 @@ def _gains_nothing(firing: Firing, policy: Mapping[str, Any]) -> bool:
     against 0.57 on recorded sessions (docs/compaction.md).
     """
     return firing.trigger == soft.NAME and not settings.CONTEXTAPP_ANTHROPIC_API_KEY and "soft" not in policy
+
+
+def _planned_turns(session_id: UUID, turn: int) -> int | None:
+    """How many turns ago the working memory's `next` was written; None where it is empty."""
+    notes = memory_notes(memory_latest(session_id=session_id))
+    planned = notes.memory.next
+    return turn - notes.origin("next", planned).turn if planned else None
 
 
 def push_budget(pushed: Pushed) -> int:

@@ -1,0 +1,39 @@
+"""The background waits for an action that the working memory has just planned, and not for long."""
+
+from __future__ import annotations
+
+from tests.api.client import Api
+from tests.api.talk import push, whole_turn
+
+EVERY_THIRD = {"soft": 0, "hard": 0, "every_turns": 3}
+MEMORY = "sessions/s1/memory/"
+
+
+def fired(api: Api, number: int) -> list[str]:
+    return [one["trigger"] for one in push(api, whole_turn(number))["fired"]]
+
+
+def plan(api: Api, action: str) -> None:
+    response = api.patch(MEMORY, {"next": action}, if_match=api.get(MEMORY).headers["ETag"])
+    assert response.status_code == 200, response.content
+
+
+def test_a_plan_is_left_a_turn_to_be_carried_out(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
+    assert [fired(api, number) for number in range(2)] == [[], []]
+    plan(api, "run the tests of the parcels")
+    assert [fired(api, number) for number in (2, 3)] == [[], ["turns"]]
+
+
+def test_who_plans_anew_at_each_turn_is_waited_for_no_longer(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
+    told = []
+    for number in range(5):
+        told.append(fired(api, number))
+        plan(api, f"step {number}")
+    assert told == [[], [], [], [], ["turns"]]
+
+
+def test_without_a_plan_nothing_waits(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
+    assert [fired(api, number) for number in range(3)] == [[], [], ["turns"]]
