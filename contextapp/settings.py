@@ -54,7 +54,6 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django.contrib.humanize",
     "django.contrib.postgres",
     "csp",
     "django_htmx",
@@ -280,7 +279,7 @@ STORAGES |= blob_storage(CONTEXTAPP_BLOB_STORAGE)
 #: Limits of one request: bytes of its body, messages of one push, characters of one text.
 CONTEXTAPP_MAX_BODY_BYTES = int(os.environ.get("CONTEXTAPP_MAX_BODY_BYTES", str(16 * 1024 * 1024)))
 CONTEXTAPP_MAX_MESSAGES = int(os.environ.get("CONTEXTAPP_MAX_MESSAGES", "1000"))
-CONTEXTAPP_MAX_TEXT_CHARS = int(os.environ.get("CONTEXTAPP_MAX_TEXT_CHARS", str(8 * 1024 * 1024)))
+CONTEXTAPP_MAX_MESSAGE_BYTES = int(os.environ.get("CONTEXTAPP_MAX_MESSAGE_BYTES", str(8 * 1024 * 1024)))
 #: Bytes of one log that is imported over the API; the command line takes any.
 CONTEXTAPP_MAX_IMPORT_BYTES = int(os.environ.get("CONTEXTAPP_MAX_IMPORT_BYTES", str(64 * 1024 * 1024)))
 #: Requests a minute of one API key; 0: no limit. A key may have its own.

@@ -33,10 +33,10 @@ def messages_read(
     clean: list[bytes] = []
     read: list[Any] = []
     for index, (data, value) in enumerate(zip(elements, values, strict=True)):
-        if len(data) > settings.CONTEXTAPP_MAX_TEXT_CHARS:
+        if len(data) > settings.CONTEXTAPP_MAX_MESSAGE_BYTES:
             raise InvalidRequest(
                 "text_too_long",
-                f"{len(data):,} bytes; a message may have {settings.CONTEXTAPP_MAX_TEXT_CHARS:,}",
+                f"{len(data):,} bytes; a message may have {settings.CONTEXTAPP_MAX_MESSAGE_BYTES:,}",
                 param=f"messages[{index}]",
                 status=413,
             )

@@ -270,7 +270,7 @@ class TestLimits:
         assert Turn.objects.count() == 0
 
     def test_so_is_a_message_that_is_too_long(self, api: Api) -> None:
-        with override_settings(CONTEXTAPP_MAX_TEXT_CHARS=100):
+        with override_settings(CONTEXTAPP_MAX_MESSAGE_BYTES=100):
             response = api.post(TURNS, {"messages": [request(), request("x" * 200)]})
         assert (response.status_code, code(response)) == (413, "text_too_long")
         assert response.json()["error"]["param"] == "messages[1]"
