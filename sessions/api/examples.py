@@ -9,4 +9,8 @@ from typing import Any
 import orjson
 
 #: By operation: {"request": {name: body}, "response": {status: {name: body}}}.
-EXAMPLES: Mapping[str, Any] = orjson.loads(Path(__file__).with_suffix(".json").read_bytes())
+EXAMPLES: Mapping[str, Any] = {
+    name: example
+    for path in sorted(Path(__file__).parent.glob("examples*.json"))
+    for name, example in orjson.loads(path.read_bytes()).items()
+}

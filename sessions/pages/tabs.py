@@ -17,6 +17,7 @@ TABS: Sequence[tuple[str, str]] = (
     ("Turns", "session"),
     ("Prompt", "session_prompt"),
     ("Compactions", "session_compactions"),
+    ("Replay", "session_replay"),
     ("Raw", "session_raw"),
 )
 

@@ -15,14 +15,18 @@ from sessions.replay.settings import settings_of
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One setting over the sessions that are done. `on_front`: no other setting that fits costs as little and
-    loses less."""
+    """One setting over the sessions that are done.
+
+    `on_front`: no other setting whose prompts all fit costs as little and loses less; `on_limit_front`: none
+    of the same budget.
+    """
 
     number: int
     setting: Setting
     total: Totals
     summaries: int = 0
     on_front: bool = False
+    on_limit_front: bool = False
 
     @property
     def cost(self) -> float:
@@ -129,7 +133,9 @@ def _marked(rows: Sequence[Row]) -> list[Row]:
     whole = [row for row in rows if row.total.calls and row.total.fits == row.total.valid == row.total.calls]
     priced = [row for row in whole if row.total.cost is not None]
     best = {row.number for row in front(priced)}
-    return [replace(row, on_front=row.number in best) for row in rows]
+    limits = {row.setting.limit for row in priced}
+    here = {row.number for limit in limits for row in front([r for r in priced if r.setting.limit == limit])}
+    return [replace(row, on_front=row.number in best, on_limit_front=row.number in here) for row in rows]
 
 
 def found_of(run: ReplayRun, *, session_id: UUID) -> list[Found]:
@@ -146,6 +152,11 @@ def found_of(run: ReplayRun, *, session_id: UUID) -> list[Found]:
 def targets_of(run: ReplayRun) -> list[ReplayTarget]:
     """The run's sessions, in their order."""
     return list(run.targets.select_related("session").order_by("ordinal"))
+
+
+def targets_of_session(session: AgentSession, *, limit: int = 10) -> list[ReplayTarget]:
+    """The newest runs that a session is in, newest first."""
+    return list(session.replay_targets.select_related("run").order_by("-run_id")[:limit])
 
 
 def sessions_newest(*, project_id: UUID, limit: int, agent: str = "", model: str = "") -> list[AgentSession]:

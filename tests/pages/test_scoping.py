@@ -8,6 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from compaction.policy import get_policy
+from compaction.replay import Limit
+from sessions.replay.runs import run_create
 from tests.pages.served import compacted_session
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +54,9 @@ def ids(project):
         "turn": 1,
         "ordinal": 0,
         "number": 1,
+        "run": run_create(
+            project=project, sessions=[session], policies=[get_policy("off")], limits=[Limit(ratio=1.0)]
+        ).pk,
         "member": 1,
         "period": "month",
     }

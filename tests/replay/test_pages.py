@@ -1,0 +1,160 @@
+"""The pages of replays: starting one, its table and curves, a session's own, advice and taking it."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import AuditEvent, Project
+from sessions.models import AgentSession, ReplayRun
+from sessions.pages.replay import curves
+from sessions.replay import runs, work
+from tests.pages.transcripts import make_session, reading_turn
+
+pytestmark = pytest.mark.django_db
+
+ASKED = {"policies": ["off", "baseline", "balanced"], "ratios": ["1.0", "0.5"], "count": "5"}
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (runs, work):
+        monkeypatch.setattr(module, "replay_dispatch", lambda id: True)
+
+
+@pytest.fixture
+def session(project: Project) -> AgentSession:
+    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
+    return make_session(project, turns, name="long", title="A long one")
+
+
+@pytest.fixture
+def run(member_client: Client, session: AgentSession) -> ReplayRun:
+    answer = member_client.post("/p/alpha/replay/", ASKED)
+    assert answer.status_code == 302, answer.content.decode()
+    found = ReplayRun.objects.get()
+    assert answer.url == f"/p/alpha/replay/{found.pk}/"
+    while found.state in ReplayRun.OPEN:
+        work.run_step(run_id=found.pk)
+        found.refresh_from_db()
+    return found
+
+
+def test_nothing_was_replayed_yet(viewer_client: Client) -> None:
+    page = viewer_client.get("/p/alpha/replay/").content.decode()
+    assert "Nothing was replayed yet" in page
+    assert "Start a replay" not in page
+
+
+def test_a_run_shows_its_table_its_curves_and_where_something_was_lost(
+    member_client: Client, run: ReplayRun, session: AgentSession
+) -> None:
+    page = member_client.get(f"/p/alpha/replay/{run.pk}/").content.decode()
+    assert "6 of 6 results" in page
+    assert "hx-trigger" not in page.split('id="run"')[1].split(">")[0]
+    assert "A long one" in page
+    assert "the prompt does not fit" in page
+    assert f"/p/alpha/sessions/{session.pk}/?turn=" in page
+    data = member_client.get(f"/p/alpha/replay/{run.pk}/sessions/{session.pk}/?budget=0.50").json()
+    assert [policy["name"] for policy in data["policies"]] == ["off", "baseline", "balanced"]
+    assert len(data["turns"]) == len(data["policies"][0]["prompts"]) == 30
+    assert data["policies"][2]["compacted"]
+
+
+def test_a_long_curve_is_thinned(
+    member_client: Client, run: ReplayRun, session: AgentSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curves, "MOST_POINTS", 10)
+    data = member_client.get(f"/p/alpha/replay/{run.pk}/sessions/{session.pk}/").json()
+    assert len(data["turns"]) == 10
+
+
+def test_an_open_run_looks_again_and_can_be_ended_and_taken_up(
+    member_client: Client, session: AgentSession
+) -> None:
+    member_client.post("/p/alpha/replay/", ASKED)
+    run = ReplayRun.objects.get()
+    fragment = member_client.get(f"/p/alpha/replay/{run.pk}/", headers={"hx-request": "true"})
+    assert 'hx-trigger="every 2s"' in fragment.content.decode()
+    assert "<html" not in fragment.content.decode()
+    for change, state in (("cancel", "cancelled"), ("resume", "running")):
+        member_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": change})
+        run.refresh_from_db()
+        assert run.state == state
+    page = member_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "confirm"}, follow=True)
+    assert "Not changed" in page.content.decode()
+    assert member_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "eat"}).status_code == 404
+
+
+def test_other_prices(member_client: Client, run: ReplayRun) -> None:
+    page = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=input=1000").content.decode()
+    assert "$" in page
+    page = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=nobody-knows").content.decode()
+    assert "no price is known" in page
+
+
+def test_a_sessions_own_tab(member_client: Client, session: AgentSession, run: ReplayRun) -> None:
+    address = f"/p/alpha/sessions/{session.pk}/replay/"
+    page = member_client.get(address).content.decode()
+    assert "Prompt size under each policy" in page
+    answer = member_client.post(address, {"policies": ["off"], "ratios": ["0.5"], "budget": "9000"})
+    assert answer.status_code == 302
+    newest = ReplayRun.objects.order_by("-pk").first()
+    assert newest.limits == [{"ratio": 0.5}, {"tokens": 9000}]
+    assert newest.title == "A long one"
+
+
+@pytest.mark.parametrize("wrong", [{"policies": []}, {"ratios": []}, {"count": "0"}, {"with_model": "on"}])
+def test_what_cannot_be_is_said(
+    member_client: Client, session: AgentSession, wrong: dict[str, object]
+) -> None:
+    answer = member_client.post("/p/alpha/replay/", ASKED | wrong)
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.content.decode()
+    assert not ReplayRun.objects.exists()
+
+
+def test_a_viewer_looks_and_changes_nothing(viewer_client: Client, run: ReplayRun) -> None:
+    page = viewer_client.get(f"/p/alpha/replay/{run.pk}/")
+    assert page.status_code == 200
+    assert viewer_client.post("/p/alpha/replay/", ASKED).status_code == 403
+    assert viewer_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "cancel"}).status_code == 403
+
+
+def test_advice_is_taken_with_one_click_and_audited(
+    owner_client: Client, member_client: Client, project: Project, run: ReplayRun
+) -> None:
+    page = owner_client.get("/p/alpha/replay/").content.decode()
+    assert "Advice:" in page
+    told = {"run": str(run.pk), "setting": "4"}
+    assert member_client.post("/p/alpha/replay/advice/", told).status_code == 403
+    assert owner_client.post("/p/alpha/replay/advice/", told).status_code == 302
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "baseline"}
+    actions = set(AuditEvent.objects.values_list("action", flat=True))
+    assert {"project.changed", "policy.advised"} <= actions
+    evidence = AuditEvent.objects.get(action="policy.advised").detail
+    assert evidence["replay"] == str(run.pk)
+    assert evidence["sessions"] == 1
+
+
+@pytest.mark.parametrize("setting", ["3", "99", "x"])
+def test_only_a_setting_whose_prompts_fit_can_be_chosen(
+    owner_client: Client, run: ReplayRun, setting: str
+) -> None:
+    told = {"run": str(run.pk), "setting": setting}
+    assert owner_client.post("/p/alpha/replay/advice/", told).status_code == 404
+
+
+def test_pages_take_few_queries(member_client: Client, session: AgentSession, run: ReplayRun) -> None:
+    for address in (
+        "/p/alpha/replay/",
+        f"/p/alpha/replay/{run.pk}/",
+        f"/p/alpha/replay/{run.pk}/sessions/{session.pk}/",
+        f"/p/alpha/sessions/{session.pk}/replay/",
+    ):
+        with CaptureQueriesContext(connection) as queries:
+            member_client.get(address)
+        assert len(queries) <= 11, (address, [query["sql"] for query in queries])
