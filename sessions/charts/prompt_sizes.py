@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +18,8 @@ class PromptSize:
     """Tokens of one turn's prompt: our estimate of the whole transcript, of what was served of it where that
     was pushed here, and the provider's figure where it reported one.
 
-    `client_compaction` is set where the recording client compacted its context before this turn.
+    `client_compaction` is set where the recording client compacted its context before this turn; `at` is
+    when the turn came.
     """
 
     turn: int
@@ -24,6 +27,7 @@ class PromptSize:
     served: int | None = None
     reported: int | None = None
     client_compaction: Mapping[str, Any] | None = None
+    at: datetime | None = None
 
     @property
     def tokens(self) -> int:
@@ -42,6 +46,11 @@ class OwnCompaction:
     tokens_before: int | None
     tokens_after: int | None
     is_reverted: bool = False
+    number: int = 0
+    steps: Sequence[str] = ()
+    dropped: int = 0
+    collapsed: int = 0
+    break_even_turns: float | None = None
 
 
 def downsample(
@@ -76,6 +85,15 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
         ],
         "own_compactions": [asdict(compaction) for compaction in own],
     }
+
+
+def idle_gaps(points: Sequence[PromptSize], least: timedelta) -> list[dict[str, int]]:
+    """The pauses of at least `least` before a turn, in seconds. Needs every point of the stretch."""
+    return [
+        {"turn": point.turn, "seconds": int((point.at - before.at).total_seconds())}
+        for before, point in pairwise(points)
+        if before.at is not None and point.at is not None and point.at - before.at >= least
+    ]
 
 
 def _extremes(points: Sequence[PromptSize]) -> Iterator[PromptSize]:

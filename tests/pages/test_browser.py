@@ -121,8 +121,34 @@ def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
     at(address(sample))
     box = chart_drawn(page).bounding_box()
     page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
-    page.wait_for_url(re.compile(r"\?turn=0#turn-0$"))
-    expect(page.locator("#turn-0")).to_be_in_viewport()
+    page.wait_for_url("**/turns/0/")
+    expect(page.get_by_role("heading", name="What the model saw")).to_be_visible()
+
+
+def test_a_drag_zooms_in_and_the_button_out_again(at, page, project):
+    at(address(make_session(project, [reading_turn(index) for index in range(60)])))
+    box = chart_drawn(page).bounding_box()
+    zoom_out = page.get_by_role("button", name="Zoom out")
+    expect(zoom_out).to_be_hidden()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 90, steps=4)
+    page.mouse.up()
+    expect(zoom_out).to_be_visible()
+    assert "Turn 45" in tooltip_at(page, 0.999)
+    zoom_out.click()
+    expect(zoom_out).to_be_hidden()
+    assert "Turn 59" in tooltip_at(page, 0.999)
+
+
+def test_the_stack_names_the_components(at, page, sample):
+    at(address(sample))
+    chart_drawn(page)
+    page.get_by_role("button", name="by component").click()
+    expect(page.get_by_role("button", name="linear")).to_be_hidden()
+    text = tooltip_at(page, 0.999)
+    assert "tool outputs" in text
+    assert "assistant" in text
 
 
 def test_the_chart_is_also_a_table(at, page, sample):

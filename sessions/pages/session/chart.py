@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from sessions.charts.prompt_sizes import columns, downsample
-from sessions.pages.access import page_or_fragment, session_of, viewer_of
+from sessions.charts.components import component_columns
+from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
+from sessions.models import AgentSession
+from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
 from sessions.pages.limits import limit_of
-from sessions.selectors.charts import chart_points, own_compactions
+from sessions.pages.turns import IDLE
+from sessions.selectors.charts import (
+    chart_components,
+    chart_points,
+    compaction_markers,
+    own_compactions,
+)
 
 #: Rows of the chart's table: enough to follow the shape, few enough to listen to.
 TABLE_ROWS = 200
@@ -18,23 +28,34 @@ TABLE_ROWS = 200
 
 @require_safe
 def session_chart(request: HttpRequest, slug: str, id: UUID) -> JsonResponse:
-    """The prompt size per turn as columns, thinned to what a screen can show."""
+    """The prompt size per turn as columns, thinned to what a screen can show; `from` and `to` name the turns
+    of a stretch that is looked at more closely."""
     session = session_of(viewer_of(request, slug), id)
-    points = chart_points(session=session)
-    own = own_compactions(session=session)
-    shown = downsample(points, keep={compaction.turn for compaction in own})
-    limit = limit_of(session)
-    response = JsonResponse(
-        {
-            **columns(shown, own),
-            "window": session.context_window,
-            "budget": limit.tokens if limit and limit.name == "budget" else None,
-            "turn_count": len(points),
-            "is_sampled": len(shown) < len(points),
-        }
-    )
+    points = chart_points(session=session, first=number_of(request, "from"), end=number_of(request, "to"))
+    response = JsonResponse(_chart(session, points))
     response["Cache-Control"] = "private, no-store"
     return response
+
+
+def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any]:
+    compactions = own_compactions(session=session)
+    within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
+    own = [marker for marker in compaction_markers(compactions) if marker.turn in within]
+    idle = idle_gaps(points, IDLE)
+    keep = {marker.turn for marker in own} | {gap["turn"] for gap in idle}
+    shown = downsample(points, keep=keep)
+    parts = chart_components(session=session, turns=[point.turn for point in shown])
+    limit = limit_of(session)
+    return {
+        **columns(shown, own),
+        "components": component_columns(parts),
+        "idle": idle,
+        "window": session.context_window,
+        "budget": limit.tokens if limit and limit.name == "budget" else None,
+        "turn_count": len(points),
+        "session_turns": session.turn_count,
+        "is_sampled": len(shown) < len(points),
+    }
 
 
 @require_safe
@@ -43,7 +64,7 @@ def session_chart_table(request: HttpRequest, slug: str, id: UUID) -> HttpRespon
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     points = chart_points(session=session)
-    own = {compaction.turn: compaction for compaction in own_compactions(session=session)}
+    own = {marker.turn: marker for marker in compaction_markers(own_compactions(session=session))}
     rows = [(point, own.get(point.turn)) for point in downsample(points, TABLE_ROWS, keep=own)]
     context = {"viewer": viewer, "session": session, "rows": rows, "turn_count": len(points)}
     return page_or_fragment(request, "sessions/chart_table.html", "sessions/_chart_table.html", context)

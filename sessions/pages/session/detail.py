@@ -21,6 +21,7 @@ from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.turns import shown_turns
 from sessions.selectors.charts import chart_points
+from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.sessions import session_children
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
 
@@ -50,6 +51,7 @@ def session_detail(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
         context |= {
             "children": session_children(session=session),
             "slope": _slope(points, limit),
+            "jumps": largest_jumps(session=session),
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
 

@@ -1,0 +1,42 @@
+// Lines across the plot: compactions, idle gaps, the budget and the window.
+
+import { windowShown } from "./format.js";
+
+function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
+  const { ctx } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = width * devicePixelRatio;
+  ctx.setLineDash(dashes.map((dash) => dash * devicePixelRatio));
+  ctx.beginPath();
+  ctx.moveTo(...from);
+  ctx.lineTo(...to);
+  ctx.stroke();
+  ctx.restore();
+}
+
+export function marks(data, colour) {
+  return {
+    hooks: {
+      draw: (plot) => {
+        const { left, top, width, height } = plot.bbox;
+        const across = (turns, stroke, from, dashes, thick) => {
+          for (const { turn } of turns) {
+            const x = plot.valToPos(turn, "x", true);
+            if (x < left - 1 || x > left + width + 1) continue;
+            line(plot, stroke, [x, top + height * from], [x, top + height], dashes, thick);
+          }
+        };
+        across(data.idle, colour.idle, 0.96, [], 3);
+        across(data.compactions, colour.compaction, 0);
+        across(data.own_compactions, colour.own, 0);
+        const limits = [[data.budget, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
+        for (const [limit, stroke] of limits) {
+          if (!limit) continue;
+          const y = plot.valToPos(limit, "y", true);
+          if (y >= top - 1) line(plot, stroke, [left, y], [left + width, y]);
+        }
+      },
+    },
+  };
+}

@@ -1,0 +1,92 @@
+// The plot itself: series and scales, as lines or stacked by component.
+
+import { has, short, windowShown } from "./format.js";
+import { marks } from "./marks.js";
+import { tips } from "./tip.js";
+
+export const HEIGHT = 320;
+const LINES = ["estimate", "served", "reported"];
+const STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+
+// uPlot draws areas from the floor: the largest sum first, the smaller ones over it.
+function stacked(data) {
+  const names = Object.keys(data.components);
+  const sums = data.turns.map(() => 0);
+  const columns = names.map((name) => data.components[name].map((size, index) => (size == null ? null : (sums[index] += size))));
+  return { names: names.reverse(), columns: columns.reverse() };
+}
+
+function scales(data, columns, isLog) {
+  const sizes = columns.flat().filter((size) => size > 0);
+  const most = Math.max(data.budget ?? 0, windowShown(data) ? data.window : 0, ...sizes, 10);
+  const least = Math.min(...sizes, most);
+  const first = data.turns[0];
+  const last = data.turns.at(-1);
+  return {
+    x: { time: false, range: first === last ? [first - 1, last + 1] : [first, last] },
+    y: isLog ? { distr: 3, range: [10 ** Math.floor(Math.log10(least)), most * 1.15] } : { range: [0, most * 1.06] },
+  };
+}
+
+function axes(colour) {
+  const axis = { stroke: colour.text, grid: { stroke: colour.line, width: 1 }, ticks: { stroke: colour.line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+  return [
+    { ...axis, label: "turn", labelSize: 18, size: 32, incrs: STEPS },
+    { ...axis, label: "tokens", labelSize: 18, size: 52, values: (_plot, ticks) => ticks.map(short) },
+  ];
+}
+
+export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onClick }) {
+  const stack = isStacked ? stacked(data) : null;
+  const positive = (sizes) => (isLog ? sizes.map((size) => size || null) : sizes);
+  const columns = stack ? stack.columns : LINES.map((name) => positive(data[name]));
+  const points = { show: data.turns.length < 60, size: 5 };
+  // Of thinned points some are kept for the estimate only; a missing report there is no gap.
+  const base = { spanGaps: data.is_sampled, width: 2 };
+  const series = stack
+    ? stack.names.map((name) => ({ ...base, label: name, stroke: colour[name], fill: colour[name], width: 0, points: { show: false } }))
+    : LINES.map((name) => ({ ...base, label: name, stroke: colour[name], points }));
+  return new window.uPlot(
+    {
+      width: place.clientWidth,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { drag: { x: true, y: false, setScale: false }, points: { size: stack ? 0 : 7 }, y: false },
+      scales: scales(data, columns, isLog),
+      axes: axes(colour),
+      series: [{}, ...series],
+      plugins: [marks(data, colour), tips(data, isStacked), pointer(onSelect, onClick)],
+    },
+    [data.turns, ...columns],
+    place,
+  );
+}
+
+// A drag over a stretch selects it; anything shorter is a click.
+function pointer(onSelect, onClick) {
+  let selected = false;
+  return {
+    hooks: {
+      init: (plot) => {
+        plot.over.addEventListener("mousedown", () => (selected = false));
+        // From where the click is: a tap comes without a move that would have set the cursor.
+        plot.over.addEventListener("click", (event) => {
+          if (selected) return;
+          const left = event.clientX - plot.over.getBoundingClientRect().left;
+          onClick(plot, left, plot.posToIdx(left));
+        });
+      },
+      setSelect: (plot) => {
+        const { left, width } = plot.select;
+        if (width < 8) return;
+        selected = true;
+        const from = Math.floor(plot.posToVal(left, "x"));
+        const to = Math.ceil(plot.posToVal(left + width, "x"));
+        onSelect(Math.max(from, 0), to);
+      },
+    },
+  };
+}
+
+export const lastSize = (data) => data.reported.findLast((size) => size != null) ?? data.served.at(-1) ?? data.estimate.at(-1);
+export const canStack = (data) => Object.values(data.components).some(has);

@@ -1,0 +1,94 @@
+"""What the chart draws beside the sizes: components, idle gaps, records of compactions, the largest jumps."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sessions.charts.components import component_columns
+from sessions.charts.prompt_sizes import PromptSize, idle_gaps
+from sessions.selectors.jumps import largest_jumps
+from tests.api.client import Api
+from tests.api.talk import push, whole_turn
+from tests.pages.served import address, compacted_session
+from tests.pages.transcripts import make_session, message, reading_turn, turn
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def test_components_are_columns_in_the_order_of_the_stack():
+    turns = [{"user": 5, "system": 2}, {"user": 5, "system": 2, "recap": 0, "tool_outputs": 9}]
+    columns = component_columns(turns)
+    assert list(columns) == ["system", "user", "tool_outputs"]
+    assert columns["tool_outputs"] == [0, 9]
+
+
+def test_idle_gaps_are_pauses_before_a_turn():
+    minutes = (0, 1, 7, 8)
+    points = [PromptSize(turn=n, estimate=1, at=NOON + timedelta(minutes=m)) for n, m in enumerate(minutes)]
+    assert idle_gaps(points, timedelta(minutes=5)) == [{"turn": 2, "seconds": 360}]
+
+
+def chart(client, session, **query):
+    return client.get(address("session_chart", session), query).json()
+
+
+@pytest.mark.django_db
+def test_components_add_up_to_what_was_served(member_client, project, api_key):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "system": "Be brief."})
+    for number in range(20):
+        push(api, whole_turn(number))
+    drawn = chart(member_client, project.agent_sessions.get())
+    sums = [sum(sizes) for sizes in zip(*drawn["components"].values(), strict=True)]
+    assert sums == drawn["served"]
+    assert "recap" in drawn["components"]
+
+
+@pytest.mark.django_db
+def test_a_stretch_is_looked_at_more_closely(member_client, project):
+    session = make_session(project, [reading_turn(n) for n in range(30)])
+    drawn = chart(member_client, session, **{"from": 10, "to": 14})
+    assert drawn["turns"] == [10, 11, 12, 13, 14]
+    assert drawn["session_turns"] == 30
+    assert chart(member_client, session, **{"from": 99})["turns"] == []
+
+
+@pytest.mark.django_db
+def test_a_marker_has_its_record(member_client, project):
+    session = compacted_session(project)
+    row = session.compactions.get()
+    [marker] = chart(member_client, session)["own_compactions"]
+    assert marker["number"] == 1
+    assert marker["turn"] == 12
+    assert marker["steps"] == list(row.record["strategies"])
+    assert marker["break_even_turns"] == row.record["break_even_turns"]
+    assert marker["dropped"] + marker["collapsed"] > 0
+
+
+@pytest.mark.django_db
+def test_the_largest_jump_names_the_output_that_did_it(member_client, project, django_assert_num_queries):
+    turns = [reading_turn(n, "x y z " * (9_000 if n == 6 else 9)) for n in range(12)]
+    session = make_session(project, turns)
+    with django_assert_num_queries(2):
+        jumps = largest_jumps(session=session)
+    assert [(j.turn, j.tool, j.is_output, j.position) for j in jumps] == [(6, "Read", True, 12)]
+    page = member_client.get(address("session", session)).text
+    assert "mostly the output of Read" in page
+    assert address("session_turn", session, 6) in page
+
+
+@pytest.mark.django_db
+def test_a_long_answer_and_a_long_question_are_no_outputs(project):
+    long = "words " * 5_000
+    turns = [
+        turn(0, [message("user", "Hi.", "u0"), message("assistant", long, "a0")]),
+        turn(1, [message("user", "And?", "u1"), message("assistant", "Done.", "a1")]),
+        turn(2, [message("user", long + long, "u2"), message("assistant", "Done.", "a2")]),
+    ]
+    jumps = largest_jumps(session=make_session(project, turns))
+    assert [(j.turn, j.role, j.is_output, j.tool) for j in jumps] == [
+        (2, "user", False, ""),
+        (1, "assistant", False, ""),
+    ]
