@@ -23,6 +23,22 @@ class Change:
     reworded: tuple[tuple[str, str], ...] = ()
     resolved: tuple[str, ...] = ()
 
+    @property
+    def only_added(self) -> tuple[str, ...]:
+        """The items that are new and no other's new wording."""
+        new = {after for _, after in self.reworded}
+        return tuple(item for item in self.added if item not in new)
+
+    @property
+    def only_removed(self) -> tuple[str, ...]:
+        """The items that are gone: neither reworded nor settled."""
+        gone = {before for before, _ in self.reworded} | set(self.resolved)
+        return tuple(item for item in self.removed if item not in gone)
+
+
+#: Items that name things: one that resembles another is another thing.
+_NAMES = frozenset({"important_files", "recent_edits", "blockers"})
+
 
 def diff(old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = ()) -> tuple[Change, ...]:
     """The fields that differ, in the order of the fields."""
@@ -34,7 +50,7 @@ def diff(old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = ())
             removed = tuple(item for item in before if item not in after)
             settled = tuple(item for item in removed if (name, item) in resolved)
             dropped = [item for item in removed if item not in settled]
-            pairs = _reworded(dropped, added, isinstance(old.value(name), str))
+            pairs = () if name in _NAMES else _reworded(dropped, added, isinstance(old.value(name), str))
             found.append(Change(field=name, added=added, removed=removed, reworded=pairs, resolved=settled))
     return tuple(found)
 
@@ -66,8 +82,8 @@ class Churn(StrEnum):
     CHURNING = "churning"  #: the same fields are rewritten again and again
 
 
-#: These change with every turn by their nature.
-_EXPECTED_TO_CHANGE = frozenset({"next", "recent_edits"})
+#: These change as the work goes on, by their nature.
+_EXPECTED_TO_CHANGE = frozenset({"next", "recent_edits", "important_files", "blockers", "state"})
 
 
 def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:

@@ -8,15 +8,16 @@ from typing import Any
 
 from django.urls import reverse
 
+from sessions.limits import limit_of
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer
-from sessions.pages.limits import limit_of
 
 #: What a tab is called, and the name of its address, in the order in which they stand.
 TABS: Sequence[tuple[str, str]] = (
     ("Turns", "session"),
     ("Prompt", "session_prompt"),
     ("Compactions", "session_compactions"),
+    ("Memory", "session_memory"),
     ("Replay", "session_replay"),
     ("Raw", "session_raw"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from sessions.pages import session_list
+from sessions.pages.memory import urls as memory_urls
 from sessions.pages.replay import urls as replay_urls
 from sessions.pages.session import urls as session_urls
 from sessions.pages.settings import urls as settings_urls
@@ -18,4 +19,5 @@ urlpatterns = [
     path("p/<slug:slug>/sessions/sample/", session_list.sample_create, name="sample"),
     *session_urls.urlpatterns,
     *replay_urls.urlpatterns,
+    *memory_urls.urlpatterns,
 ]

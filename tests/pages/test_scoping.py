@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from compaction.memory import Author
 from compaction.policy import get_policy
 from compaction.replay import Limit
 from sessions.replay.runs import run_create
+from sessions.services.memory import Writer, memory_patch
 from tests.pages.served import compacted_session
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +49,7 @@ PAGES = [
 def ids(project):
     """A value of the project for every name that an address may have; a new name needs one here."""
     session = compacted_session(project)
+    memory_patch(session=session, changes={"task": "x"}, writer=Writer(author=Author.PERSON))
     return {
         "slug": project.slug,
         "id": session.pk,
@@ -58,6 +62,7 @@ def ids(project):
             project=project, sessions=[session], policies=[get_policy("off")], limits=[Limit(ratio=1.0)]
         ).pk,
         "member": 1,
+        "fact": uuid4(),
         "period": "month",
     }
 

@@ -31,6 +31,7 @@ _NOT_RUN = re.compile(
 )
 _MISSING = re.compile(r"no such file|does not exist|not found", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+_TOUCHES = frozenset({Kind.READ, Kind.EDIT, Kind.WRITE})
 _WINDOW = 4_000
 #: A longer answer to a read is the file itself (characters).
 _LONGEST_REFUSAL = 300
@@ -44,7 +45,7 @@ def observe(watch: Watch, message: Message, names: Collection[str] = ()) -> list
             watch.task = _task(part.text, message)
         elif isinstance(part, ToolCall):
             call = watch.calls[part.call_id] = _pending(part, message, names)
-            if call.path:
+            if call.kind in _TOUCHES and call.path:
                 _touch(watch, call)
         elif isinstance(part, ToolResult):
             waiting = watch.calls.pop(part.call_id, None)

@@ -1,0 +1,49 @@
+"""One revision of a working memory: what it held, and what differs from another one."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from sessions.models import AgentSession, MemoryRevision
+from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
+from sessions.pages.memory.rows import compared, shown_fields
+from sessions.pages.tabs import session_context
+from sessions.selectors.memory import memory_latest, memory_notes, memory_revision
+
+_MOST = 2_000_000_000
+
+
+@require_safe
+def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
+    """The revision beside the one before it, or beside `against` (0 is the empty memory); `view` is inline
+    or side."""
+    viewer = viewer_of(request, slug)
+    session = session_of(viewer, id)
+    row = _revision_or_404(session, number)
+    asked = number_of(request, "against", most=_MOST)
+    against = number - 1 if asked is None else asked
+    other = _revision_or_404(session, against) if against else None
+    latest = memory_latest(session_id=session.pk)
+    view = "inline" if request.GET.get("view") == "inline" else "side"
+    context = session_context(viewer, session, "session_memory") | {
+        "row": row,
+        "against": against,
+        "other": other,
+        "view": view,
+        "newest": latest.number if latest is not None else 0,
+        "previous": number - 1 or None,
+        "next": number + 1 if latest is not None and number < latest.number else None,
+        "compared": compared(memory_notes(other), memory_notes(row)),
+        "fields": shown_fields(memory_notes(row)),
+    }
+    return page_or_fragment(request, "memory/revision.html", "memory/_revision.html", context)
+
+
+def _revision_or_404(session: AgentSession, number: int) -> MemoryRevision:
+    row = memory_revision(session_id=session.pk, number=number) if number <= _MOST else None
+    if row is None:
+        raise Http404("no such revision")
+    return row

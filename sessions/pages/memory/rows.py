@@ -1,0 +1,131 @@
+"""What the templates show: fields with their items, two revisions side by side, sizes as a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.memory import Notes, Origin, diff
+from compaction.memory.schema import Schema, title_of
+from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
+from sessions.pages.text import visible
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownItem:
+    text: str
+    raw: str  #: as stored, for the form that changes it
+    origin: Origin
+    is_block: bool  #: several lines: a diff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownField:
+    name: str
+    title: str
+    single: bool
+    items: Sequence[ShownItem]
+
+
+def shown_fields(notes: Notes, schema: Schema | None = None) -> list[ShownField]:
+    """The fields that hold something; with a schema also those that could."""
+    names = [name for name, _ in notes.memory.fields()]
+    if schema is not None:
+        names = list(dict.fromkeys([*names, *schema.names]))
+    fields = [_field(notes, name) for name in names]
+    return [field for field in fields if field.items or schema is not None]
+
+
+def _field(notes: Notes, name: str) -> ShownField:
+    items = [
+        ShownItem(text=visible(item), raw=item, origin=notes.origin(name, item), is_block="\n" in item)
+        for item in notes.memory.items(name)
+    ]
+    single = name in ("task", "next") or isinstance(notes.memory.value(name), str)
+    return ShownField(name=name, title=title_of(name), single=single, items=items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One item on both sides; `kind` is same, added, removed, resolved, reworded."""
+
+    kind: str
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedField:
+    title: str
+    pairs: Sequence[Pair]
+
+
+def compared(old: Notes, new: Notes) -> list[ComparedField]:
+    """Every field that holds something on either side, its items beside each other, changes first."""
+    names = dict.fromkeys(name for name, _ in (*new.memory.fields(), *old.memory.fields()))
+    changes = {change.field: change for change in diff(old.memory, new.memory, new.resolved)}
+    fields = []
+    for name in names:
+        change = changes.get(name)
+        reworded = dict(change.reworded) if change else {}
+        resolved = change.resolved if change else ()
+        after = new.memory.items(name)
+        pairs = [
+            *(Pair(kind="reworded", old=visible(a), new=visible(b)) for a, b in reworded.items()),
+            *(
+                Pair(kind="resolved" if item in resolved else "removed", old=visible(item))
+                for item in old.memory.items(name)
+                if item not in after and item not in reworded
+            ),
+            *(
+                Pair(kind="added", new=visible(item))
+                for item in after
+                if item not in old.memory.items(name) and item not in reworded.values()
+            ),
+            *(
+                Pair(kind="same", old=visible(item), new=visible(item))
+                for item in after
+                if item in old.memory.items(name)
+            ),
+        ]
+        if pairs:
+            fields.append(ComparedField(title=title_of(name), pairs=pairs))
+    return fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Tokens over revisions as a line, in a box of `WIDTH` by `HEIGHT`, with the two limits."""
+
+    points: str
+    asked_y: float
+    most_y: float
+    top: int
+    first: int
+    last: int
+    last_tokens: int
+
+
+WIDTH, HEIGHT = 600, 120
+
+
+def sizes_drawn(sizes: Sequence[tuple[int, int, int]]) -> Sizes | None:
+    """None where there is nothing to draw a line between."""
+    if len(sizes) < 2:
+        return None
+    largest = max(tokens for _, _, tokens in sizes)
+    top = MAX_TOKENS if largest > ASKED_TOKENS else ASKED_TOKENS
+    first, last = sizes[0][0], sizes[-1][0]
+    points = [
+        f"{(number - first) / (last - first) * WIDTH:.1f},{HEIGHT - tokens / top * HEIGHT:.1f}"
+        for number, _, tokens in sizes
+    ]
+    return Sizes(
+        points=" ".join(points),
+        asked_y=round(HEIGHT - ASKED_TOKENS / top * HEIGHT, 1),
+        most_y=0,
+        top=top,
+        first=first,
+        last=last,
+        last_tokens=sizes[-1][2],
+    )

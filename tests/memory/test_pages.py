@@ -1,0 +1,214 @@
+"""The pages of working memory, as people use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.models import Project
+from compaction.memory import Author, Via
+from sessions.memory.facts import facts_propose
+from sessions.models import AgentSession, MemoryRevision, SharedFact
+from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.services.memory import Writer, memory_patch
+from tests.pages.transcripts import make_session, reading_turn
+
+pytestmark = pytest.mark.django_db
+
+DIFF = "src/pool.py\n@@ @@\n-a = 1\n+a = 2"
+
+
+@pytest.fixture
+def stored(project: Project) -> AgentSession:
+    session: AgentSession = make_session(project, [reading_turn(index) for index in range(3)])
+    write(session, decisions=["use a clock"], recent_edits=[DIFF])
+    write(session, decisions=["use the clock", "evict <b>early</b>"], recent_edits=[DIFF])
+    return session
+
+
+def write(session: AgentSession, author: Author = Author.MODEL, **changes: Any) -> None:
+    memory_patch(session=session, changes=changes, writer=Writer(author=author, turn=1, position=2))
+
+
+def address(name: str, session: AgentSession, *more: Any) -> str:
+    return reverse(name, args=[session.project.slug, session.pk, *more])
+
+
+def memory(session: AgentSession) -> Any:
+    return memory_notes(memory_latest(session_id=session.pk)).memory
+
+
+def change(client: Client, session: AgentSession, **data: str) -> Any:
+    return client.post(address("session_memory_change", session), data, follow=True)
+
+
+class TestASessionsTab:
+    def test_it_shows_what_is_kept_and_where_it_comes_from(self, owner_client: Client, stored: Any) -> None:
+        text = owner_client.get(address("session_memory", stored)).content.decode()
+        assert "use the clock" in text
+        assert "evict &lt;b&gt;early&lt;/b&gt;" in text
+        assert f"{address('session', stored)}?turn=1#turn-1" in text
+        assert address("session_raw_message", stored, 2) in text
+        assert "Revision 2" in text
+        assert "src/pool.py (+1 −1 lines)" in text
+
+    def test_an_empty_memory_says_how_it_fills(self, owner_client: Client, project: Project) -> None:
+        session = make_session(project)
+        text = owner_client.get(address("session_memory", session)).content.decode()
+        assert "Nothing is kept yet" in text
+        assert "Upkeep is off in this project" in text
+
+    def test_the_time_line_comes_page_by_page(self, owner_client: Client, stored: Any) -> None:
+        for number in range(40):
+            write(stored, next=f"step {number}")
+        url = address("session_memory", stored)
+        text = owner_client.get(url).content.decode()
+        assert "Revision 42" in text
+        assert "Revision 17<" not in text
+        older = owner_client.get(f"{url}?before=18", headers={"HX-Request": "true"}).content.decode()
+        assert "Revision 17<" in older
+        assert "Working memory</h2>" not in older
+
+    def test_what_it_reads_does_not_grow(self, owner_client: Client, stored: Any) -> None:
+        counts = []
+        for _ in range(2):
+            for number in range(20):
+                write(stored, next=f"{len(counts)} {number}")
+            with CaptureQueriesContext(connection) as captured:
+                owner_client.get(address("session_memory", stored))
+            counts.append(len(captured))
+        assert counts[0] == counts[1] <= 14
+
+
+class TestChangingItByHand:
+    def test_add_reword_resolve_and_remove(self, owner_client: Client, stored: Any) -> None:
+        change(owner_client, stored, op="add", field="open_questions", item="in CI too?", reason="asked")
+        change(
+            owner_client,
+            stored,
+            op="replace",
+            field="decisions",
+            item="use the clock",
+            **{"with": "no clock"},
+        )
+        change(owner_client, stored, op="resolve", field="open_questions", item="in CI too?")
+        change(owner_client, stored, op="remove", field="decisions", item="evict <b>early</b>")
+        assert memory(stored).decisions == ("no clock",)
+        last = MemoryRevision.objects.order_by("-number").first()
+        assert (last.author, last.number) == ("person", 6)
+        origin = memory_notes(last).origin("decisions", "no clock")
+        assert (origin.author, origin.via) == (Author.PERSON, Via.PAGE)
+
+    def test_an_item_of_several_lines_comes_back_as_it_was(self, owner_client: Client, stored: Any) -> None:
+        change(owner_client, stored, op="remove", field="recent_edits", item=DIFF.replace("\n", "\r\n"))
+        assert memory(stored).recent_edits == ()
+
+    def test_what_cannot_be_is_said(self, owner_client: Client, stored: Any) -> None:
+        response = change(owner_client, stored, op="remove", field="decisions", item="not there")
+        assert "Not changed: " in response.content.decode()
+
+    def test_who_only_looks_changes_nothing(self, viewer_client: Client, stored: Any) -> None:
+        assert change(viewer_client, stored, op="add", field="decisions", item="x").status_code == 403
+        assert b"Add an item by hand" not in viewer_client.get(address("session_memory", stored)).content
+
+    def test_a_secret_is_taken_out(self, owner_client: Client, stored: Any) -> None:
+        change(owner_client, stored, op="add", field="decisions", item="use ghp_" + "a1B2" * 9)
+        assert "[redacted:" in memory(stored).decisions[-1]
+
+
+class TestARevision:
+    def test_it_stands_beside_the_one_before(self, owner_client: Client, stored: Any) -> None:
+        text = owner_client.get(address("session_memory_revision", stored, 2)).content.decode()
+        assert 'class="reworded"' in text
+        assert 'class="added"' in text
+        assert 'rel="prev"' in text
+        assert 'rel="next"' not in text
+
+    def test_any_other_may_stand_beside_it_also_inline(self, owner_client: Client, stored: Any) -> None:
+        url = address("session_memory_revision", stored, 2)
+        text = owner_client.get(f"{url}?against=0&view=inline").content.decode()
+        assert text.count('class="added"') == 3
+
+    @pytest.mark.parametrize("query", ["3/", "2/?against=9", f"{10**20}/"])
+    def test_one_that_is_not_there_is_not_found(self, owner_client: Client, stored: Any, query: str) -> None:
+        assert owner_client.get(f"{address('session_memory', stored)}{query}").status_code == 404
+
+
+class TestSharedMemory:
+    @pytest.fixture
+    def fact(self, stored: Any) -> SharedFact:
+        return next(fact for fact in facts_propose(session=stored) if "clock" in fact.text)
+
+    def decide(self, client: Client, fact: SharedFact, **data: str) -> Any:
+        url = reverse("memory_fact", args=[fact.project.slug, fact.pk])
+        return client.post(url, {"text": fact.text, **data}, follow=True)
+
+    def test_a_fact_is_reviewed(self, owner_client: Client, owner: Any, fact: SharedFact) -> None:
+        page = owner_client.get(reverse("memory", args=[fact.project.slug])).content.decode()
+        assert "use the clock" in page
+        self.decide(owner_client, fact, state="accepted", text="use a monotonic clock", expires="2030-01-31")
+        fact.refresh_from_db()
+        assert (fact.state, fact.text, fact.decided_by) == ("accepted", "use a monotonic clock", owner)
+        assert fact.expires_at.isoformat().startswith("2030-01-31T23:59:59")
+        self.decide(owner_client, fact, state="rejected")
+        page = owner_client.get(
+            reverse("memory", args=[fact.project.slug]) + "?state=rejected"
+        ).content.decode()
+        assert "use a monotonic clock" in page
+
+    @pytest.mark.parametrize("data", [{"state": "old"}, {"state": "accepted", "expires": "x"}, {"text": ""}])
+    def test_a_wrong_decision_is_said(self, owner_client: Client, fact: SharedFact, data: Any) -> None:
+        assert "Not changed: " in self.decide(owner_client, fact, **data).content.decode()
+
+    def test_an_accepted_fact_is_offered_and_taken(
+        self, owner_client: Client, project: Project, fact: SharedFact
+    ) -> None:
+        self.decide(owner_client, fact, state="accepted")
+        new = make_session(project, name="new", agent=fact.agent)
+        url = address("session_memory", new)
+        assert "Offered from other sessions" in owner_client.get(url).content.decode()
+        owner_client.post(address("session_memory_take", new), {"fact": str(fact.pk)})
+        assert memory(new).decisions == ("use the clock",)
+        assert "Offered from other sessions" not in owner_client.get(url).content.decode()
+
+    def test_one_item_is_proposed_from_the_page(self, owner_client: Client, stored: Any) -> None:
+        owner_client.post(
+            address("session_memory_propose", stored), {"field": "decisions", "item": "use the clock"}
+        )
+        assert [fact.text for fact in SharedFact.objects.all()] == ["use the clock"]
+
+    def test_pruning_is_one_click(self, owner_client: Client, project: Project, fact: SharedFact) -> None:
+        SharedFact.objects.update(confirmed_at="2020-01-01T00:00:00Z")
+        url = reverse("memory_prune", args=[project.slug])
+        assert b"deleted." in owner_client.post(url, follow=True).content
+        assert not SharedFact.objects.exists()
+
+    def test_who_only_looks_decides_nothing(self, viewer_client: Client, fact: SharedFact) -> None:
+        assert self.decide(viewer_client, fact, state="accepted").status_code == 403
+
+
+class TestHowAProjectUsesIt:
+    def save(self, client: Client, project: Project, **data: str) -> Any:
+        return client.post(reverse("memory_settings", args=[project.slug]), data, follow=True)
+
+    def test_an_owner_turns_upkeep_on_and_adds_fields(self, owner_client: Client, project: Project) -> None:
+        self.save(owner_client, project, upkeep="on", fields="risks\r\nticket: text\r\n")
+        project.refresh_from_db()
+        assert project.memory_upkeep
+        assert [(one["name"], one["single"]) for one in project.memory_fields] == [
+            ("risks", False),
+            ("ticket", True),
+        ]
+        page = owner_client.get(reverse("memory", args=[project.slug])).content.decode()
+        assert "ticket: text" in page
+
+    def test_a_name_that_cannot_be_is_said(self, owner_client: Client, project: Project) -> None:
+        assert "Not saved: " in self.save(owner_client, project, fields="Not A Name").content.decode()
+
+    def test_a_member_may_not(self, member_client: Client, project: Project) -> None:
+        assert self.save(member_client, project, upkeep="on").status_code == 403
