@@ -14,6 +14,7 @@ from accounts.models import Project
 PLACES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Sessions", ("sessions", "session")),
     ("Trends", ("trends",)),
+    ("Lab", ("lab",)),
     ("Memory", ("memory",)),
     ("Replay", ("replay",)),
     ("Settings", ("settings",)),
