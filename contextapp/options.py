@@ -31,7 +31,9 @@ CONTEXTAPP_MAX_OUTPUT = int(os.environ.get("CONTEXTAPP_MAX_OUTPUT", "16000"))
 # -- Periods of the beat ----------------------------------------------------------------------------
 
 #: Seconds between two looks for compactions that were lost.
-CONTEXTAPP_SWEEP_SECONDS = float(os.environ.get("CONTEXTAPP_SWEEP_SECONDS", "30"))
+CONTEXTAPP_SWEEP_SECONDS = float(os.environ.get("CONTEXTAPP_SWEEP_SECONDS", "20"))
+#: Seconds between two looks for sessions whose sparkline and health are behind.
+CONTEXTAPP_PROFILE_SECONDS = float(os.environ.get("CONTEXTAPP_PROFILE_SECONDS", "15"))
 #: A pending compaction that no worker took for so many seconds is sent again.
 CONTEXTAPP_REDISPATCH_SECONDS = float(os.environ.get("CONTEXTAPP_REDISPATCH_SECONDS", "20"))
 #: A worker that did not renew its lease for so many seconds is gone.

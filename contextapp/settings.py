@@ -15,6 +15,7 @@ from contextapp.options import *  # noqa: F403  # a setting each
 from contextapp.options import (
     CONTEXTAPP_IDLE_CHECK_SECONDS,
     CONTEXTAPP_MAX_BODY_BYTES,
+    CONTEXTAPP_PROFILE_SECONDS,
     CONTEXTAPP_REFERENCE_SECONDS,
     CONTEXTAPP_ROLLUP_SECONDS,
     CONTEXTAPP_SWEEP_SECONDS,
@@ -141,6 +142,7 @@ _PERIODIC = {
     "upgrade": ("sessions.tasks.compactions_upgrade", CONTEXTAPP_IDLE_CHECK_SECONDS),
     "references": ("sessions.tasks.references_check", CONTEXTAPP_REFERENCE_SECONDS),
     "replays": ("sessions.tasks.replays_sweep", CONTEXTAPP_SWEEP_SECONDS),
+    "profiles": ("sessions.tasks.profiles_refresh", CONTEXTAPP_PROFILE_SECONDS),
     "memory": ("sessions.tasks.memory_sweep", CONTEXTAPP_SWEEP_SECONDS),
 }
 # What no worker has taken within a minute is not worth taking: the next one is on its way.

@@ -8,10 +8,20 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
-from sessions.referenced import check as referenced
 from sessions.memory import upkeep
+from sessions.referenced import check as referenced
 from sessions.replay import work as replay_work
-from sessions.services import background, budgets, retention, rollups, sweep, triggers, upgrades, webhooks
+from sessions.services import (
+    background,
+    budgets,
+    profiles,
+    retention,
+    rollups,
+    sweep,
+    triggers,
+    upgrades,
+    webhooks,
+)
 
 
 @shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
@@ -87,3 +97,8 @@ def memory_observe(session_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def memory_sweep() -> None:
     upkeep.upkeep_sweep()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def profiles_refresh() -> None:
+    profiles.profiles_refresh()

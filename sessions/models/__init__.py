@@ -1,4 +1,5 @@
 from sessions.models.compactions import Compaction, Edit, Recap
+from sessions.models.dashboards import SavedView, SessionProfile
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision, MemoryWatch, SharedFact
 from sessions.models.prices import PriceOverride
@@ -30,6 +31,8 @@ __all__ = [
     "ReplayRun",
     "ReplayTarget",
     "RollupCursor",
+    "SavedView",
+    "SessionProfile",
     "SharedFact",
     "Turn",
     "UsageRollup",

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, F, Sum
 
 from accounts.models import Project
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Compaction, UsageRollup
 from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
 
 #: The list says "1,000+" from there on: counting further would cost more than it tells.
@@ -27,9 +27,19 @@ class SubAgents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Savings:
+    """What compaction kept out of a session's prompts, summed over its calls: tokens at the provider's count,
+    and their price less what the summaries cost. As of the last filling of the sums (see `rollups`)."""
+
+    tokens: int
+    microusd: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     session: AgentSession
     sub_agents: SubAgents | None
+    savings: Savings | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +59,22 @@ class Facets:
 def sessions_list(
     *, project: Project, wanted: SessionFilter, after: Cursor | None = None, limit: int = 50
 ) -> SessionsPage:
-    """One page of the project's sessions, last active first; two queries whatever the size."""
-    rows = filtered(AgentSession.objects.filter(project=project).select_related("parent"), wanted)
+    """One page of the project's sessions, last active first; four queries whatever the size."""
+    rows = filtered(AgentSession.objects.filter(project=project).select_related("parent", "profile"), wanted)
     found = list(behind(rows, after)[: limit + 1])
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
-    sub_agents = _sub_agents([session.pk for session in page])
+    ids = [session.pk for session in page]
+    sub_agents, savings = _sub_agents(ids), _savings(ids)
     return SessionsPage(
-        rows=[SessionRow(session=session, sub_agents=sub_agents.get(session.pk)) for session in page],
+        rows=[
+            SessionRow(
+                session=session,
+                sub_agents=sub_agents.get(session.pk),
+                savings=savings.get(session.pk) if session.compaction_count else None,
+            )
+            for session in page
+        ],
         next_cursor=Cursor(at=last.last_active_at, id=last.pk).encode() if last else None,
     )
 
@@ -72,7 +90,7 @@ def sessions_facets(*, project: Project) -> Facets:
 
 
 def session_get(*, project: Project, id: UUID) -> AgentSession | None:
-    return AgentSession.objects.filter(project=project, pk=id).select_related("parent").first()
+    return AgentSession.objects.filter(project=project, pk=id).select_related("parent", "profile").first()
 
 
 def session_children(*, session: AgentSession) -> Sequence[AgentSession]:
@@ -97,6 +115,27 @@ def _sub_agents(parents: Sequence[UUID]) -> Mapping[UUID, SubAgents]:
             unpriced_turns=row["unpriced"],
         )
         for row in sums
+    }
+
+
+def session_savings(*, session: AgentSession) -> Savings | None:
+    """What compaction saved in one session; None where it never acted."""
+    return _savings([session.pk]).get(session.pk) if session.compaction_count else None
+
+
+def _savings(ids: Sequence[UUID]) -> Mapping[UUID, Savings]:
+    sums = UsageRollup.objects.filter(session_id__in=ids, hidden_tokens__gt=0).values("session_id")
+    spent = dict(
+        Compaction.objects.filter(session_id__in=ids, cost_microusd__gt=0)
+        .values("session_id")
+        .annotate(cost=Sum("cost_microusd"))
+        .values_list("session_id", "cost")
+    )
+    return {
+        row["session_id"]: Savings(
+            tokens=row["tokens"], microusd=row["microusd"] - spent.get(row["session_id"], 0)
+        )
+        for row in sums.annotate(tokens=Sum("hidden_tokens"), microusd=Sum("saved_microusd"))
     }
 
 

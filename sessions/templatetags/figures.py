@@ -8,9 +8,9 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from sessions.limits import Limit, limit_of
 from sessions.models import AgentSession
 from sessions.pages import figures
-from sessions.pages.limits import Limit, limit_of
 from sessions.selectors.sessions import SubAgents
 
 register = template.Library()

@@ -11,9 +11,9 @@ from django.views.decorators.http import require_safe
 
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
+from sessions.limits import limit_of
 from sessions.models import AgentSession
 from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
-from sessions.pages.limits import limit_of
 from sessions.pages.turns import IDLE
 from sessions.selectors.charts import (
     chart_components,

@@ -13,10 +13,10 @@ from compaction.meter import Slope
 from sessions import convert
 from sessions.charts.prompt_sizes import PromptSize
 from sessions.charts.slope import slope_of
+from sessions.limits import Limit, limit_of
 from sessions.models import AgentSession, Message
 from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.blocks import part_text
-from sessions.pages.limits import Limit, limit_of
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.turns import shown_turns

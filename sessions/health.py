@@ -1,0 +1,120 @@
+"""How well a session's context is kept: a grade with its reasons. Pure.
+
+A session begins with 100 points; each sign of trouble takes some, up to a limit of its own, so that no single
+one explains everything. What each is worth stands in `RULES` and is told on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: A prompt above this share of its limit is under pressure.
+PRESSURE = 0.9
+#: Two compactions within so many turns are one too many.
+REPEATED_TURNS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What is counted of a session. `pressed` and `burst` are turns whose prompt was over 90 % and over 100 %
+    of the limit; `churning` says that its memory throws away what it gained."""
+
+    turns: int
+    pressed: int = 0
+    burst: int = 0
+    compactions: int = 0
+    repeated: int = 0
+    mid_task: int = 0
+    spikes: int = 0
+    lost: int = 0
+    failures: int = 0
+    churning: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why points were taken."""
+
+    code: str
+    points: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """`score` is 0 to 100, `grade` A to F; the dearest reason stands first."""
+
+    score: int
+    grade: str
+    reasons: Sequence[Reason]
+
+    def reasons_json(self) -> list[dict[str, Any]]:
+        return [asdict(reason) for reason in self.reasons]
+
+
+GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 40), ("F", 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """`points` for each of what `count` counts, at most `most`; `text` tells of `n` of them."""
+
+    points: float
+    most: int
+    count: Callable[[Signs], int]
+    text: str
+
+
+#: Pressure counts as a share of the turns: ten are much of twenty and little of a thousand.
+RULES: Mapping[str, Rule] = {
+    "burst": Rule(
+        points=5, most=25, count=lambda s: s.burst, text="prompts were over their limit on {n} turns"
+    ),
+    "pressure": Rule(
+        points=0.4,
+        most=20,
+        count=lambda s: round(100 * s.pressed / s.turns) if s.turns else 0,
+        text="prompts took over 90 % of their limit on {n} % of the turns",
+    ),
+    "repeated": Rule(
+        points=8,
+        most=24,
+        count=lambda s: s.repeated,
+        text=f"{{n}} compactions came within {REPEATED_TURNS} turns of the one before",
+    ),
+    "mid_task": Rule(
+        points=4,
+        most=16,
+        count=lambda s: s.mid_task,
+        text="{n} compactions cut between a call and its result",
+    ),
+    "spikes": Rule(
+        points=6, most=24, count=lambda s: s.spikes, text="tool outputs padded the context on {n} turns"
+    ),
+    "lost": Rule(
+        points=6, most=30, count=lambda s: s.lost, text="{n} edits took away what the model named again later"
+    ),
+    "failures": Rule(
+        points=10, most=20, count=lambda s: s.failures, text="the last {n} background compactions failed"
+    ),
+    "churn": Rule(
+        points=10,
+        most=10,
+        count=lambda s: int(s.churning),
+        text="working memory throws away what it gained",
+    ),
+}
+
+
+def health_of(signs: Signs) -> Health:
+    counted = ((code, rule, rule.count(signs)) for code, rule in RULES.items())
+    reasons = [
+        Reason(code=code, points=min(rule.most, max(1, round(rule.points * n))), text=rule.text.format(n=n))
+        for code, rule, n in counted
+        if n
+    ]
+    score = max(0, 100 - sum(reason.points for reason in reasons))
+    grade = next(grade for grade, least in GRADES if score >= least)
+    return Health(score=score, grade=grade, reasons=sorted(reasons, key=lambda reason: -reason.points))

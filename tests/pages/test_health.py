@@ -1,0 +1,107 @@
+"""Sparklines and health: counted from a session's turns, kept for lists, shown with their reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from sessions.health import GRADES, RULES, Signs, health_of
+from sessions.models import AgentSession, SessionProfile
+from sessions.services.profiles import profile_write, profiles_refresh, sparkline
+from tests.pages.served import address, compacted_session
+from tests.pages.transcripts import make_session, reading_turn
+
+
+def test_a_session_without_any_sign_has_all_points():
+    health = health_of(Signs(turns=100))
+    assert (health.score, health.grade, health.reasons) == (100, "A", [])
+
+
+@pytest.mark.parametrize(
+    ("signs", "code", "points"),
+    [
+        ({"pressed": 50}, "pressure", 20),
+        ({"pressed": 1}, "pressure", 1),
+        ({"burst": 2}, "burst", 10),
+        ({"repeated": 2}, "repeated", 16),
+        ({"mid_task": 1}, "mid_task", 4),
+        ({"spikes": 99}, "spikes", 24),
+        ({"lost": 1}, "lost", 6),
+        ({"failures": 1}, "failures", 10),
+        ({"churning": True}, "churn", 10),
+    ],
+)
+def test_each_sign_takes_its_points_up_to_its_limit(signs, code, points):
+    [reason] = health_of(Signs(turns=100, **signs)).reasons
+    assert (reason.code, reason.points) == (code, points)
+    assert "{" not in reason.text
+
+
+def test_all_at_once_is_the_worst_grade_and_never_below_nothing():
+    counts = dict.fromkeys(("pressed", "burst", "repeated", "mid_task", "spikes", "lost", "failures"), 9)
+    worst = health_of(Signs(turns=9, churning=True, **counts))
+    assert (worst.score, worst.grade) == (0, "F")
+    assert {reason.code for reason in worst.reasons} == set(RULES)
+    assert [reason.points for reason in worst.reasons] == sorted(
+        (rule.most for rule in RULES.values()), reverse=True
+    )
+
+
+def test_grades_fall_with_the_score():
+    assert [grade for grade, _ in GRADES] == sorted(grade for grade, _ in GRADES)
+    assert [least for _, least in GRADES] == sorted((least for _, least in GRADES), reverse=True)
+
+
+def test_a_sparkline_keeps_the_peaks():
+    sizes = [10] * 1_000
+    sizes[517] = 99
+    line = sparkline(sizes, 40)
+    assert len(line) == 40
+    assert max(line) == 99
+    assert sparkline([3, 1, 2], 40) == [3, 1, 2]
+    assert sparkline([], 40) == []
+
+
+@pytest.mark.django_db
+class TestProfiles:
+    def test_the_beat_makes_those_that_are_missing_or_behind(self, project, django_assert_max_num_queries):
+        session = make_session(project)
+        assert profiles_refresh() == 1
+        assert profiles_refresh() == 0
+        assert session.profile.sparkline == [1_005, 2_005, 3_005]
+        AgentSession.objects.update(turn_count=2)
+        assert profiles_refresh() == 1
+        assert SessionProfile.objects.get().turn_count == 2
+        AgentSession.objects.update(edits_revision=9)
+        with django_assert_max_num_queries(10):
+            assert profiles_refresh() == 1
+
+    def test_it_does_so_some_at_a_time_the_newest_first(self, project):
+        for number in range(3):
+            make_session(project, name=f"s-{number}")
+        assert [profiles_refresh(limit=2), profiles_refresh(limit=2), profiles_refresh(limit=2)] == [2, 1, 0]
+
+    def test_a_spike_is_counted_and_told(self, project):
+        turns = [reading_turn(n, "x y z " * (20_000 if n == 8 else 20)) for n in range(12)]
+        profile = profile_write(session=make_session(project, turns))
+        assert [reason["code"] for reason in profile.reasons] == ["spikes"]
+
+    def test_what_was_lost_is_counted(self, project):
+        session = compacted_session(project)
+        before = profile_write(session=session)
+        session.edits.update(referenced_turn=11)
+        after = profile_write(session=session)
+        assert after.lost_references == session.edits.count()
+        assert after.score < before.score
+
+    def test_a_session_without_turns_has_a_profile_too(self, project):
+        empty = project.agent_sessions.create(external_id="empty", format="openai")
+        assert (profile_write(session=empty).sparkline, empty.profile.grade) == ([], "A")
+
+    def test_the_page_tells_the_reasons(self, member_client, project):
+        session = compacted_session(project)
+        assert "being worked out" in member_client.get(address("session", session)).text
+        session.edits.update(referenced_turn=11)
+        profile = profile_write(session=session)
+        page = member_client.get(address("session", session)).text
+        assert f"grade-{profile.grade}" in page
+        assert "took away what the model named again later" in page
