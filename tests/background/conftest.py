@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.background.world import SETTINGS, World, eventually
+from tests.background.world import OTHER_BROKER, SETTINGS, World, eventually
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider
 from tests.running.instance import Instance, running
@@ -19,7 +19,8 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         pytest.skip("finds the processes in /proc")
     folder = tmp_path_factory.mktemp("background")
     with FakeProvider() as provider:
-        settings = SETTINGS | {"ANTHROPIC_BASE_URL": provider.url}
+        broker = {"CELERY_BROKER_URL": OTHER_BROKER} if OTHER_BROKER else {}
+        settings = SETTINGS | broker | {"ANTHROPIC_BASE_URL": provider.url}
         with running(Instance(folder / "home", folder / "out", **settings)) as instance:
             yield World(instance, provider)
 

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 from celery import Celery
 
-from contextapp.embedded.home import broker_url
 from sessions.dispatch import RUN
-from tests.background.world import World, eventually, turn
+from tests.background.world import OTHER_BROKER, World, eventually, turn
 from tests.provider.behaviours import summary
 
 MINUTE = 60.0
+
+stops_the_broker = pytest.mark.skipif(bool(OTHER_BROKER), reason="the broker is not ours to stop")
 
 
 def fills(world: World, session: str, until: str = "soft") -> int:
@@ -80,6 +82,7 @@ def open_files(pid: int) -> list[str]:
     return [str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()]
 
 
+@stops_the_broker
 def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None:
     session = world.session()
     number = fills(world, session)
@@ -99,6 +102,7 @@ def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None
     assert len(world.call("GET", f"sessions/{session}/turns/")[1]["data"]) == number + 1
 
 
+@stops_the_broker
 def test_a_broker_that_does_not_answer_holds_no_push_up(world: World) -> None:
     session = world.session()
     number = fills(world, session)
@@ -115,6 +119,7 @@ def test_a_broker_that_does_not_answer_holds_no_push_up(world: World) -> None:
     assert done["state"] == "done"
 
 
+@stops_the_broker
 def test_a_broker_killed_and_started_empty(world: World) -> None:
     world.provider.otherwise = summary(delay=1)
     sessions = [world.fire()[0] for _ in range(4)]
@@ -149,7 +154,7 @@ def test_a_database_restarted_under_load(world: World) -> None:
 
 def test_a_task_delivered_twice_and_many_sweeps_at_once(world: World) -> None:
     world.provider.otherwise = summary(delay=0.5)
-    with Celery(broker=broker_url(world.instance.home)) as app:
+    with Celery(broker=world.broker) as app:
         session, fired = world.fire()
         [row] = world.rows(
             """SELECT c.id FROM agent_sessions_compaction c JOIN agent_sessions_agentsession s

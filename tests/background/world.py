@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from compaction.capabilities import capabilities_of
 from compaction.invariants import validate
-from contextapp.embedded.home import database_url
+from contextapp.embedded.home import broker_url, database_url
 from tests.api.talk import whole_turn
 from tests.provider.server import FakeProvider
 from tests.running.instance import Instance, children
@@ -39,6 +39,9 @@ SETTINGS = {
     "CONTEXTAPP_WEB_THREADS": "8",
     "CONTEXTAPP_DB_POOL": "4",
 }
+
+#: A broker of somebody's own, to run these tests on; "" for the one that comes with the instance.
+OTHER_BROKER = os.environ.get("CONTEXTAPP_TEST_BROKER_URL", "")
 _names = count()
 
 
@@ -58,6 +61,7 @@ class World:
         self.instance = instance
         self.provider = provider
         self.key = (instance.home / "api-key").read_text().strip()
+        self.broker = OTHER_BROKER or broker_url(instance.home)
 
     # -- The agent --------------------------------------------------------------------------------
 
