@@ -38,6 +38,11 @@ class Advice:
     off: Row | None
     current: str
 
+    @property
+    def choices(self) -> list[Row]:
+        """All that fit: the front, cheapest first, then the others."""
+        return [*self.front, *self.others]
+
 
 def advice_of(project: Project) -> Advice | None:
     """From the newest run that is done; None where no run compares policies that fit."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django import template
 
+from sessions.referenced.rates import HOW
+
 register = template.Library()
 
 
@@ -25,3 +27,9 @@ def change_from(value: int | None, base: int | None) -> str:
         return "–"
     percent = round(100 * (value / base - 1))
     return f"{'−' if percent < 0 else '+' if percent > 0 else '±'}{abs(percent)} %"
+
+
+@register.filter
+def how_told(how: str) -> str:
+    """What the agent did about a reference: `read it again`."""
+    return HOW.get(how, how)

@@ -87,6 +87,35 @@ function tipPlugin(data, fills) {
   };
 }
 
+// Where the project's policy was changed: what is behind the line began under another one.
+function marksPlugin(data, colour) {
+  return {
+    hooks: {
+      draw: (plot) => {
+        const { ctx, bbox } = plot;
+        ctx.save();
+        ctx.strokeStyle = colour;
+        ctx.fillStyle = colour;
+        ctx.lineWidth = 1.5 * devicePixelRatio;
+        ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+        ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+        for (const { index, text } of data.marks ?? []) {
+          const x = plot.valToPos(index - 0.5, "x", true);
+          ctx.beginPath();
+          ctx.moveTo(x, bbox.top);
+          ctx.lineTo(x, bbox.top + bbox.height);
+          ctx.stroke();
+          const room = bbox.left + bbox.width - x;
+          const isLeft = room < ctx.measureText(text).width + 8 * devicePixelRatio;
+          ctx.textAlign = isLeft ? "right" : "left";
+          ctx.fillText(text, x + (isLeft ? -5 : 5) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+        }
+        ctx.restore();
+      },
+    },
+  };
+}
+
 // Each row stands on the sum of those before it; the whole is drawn first and the others over it.
 function stacked(data) {
   const sums = data.buckets.map(() => 0);
@@ -115,7 +144,7 @@ function options(data, width, fills, [text, line]) {
       paths: window.uPlot.paths.bars({ size: [0.8, 48] }),
       points: { show: false },
     }))],
-    plugins: [tipPlugin(data, fills)],
+    plugins: [marksPlugin(data, text), tipPlugin(data, fills)],
   };
 }
 
@@ -126,7 +155,7 @@ function chartDraw(host, data) {
   }
   const place = element("div", "chart-plot");
   place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The figures follow as a table.`);
+  place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The figures follow as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
   let plot = null;
   const draw = () => {
     plot?.destroy();

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -70,6 +71,16 @@ def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -
     assert (rate.name, rate.edits, rate.silent, rate.share) == ("drop_oldest", 1, 1, 1.0)
     assert [rate.name for rate in rates_by_policy(edits_of_session(compacted.pk, compaction=1))] == ["small"]
     assert rates_by_tool(edits_of_session(compacted.pk)) == []
+
+
+def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
+    grown(project, answer(20, f"As {NAME} does."))
+    check.session_check(session_id=compacted.pk)
+    for address in ("replay/", "compactions/1/"):
+        page = viewer_client.get(f"/p/alpha/sessions/{compacted.pk}/{address}").content.decode()
+        assert NAME in page
+        assert "went on without" in page
+    assert "drop_oldest" in viewer_client.get("/p/alpha/replay/rates/").content.decode()
 
 
 def test_a_check_in_pieces_finds_the_same(

@@ -140,6 +140,21 @@ def test_advice_is_taken_with_one_click_and_audited(
     assert evidence["sessions"] == 1
 
 
+def test_the_trends_mark_where_the_policy_was_changed(owner_client: Client, run: ReplayRun) -> None:
+    told = {"run": str(run.pk), "setting": "4"}
+    owner_client.post("/p/alpha/replay/advice/", told)
+    marks = owner_client.get("/p/alpha/trends/series/").json()["marks"]
+    assert [mark["text"] for mark in marks] == ["policy: balanced → baseline"]
+
+
+def test_rates_of_a_project_have_a_page_and_a_fragment(viewer_client: Client) -> None:
+    page = viewer_client.get("/p/alpha/replay/rates/").content.decode()
+    assert "No session was compacted yet" in page
+    fragment = viewer_client.get("/p/alpha/replay/rates/", headers={"hx-request": "true"})
+    assert "<html" not in fragment.content.decode()
+    assert "/p/alpha/replay/rates/" in viewer_client.get("/p/alpha/trends/").content.decode()
+
+
 @pytest.mark.parametrize("setting", ["3", "99", "x"])
 def test_only_a_setting_whose_prompts_fit_can_be_chosen(
     owner_client: Client, run: ReplayRun, setting: str

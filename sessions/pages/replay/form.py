@@ -19,8 +19,17 @@ _RATIOS = [("1.0", "1.00"), ("0.5", "0.50"), ("0.35", "0.35"), ("0.2", "0.20")]
 class ReplayForm(forms.Form):
     """Policies, budgets, and whether a model summarises. `run` starts what was asked for."""
 
-    policies = forms.MultipleChoiceField(choices=[(name, name) for name in PRESETS], initial=list(PRESETS))
-    ratios = forms.MultipleChoiceField(choices=_RATIOS, initial=["1.0", "0.5", "0.2"], required=False)
+    policies = forms.MultipleChoiceField(
+        choices=[(name, name) for name in PRESETS],
+        initial=list(PRESETS),
+        widget=forms.CheckboxSelectMultiple,
+    )
+    ratios = forms.MultipleChoiceField(
+        choices=_RATIOS,
+        initial=["1.0", "0.5", "0.2"],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
     budget = forms.IntegerField(min_value=1, max_value=100_000_000, required=False)
     with_model = forms.BooleanField(required=False)
 

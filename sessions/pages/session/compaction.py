@@ -20,6 +20,7 @@ from sessions.pages.session.prompt import COMPONENTS
 from sessions.pages.session.seen import edit_context
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
+from sessions.referenced.rates import edits_of_session, rates_by_strategy
 from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
 from sessions.services.compactions import CompactionOpen
 from sessions.services.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
@@ -52,6 +53,7 @@ def session_compaction(request: HttpRequest, slug: str, id: UUID, number: int) -
         "sections": _sections(detail.recap.value) if detail.recap else (),
         "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
         "is_open": row.state in Compaction.OPEN,
+        "rates": rates_by_strategy(edits_of_session(session.pk, compaction=row.number)),
     }
     return page_or_fragment(
         request, "sessions/compaction/page.html", "sessions/compaction/_page.html", context

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 
 from accounts.models import Project
+from accounts.selectors import policy_changes
 from sessions.models import AgentSession
 from sessions.pages.trends.asked import Asked
 from sessions.selectors.trends import Sums, TrendRow
@@ -97,7 +98,19 @@ def series_json(project: Project, rows: Sequence[TrendRow], asked: Asked) -> dic
         "measure": asked.measure,
         "unit": "tokens" if asked.measure == "tokens" else "microusd",
         "series": series,
+        "marks": _policy_marks(project, place, asked),
     }
+
+
+def _policy_marks(project: Project, place: Mapping[date, int], asked: Asked) -> list[dict[str, Any]]:
+    """Where the project's policy was changed: what is behind a mark began under another one."""
+    span = asked.wanted.span
+    since, until = span.bounds()
+    return [
+        {"index": place[bucket], "text": f"policy: {change.before} → {change.after}"}
+        for change in policy_changes(project_id=project.pk, since=since, until=until)
+        if (bucket := _begin(change.at.astimezone(span.zone).date(), asked.bucket)) in place
+    ]
 
 
 def _largest(rows: Sequence[TrendRow], measure: str) -> list[str]:
