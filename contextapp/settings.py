@@ -271,6 +271,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "WebhookEventEnum": "sessions.models.WebhookEvent",
         "SharedFactStateEnum": "sessions.models.SharedFact.State",
+        "ReplayStateEnum": "sessions.models.ReplayRun.State",
+        "ReplayWantedEnum": "sessions.replay.runs.WANTED",
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

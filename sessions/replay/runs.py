@@ -22,6 +22,9 @@ from sessions.summarizers import summarizer_missing
 #: More would keep workers from what agents wait for.
 MAX_SESSIONS, MAX_SETTINGS = 200, 40
 
+#: The states that somebody may ask for.
+WANTED = [(state.value, state.label) for state in (ReplayRun.State.RUNNING, ReplayRun.State.CANCELLED)]
+
 
 class RunRefused(ValueError):
     """The run cannot be; the text says why, `field` what of it."""

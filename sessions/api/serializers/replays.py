@@ -9,9 +9,7 @@ from rest_framework import serializers
 from compaction.policy import PRESETS
 from sessions.api.serializers.fields import PlainText, PolicyField, Strict
 from sessions.models import ReplayRun
-from sessions.replay.runs import MAX_SESSIONS
-
-_STATES = [ReplayRun.State.RUNNING, ReplayRun.State.CANCELLED]
+from sessions.replay.runs import MAX_SESSIONS, WANTED
 
 
 class Newest(Strict):
@@ -57,7 +55,7 @@ class ReplayCreate(Strict):
 
 class ReplayChange(Strict):
     state = serializers.ChoiceField(
-        choices=_STATES, help_text="`running` confirms or takes up again, `cancelled` ends"
+        choices=WANTED, help_text="`running` confirms or takes up again, `cancelled` ends"
     )
 
 
