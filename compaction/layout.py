@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from compaction.messages import Message, Role
+from compaction.policy import Policy
 from compaction.view import View
 
 
@@ -59,6 +60,15 @@ def split(view: View, *, budget_tokens: int, tail_share: float, tail_messages: i
         middle_tokens=sum(tokens[head:snapped]),
         tail_tokens=sum(tokens[snapped:]),
     )
+
+
+def positions_kept(view: View, policy: Policy, *, budget_tokens: int) -> frozenset[int]:
+    """The positions of the messages that a compaction under the policy would leave word for word."""
+    layout = split(
+        view, budget_tokens=budget_tokens, tail_share=policy.tail_share, tail_messages=policy.tail_messages
+    )
+    kept = (*view.entries[: layout.head_end], *view.entries[layout.tail_start :])
+    return frozenset(entry.first for entry in kept)
 
 
 def _tail_start(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
@@ -78,9 +78,15 @@ class Notes:
     def stale(self) -> Mapping[Key, str]:
         return {key: origin.stale for key, origin in self.origins.items() if origin.stale}
 
-    def render(self) -> str:
-        """The text that stands in the prompt, stale items marked as such."""
-        return self.memory.render(self.stale)
+    def render(self, shown: Collection[int] = ()) -> str:
+        """The text that stands in the prompt, stale items marked as such. What upkeep saw in a message that
+        stands beside it word for word (`shown` are their positions) is left out: it would be told twice."""
+        memory = self.memory
+        for (name, item), origin in self.origins.items():
+            if origin.via is Via.UPKEEP and origin.position in shown:
+                value = memory.value(name)
+                memory = memory.with_values({name: without(value, item)}) if value else memory
+        return memory.render(self.stale)
 
     def to_json(self) -> dict[str, JSON]:
         """The origins and what was resolved; the memory itself is stored beside them."""

@@ -10,7 +10,7 @@ from compaction.context import Context, Evicted
 from compaction.edits import Edit
 from compaction.eviction import Span, evict, oldest
 from compaction.recap import Recap, extract
-from compaction.references import message_references
+from compaction.references import message_references, references
 from compaction.view import View
 
 NAME = "recap"
@@ -51,7 +51,7 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
         previous=context.previous,
         counter=context.counter,
         cap_tokens=cap,
-        visible=message_references(*shown),
+        visible=message_references(*shown) | references(context.memory_text),
         mentions=context.mentions,
     )
     return span, recap

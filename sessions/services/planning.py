@@ -12,6 +12,7 @@ from compaction.capabilities import capabilities_of
 from compaction.context import Summary
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
+from compaction.layout import positions_kept
 from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
@@ -84,10 +85,10 @@ def session_plan(
     loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
 ) -> Plan:
     """What a compaction would do now, with a model's summary where one is ready."""
-    session = loaded.session
+    session, policy = loaded.session, policy or policy_of(loaded.session.policy)
     return plan(
         loaded.view,
-        policy or policy_of(session.policy),
+        policy,
         counter(),
         budget=Budget(input_tokens=session_budget(session)),
         trigger=trigger,
@@ -96,8 +97,18 @@ def session_plan(
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
         summary=summary,
-        memory_text=memory_notes(memory_latest(session_id=session.pk)).render(),
+        memory_text=_memory_text(loaded, policy),
     )
+
+
+def _memory_text(loaded: Loaded, policy: Policy) -> str:
+    """The working memory as it stands with the recap, without what the prompt goes on to show anyway."""
+    session = loaded.session
+    notes = memory_notes(memory_latest(session_id=session.pk))
+    if not notes.origins:
+        return notes.render()
+    budget = int(session_budget(session) / session.calibration)
+    return notes.render(positions_kept(loaded.view, policy, budget_tokens=budget))
 
 
 def session_budget(session: AgentSession) -> int:

@@ -1,0 +1,104 @@
+"""Working memory in the prompt against none: what prompts still mention of what the model then uses.
+
+    python -m bench.memory_recall ../transcripts/entire-claude-code [--share 0.25] [--sample 1]
+
+Replays each session as `bench.compaction` does, under one policy and one budget, twice: with the memory that
+upkeep keeps standing with the recap, refreshed at each compaction, and without. Both have the same budget, so
+what memory takes the recap has less.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from bench.replay import Case, Score, replay
+from bench.transcripts import transcripts
+from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.context import Summary
+from compaction.layout import positions_kept
+from compaction.memory import Notes
+from compaction.memory.upkeep import Watch, upkeep
+from compaction.messages import Message
+from compaction.pipeline import Plan, plan
+from compaction.policy import get_policy
+from compaction.replay.served import Served, without_model
+from compaction.replay.transcript import Call, Transcript
+
+_LEAST_TOKENS = 20_000
+_LEAST_BUDGET = 4_000
+
+
+class Remembering(Served):
+    """A session whose working memory is kept by upkeep, turn by turn, as a worker does."""
+
+    def __init__(self, case: Case, *, with_memory: bool) -> None:
+        transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
+        counter = TiktokenCounter()
+        policy = without_model(get_policy("balanced"))
+        super().__init__(transcript, policy, counter, budget=case.budget)
+        self._messages, self._with_memory, self._read = case.messages, with_memory, 0
+        self._notes, self._watch = Notes(), Watch()
+
+    def _plan(self, trigger: str, summary: Summary | None) -> Plan:
+        self._catch_up(self._until)
+        return plan(
+            self._view,
+            self._policy,
+            self._counter,
+            budget=self._budget,
+            trigger=trigger,
+            previous=self._recap,
+            summary=summary,
+            memory_text=self._memory_text() if self._with_memory else "",
+        )
+
+    def _memory_text(self) -> str:
+        budget = self._budget.input_tokens
+        return self._notes.render(positions_kept(self._view, self._policy, budget_tokens=budget))
+
+    def _catch_up(self, end: int) -> None:
+        new = self._messages[self._read : end]
+        self._read = end
+        for _, turn in groupby(new, key=lambda message: message.turn):
+            kept = upkeep(self._notes, self._watch, list(turn), counter=self._counter)
+            self._notes, self._watch = kept.notes, kept.watch
+
+
+class Contender:
+    """What `bench.replay` asks for prompts."""
+
+    def __init__(self, case: Case, *, with_memory: bool) -> None:
+        self._served = Remembering(case, with_memory=with_memory)
+
+    def prompt(self, n: int) -> Sequence[Message]:
+        return self._served.prompt(Call(turn=n, start=0, answer=n)).messages
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.memory_recall")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--share", type=float, default=0.25, help="budget / final size")
+    parser.add_argument("--sample", type=int, default=1, help="take every n-th session")
+    arguments = parser.parse_args()
+    scores = {False: Score(), True: Score()}
+    found = [t for t in transcripts(arguments.folder) if t.tokens >= _LEAST_TOKENS][:: arguments.sample]
+    for transcript in found:
+        budget = max(_LEAST_BUDGET, int(arguments.share * transcript.tokens))
+        case = Case(transcript.name, transcript.format, transcript.messages, budget)
+        for with_memory, total in scores.items():
+            total.add(replay(case, Contender(case, with_memory=with_memory), check=False))
+    for with_memory, score in scores.items():
+        told = "  ".join(
+            f"{key} {100 * score.kept[key] / max(1, score.references[key]):.1f} % of {score.references[key]}"
+            for key in ("all", "distant", "far")
+        )
+        tokens = f"{100 * score.tokens / score.raw_tokens:.1f} % of the tokens"
+        fits = f"{100 * score.fits / score.steps:.1f} % fit"
+        print(f"memory {'on ' if with_memory else 'off'}: {told}  {tokens}  {fits}  ({len(found)} sessions)")
+
+
+if __name__ == "__main__":
+    main()
