@@ -8,6 +8,7 @@ taken in as the messages reach them, so it does not matter how late a check come
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from uuid import UUID
@@ -33,8 +34,8 @@ log = logging.getLogger(__name__)
 MESSAGES = 200
 #: How far before an output its call is looked for: parallel ones stand in a row behind it.
 CALLS_BEFORE = 16
-#: Sessions that one pass of the beat takes.
-SESSIONS = 100
+#: Sessions that one pass of the beat takes at a time, and the seconds after which it leaves the others.
+SESSIONS, PASS_SECONDS = 20, 5.0
 #: Seconds after which a session with new messages is looked at again, and the longest pause of one without.
 PAUSE, LONGEST_PAUSE = 10, 600
 
@@ -50,10 +51,15 @@ def watch_begin(session_id: UUID) -> None:
 
 
 def watches_check() -> int:
-    """Looks at the sessions that are due; how many references were found."""
-    due = ReferenceWatch.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
-    ids = list(due.values_list("pk", flat=True)[:SESSIONS])
-    return sum(map(_check_safely, ids))
+    """Looks at the sessions that are due, for a few seconds at most; how many references were found."""
+    found, until = 0, time.monotonic() + PASS_SECONDS
+    while time.monotonic() < until:
+        due = ReferenceWatch.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
+        ids = list(due.values_list("pk", flat=True)[:SESSIONS])
+        if not ids:
+            break
+        found += sum(map(_check_safely, ids))
+    return found
 
 
 def _check_safely(session_id: UUID) -> int:
