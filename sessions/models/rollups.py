@@ -16,7 +16,8 @@ class UsageRollup(models.Model):
     the past too. Turns that another session was billed for are left out.
 
     `hidden_tokens` are those that the edits kept out of prompts whose call reported its usage, summed over
-    the calls, at the provider's count; `saved_microusd` is what they would have cost (`services/rollups.py`).
+    the calls, at the provider's count, up to the model's window; `saved_microusd` is what they would have
+    cost (`services/rollups.py`).
     """
 
     project = models.ForeignKey(

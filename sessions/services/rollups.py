@@ -91,8 +91,10 @@ SELECT s.id, coalesce(c.turns, 0), least(s.turn_count, coalesce(c.turns, 0) + %(
  LIMIT %(sessions)s
 """  # noqa: S608
 
-#: The provider's count of the hidden tokens: ours, times what it reported of the prompt over what we counted.
-_HIDDEN = "(t.prompt_estimate - t.prompt_served)::bigint * t.prompt_reported / greatest(t.prompt_served, 1)"
+#: The hidden tokens by the provider's count, which is ours times what it reported of the prompt over what we
+#: counted. Never more than the model's window would have taken: a longer prompt could not have been sent.
+_RAW = "t.prompt_estimate::bigint * t.prompt_reported / greatest(t.prompt_served, 1)"
+_HIDDEN = f"greatest(least({_RAW}, coalesce(s.context_window, {_RAW})) - t.prompt_reported, 0)"
 _SHRUNK = "t.prompt_reported IS NOT NULL AND t.prompt_estimate > t.prompt_served"
 
 _SUMS = f"""

@@ -162,4 +162,4 @@ def test_the_trends_show_how_much_is_spent(budget, project, viewer_client):
     rollups_fill()
     response = viewer_client.get(reverse("trends", args=["alpha"]))
     assert b"past 80 %" in response.content
-    assert b"84 %" in viewer_client.get(address()).content
+    assert b"84&nbsp;%" in viewer_client.get(address()).content

@@ -140,6 +140,14 @@ def test_a_long_session_is_summed_in_pieces(project, monkeypatch):
     assert_same()
 
 
+def test_a_prompt_longer_than_the_window_could_not_have_been_sent(project):
+    session = session_make(project, "s", context_window=50_000)
+    shrunk = {"prompt_estimate": 101_000, "prompt_served": 1_000, "prompt_reported": 2_000}
+    turns_add(session, [turn_make(session, 0, START, **shrunk)])
+    rollups_fill()
+    assert UsageRollup.objects.get().hidden_tokens == 48_000
+
+
 def test_what_was_hidden_is_priced_as_cached_where_the_call_read_from_the_cache(project):
     session = session_make(project, "s")
     shrunk = {"prompt_estimate": 101_000, "prompt_served": 1_000, "prompt_reported": 2_000}

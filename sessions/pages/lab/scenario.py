@@ -36,7 +36,7 @@ class Scenario:
     `target` is how far a compaction goes down: the smaller, the stronger.
     """
 
-    window: int = 200_000
+    window: int = 100_000
     output: int = 16_000
     system: int = 3_000
     tools: int = 6_000
