@@ -1,0 +1,90 @@
+"""The pages of replays in a real browser: curves drawn, no complaints, both themes, every width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Page, expect
+
+from accounts.models import Project
+from compaction.policy import get_policy
+from compaction.replay import Limit
+from sessions.models import AgentSession, ReplayRun
+from sessions.replay import runs, work
+from sessions.services.compactions import session_compact
+from tests.pages.transcripts import make_session, reading_turn
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SERIOUS = {"serious", "critical"}
+
+
+@pytest.fixture
+def session(project: Project) -> AgentSession:
+    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
+    session = make_session(project, turns, name="long", title="A long one")
+    session_compact(session=session, trigger="user")
+    return session
+
+
+@pytest.fixture
+def run(project: Project, session: AgentSession, monkeypatch: pytest.MonkeyPatch) -> ReplayRun:
+    """A run that is done; no worker is asked."""
+    for module in (runs, work):
+        monkeypatch.setattr(module, "replay_dispatch", lambda id: True)
+    policies = [get_policy(name) for name in ("off", "baseline", "balanced")]
+    made = runs.run_create(
+        project=project, sessions=[session], policies=policies, limits=[Limit(ratio=0.5)], title="half"
+    )
+    while made.state in ReplayRun.OPEN:
+        work.run_step(run_id=made.pk)
+        made.refresh_from_db()
+    return made
+
+
+@pytest.fixture
+def window(page: Page, owner: User, owner_client: Client, served_url: str) -> Iterator[Page]:
+    """The owner's window; whatever the browser complains about fails the test."""
+    heard: list[str] = []
+    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    cookie = owner_client.cookies["sessionid"].value
+    page.context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
+    yield page
+    assert heard == []
+
+
+def test_the_curves_are_drawn_and_lead_to_the_turn(window: Page, run: ReplayRun) -> None:
+    window.goto(f"/p/alpha/replay/{run.pk}/")
+    expect(window.locator(".chart canvas")).to_be_visible()
+    expect(window.locator(".replay-legend li")).to_have_text(["off", "baseline", "balanced"])
+    over = window.locator(".chart .u-over")
+    over.hover()
+    expect(window.locator(".replay-tip")).to_contain_text("tokens")
+    over.click()
+    window.wait_for_url("**/sessions/*/?turn=*")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_pages_are_accessible_and_fit(
+    window: Page, run: ReplayRun, session: AgentSession, theme: str, width: int, served_url: str
+) -> None:
+    window.context.add_cookies([{"name": "theme", "value": theme, "url": served_url}])
+    window.set_viewport_size({"width": width, "height": 900})
+    for address in (
+        "/p/alpha/replay/",
+        "/p/alpha/replay/rates/",
+        f"/p/alpha/replay/{run.pk}/",
+        f"/p/alpha/sessions/{session.pk}/replay/",
+    ):
+        window.goto(address)
+        if "rates" not in address and address != "/p/alpha/replay/":
+            expect(window.locator(".chart canvas")).to_be_visible()
+        found = Axe().run(window).response["violations"]
+        assert [one["id"] for one in found if one["impact"] in SERIOUS] == [], address
+        assert window.evaluate("document.documentElement.scrollWidth") <= width, address
