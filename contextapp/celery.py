@@ -1,5 +1,6 @@
 """The Celery application. Tasks live in the `tasks` module of their Django app."""
 
+import gc
 import os
 
 from celery import Celery
@@ -18,3 +19,5 @@ def warm_up(**_: object) -> None:
     from sessions.summarizers import preload
 
     preload()
+    gc.collect()
+    gc.freeze()  # collections in the forked processes would touch, and so copy, what they share
