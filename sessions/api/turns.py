@@ -18,9 +18,9 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, gone, int_param, size_json
-from sessions.dispatch import upkeep_dispatch
+from sessions.memory.wake import upkeep_wake
 from sessions.rawjson import raw_elements
-from sessions.redaction import Finding, redaction_key
+from sessions.redaction import Finding
 from sessions.selectors.api import turn_messages, turns_page
 from sessions.selectors.lookups import Route, routed
 from sessions.services.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
@@ -113,7 +113,7 @@ def _stored(call: Call, route: Route) -> bytes | Replayed | None:
     except SessionGone:
         return None
     if call.principal.upkeep:
-        upkeep_dispatch(route.id)
+        upkeep_wake(route.id)
     return stored
 
 
@@ -152,7 +152,7 @@ def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
             raise InvalidRequest(
                 "invalid_message", "a message must be an object with a `role`", param=f"messages[{index}]"
             )
-    key = redaction_key(call.principal.project_id)
+    key = call.principal.redaction
     messages, found = messages_read(raw_elements(call.raw, "messages"), values, format=format, key=key)
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
