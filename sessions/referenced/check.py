@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -36,6 +35,8 @@ MESSAGES = 200
 CALLS_BEFORE = 16
 #: Sessions that one pass of the beat takes at a time, and the seconds after which it leaves the others.
 SESSIONS, PASS_SECONDS = 20, 5.0
+#: Seconds after which a check that did not come to its end is begun anew.
+CLAIM = 120
 #: Seconds after which a session with new messages is looked at again, and the longest pause of one without.
 PAUSE, LONGEST_PAUSE = 10, 600
 
@@ -73,16 +74,21 @@ def _check_safely(session_id: UUID) -> int:
         return 0
 
 
-@transaction.atomic
 def session_check(*, session_id: UUID) -> int:
-    """Looks at the next messages of a session; how many references were found. Of two at once one acts."""
-    rows = ReferenceWatch.objects.select_for_update(skip_locked=True, of=("self",)).select_related("session")
-    row = rows.filter(pk=session_id).first()
-    if row is None:
+    """Looks at the next messages of a session; how many references were found. Of two at once one acts.
+
+    Without a transaction around it: a compaction retires edits before it writes the watch, and who held the
+    watch while changing edits would meet it the other way round.
+    """
+    now = timezone.now()
+    claimed = now + timedelta(seconds=CLAIM)
+    due = ReferenceWatch.objects.filter(pk=session_id, due_at__lte=now)
+    if due.update(due_at=claimed) != 1:
         return 0
+    row = ReferenceWatch.objects.select_related("session").get(pk=session_id)
     check = _Check(row)
     found = check.run()
-    check.save()
+    check.save(claimed)
     return found
 
 
@@ -109,15 +115,24 @@ class _Check:
         self._take_in(self._row.position)
         return found
 
-    def save(self) -> None:
-        """Keeps the state, and when to look again: at once, soon, or after a pause that grows."""
-        more = self._row.position < self._session.message_count
-        moved = self._row.position > self._first
-        pause = 0 if more else PAUSE if moved else min(LONGEST_PAUSE, max(PAUSE, 2 * self._row.pause_seconds))
-        self._row.pause_seconds = pause
-        self._row.due_at = timezone.now() + timedelta(seconds=pause)
-        self._row.state = bodies.pack(bodies.json_bytes(self._watch.to_json()))
-        self._row.save()
+    def save(self, claimed: datetime) -> None:
+        """Keeps the state, and when to look again: at once, soon, or after a pause that grows.
+
+        Where a compaction came meanwhile the session is due already, and stays so.
+        """
+        row = self._row
+        more, moved = row.position < self._session.message_count, row.position > self._first
+        pause = 0 if more else PAUSE if moved else min(LONGEST_PAUSE, max(PAUSE, 2 * row.pause_seconds))
+        state = {
+            "position": row.position,
+            "compaction": row.compaction,
+            "reverted": row.reverted,
+            "state": bodies.pack(bodies.json_bytes(self._watch.to_json())),
+        }
+        again = {"pause_seconds": pause, "due_at": timezone.now() + timedelta(seconds=pause)}
+        mine = ReferenceWatch.objects.filter(pk=row.pk)
+        if mine.filter(due_at=claimed).update(**state, **again) != 1:
+            mine.update(**state)
 
     def _messages(self) -> Iterator[MessageValue]:
         """The messages from the first that a compaction was behind on, or where the last check stopped."""
@@ -174,7 +189,8 @@ def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
         actions = map(action_of, calls)
         paths = {action.path for action in actions if action.kind is Kind.READ and action.path}
         watched.append(Watched(key=row.pk, edit=value, paths=sorted(paths)))
-    Edit.objects.bulk_update(rows, ["references", "tool"])
+    for row in rows:  # one at a time: two statements that lock many edits could meet in different orders
+        Edit.objects.filter(pk=row.pk).update(references=row.references, tool=row.tool)
     return watched
 
 

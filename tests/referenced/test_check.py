@@ -53,6 +53,12 @@ def compacted(project: Project) -> AgentSession:
     return session
 
 
+def looked_at(session: AgentSession) -> int:
+    """A check of the session as if its pause were over."""
+    ReferenceWatch.objects.filter(pk=session.pk).update(due_at=timezone.now())
+    return check.session_check(session_id=session.pk)
+
+
 def test_a_compaction_is_watched_and_its_edits_keep_what_they_hid(compacted: AgentSession) -> None:
     assert ReferenceWatch.objects.filter(pk=compacted.pk).exists()
     assert check.watches_check() == 0
@@ -63,7 +69,7 @@ def test_a_compaction_is_watched_and_its_edits_keep_what_they_hid(compacted: Age
 
 def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does, we go on."))
-    assert check.session_check(session_id=compacted.pk) == 1
+    assert check.watches_check() == 1
     [needed] = needed_later(edits_of_session(compacted.pk))
     assert (needed.number, needed.turn, needed.text, needed.how) == (1, 20, NAME, "silent")
     assert needed.told == "went on without"
@@ -75,7 +81,7 @@ def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -
 
 def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
     grown(project, answer(20, f"As {NAME} does."))
-    check.session_check(session_id=compacted.pk)
+    looked_at(compacted)
     for address in ("replay/", "compactions/1/"):
         page = viewer_client.get(f"/p/alpha/sessions/{compacted.pk}/{address}").content.decode()
         assert NAME in page
@@ -88,22 +94,22 @@ def test_a_check_in_pieces_finds_the_same(
 ) -> None:
     monkeypatch.setattr(check, "MESSAGES", 1)
     grown(project, answer(20, "Going on."), answer(21, f"As {NAME} does."))
-    found = [check.session_check(session_id=compacted.pk) for _ in range(6)]
+    found = [looked_at(compacted) for _ in range(6)]
     assert sum(found) == 1
 
 
 def test_a_revert_takes_the_flag_back(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does."))
-    check.session_check(session_id=compacted.pk)
+    looked_at(compacted)
     compaction_revert(session=compacted, number=1)
-    assert check.session_check(session_id=compacted.pk) == 0
+    assert looked_at(compacted) == 0
     assert not Edit.objects.filter(referenced_turn__isnull=False).exists()
 
 
 def test_a_quiet_session_is_looked_at_less_and_less(compacted: AgentSession) -> None:
     pauses = []
     for _ in range(10):
-        check.session_check(session_id=compacted.pk)
+        looked_at(compacted)
         pauses.append(ReferenceWatch.objects.get(pk=compacted.pk).pause_seconds)
     assert pauses == sorted(pauses)
     assert pauses[-1] == check.LONGEST_PAUSE
@@ -115,9 +121,32 @@ def test_one_that_fails_waits_and_the_others_go_on(compacted: AgentSession) -> N
     assert ReferenceWatch.objects.get(pk=compacted.pk).due_at > timezone.now() + timedelta(seconds=60)
 
 
+def test_of_two_checks_at_once_one_acts(compacted: AgentSession) -> None:
+    later = timezone.now() + timedelta(seconds=check.CLAIM)
+    ReferenceWatch.objects.filter(pk=compacted.pk).update(due_at=later)
+    assert check.session_check(session_id=compacted.pk) == 0
+    assert ReferenceWatch.objects.get(pk=compacted.pk).state is None
+
+
+def test_a_compaction_during_a_check_is_not_forgotten(
+    compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = check._Check.run
+
+    def interrupted(self: check._Check) -> int:
+        check.watch_begin(compacted.pk)
+        return run(self)
+
+    monkeypatch.setattr(check._Check, "run", interrupted)
+    looked_at(compacted)
+    watch = ReferenceWatch.objects.get(pk=compacted.pk)
+    assert watch.due_at <= timezone.now()
+    assert watch.compaction == 1
+
+
 def test_a_check_takes_few_statements(project: Project, compacted: AgentSession) -> None:
-    check.session_check(session_id=compacted.pk)
+    looked_at(compacted)
     grown(project, answer(20, "Going on."), answer(21, "Still."), answer(22, "Done."))
     with CaptureQueriesContext(connection) as queries:
-        check.session_check(session_id=compacted.pk)
-    assert len(queries) <= 7, [query["sql"] for query in queries]
+        looked_at(compacted)
+    assert 4 <= len(queries) <= 8, [query["sql"] for query in queries]
