@@ -59,7 +59,8 @@ GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 40), ("F", 0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """`points` for each of what `count` counts, at most `most`; `text` tells of `n` of them."""
+    """`points` for each of what `count` counts, at most `most`; `text` tells of `n` of them, `s` where
+    they are several."""
 
     points: float
     most: int
@@ -70,7 +71,7 @@ class Rule:
 #: Pressure counts as a share of the turns: ten are much of twenty and little of a thousand.
 RULES: Mapping[str, Rule] = {
     "burst": Rule(
-        points=5, most=25, count=lambda s: s.burst, text="prompts were over their limit on {n} turns"
+        points=5, most=25, count=lambda s: s.burst, text="prompts were over their limit on {n} turn{s}"
     ),
     "pressure": Rule(
         points=0.4,
@@ -82,22 +83,28 @@ RULES: Mapping[str, Rule] = {
         points=8,
         most=24,
         count=lambda s: s.repeated,
-        text=f"{{n}} compactions came within {REPEATED_TURNS} turns of the one before",
+        text=f"{{n}} compaction{{s}} came within {REPEATED_TURNS} turns of the one before",
     ),
     "mid_task": Rule(
         points=4,
         most=16,
         count=lambda s: s.mid_task,
-        text="{n} compactions cut between a call and its result",
+        text="{n} compaction{s} cut between a call and its result",
     ),
     "spikes": Rule(
-        points=6, most=24, count=lambda s: s.spikes, text="tool outputs padded the context on {n} turns"
+        points=6, most=24, count=lambda s: s.spikes, text="tool outputs padded the context on {n} turn{s}"
     ),
     "lost": Rule(
-        points=6, most=30, count=lambda s: s.lost, text="{n} edits took away what the model named again later"
+        points=6,
+        most=30,
+        count=lambda s: s.lost,
+        text="{n} edit{s} took away what the model named again later",
     ),
     "failures": Rule(
-        points=10, most=20, count=lambda s: s.failures, text="the last {n} background compactions failed"
+        points=10,
+        most=20,
+        count=lambda s: s.failures,
+        text="background compactions that failed in a row: {n}",
     ),
     "churn": Rule(
         points=10,
@@ -111,7 +118,11 @@ RULES: Mapping[str, Rule] = {
 def health_of(signs: Signs) -> Health:
     counted = ((code, rule, rule.count(signs)) for code, rule in RULES.items())
     reasons = [
-        Reason(code=code, points=min(rule.most, max(1, round(rule.points * n))), text=rule.text.format(n=n))
+        Reason(
+            code=code,
+            points=min(rule.most, max(1, round(rule.points * n))),
+            text=rule.text.format(n=n, s="" if n == 1 else "s"),
+        )
         for code, rule, n in counted
         if n
     ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from django.urls import path
-
-from sessions.pages import session_list
 from sessions.pages.lab import urls as lab_urls
+from sessions.pages.listing import urls as listing_urls
 from sessions.pages.memory import urls as memory_urls
 from sessions.pages.replay import urls as replay_urls
 from sessions.pages.session import urls as session_urls
@@ -16,9 +14,7 @@ urlpatterns = [
     *settings_urls.urlpatterns,
     *trends_urls.urlpatterns,
     *lab_urls.urlpatterns,
-    path("", session_list.home, name="home"),
-    path("p/<slug:slug>/sessions/", session_list.session_list, name="sessions"),
-    path("p/<slug:slug>/sessions/sample/", session_list.sample_create, name="sample"),
+    *listing_urls.urlpatterns,
     *session_urls.urlpatterns,
     *replay_urls.urlpatterns,
     *memory_urls.urlpatterns,

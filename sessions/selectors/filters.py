@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
@@ -14,11 +15,21 @@ from sessions.models import AgentSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A column that is to be at least `value`, or at most; `billed` is the sum of all billed tokens."""
+
+    column: str
+    value: int
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
     """Every field narrows; a field at its default does not. Days are UTC days, both inclusive.
 
     `text` is words that must all occur in title, id, agent, model or a tag. `active_from` and `active_to`
-    select sessions that were active at any time between them. `minimum_peak` is tokens.
+    select sessions that were active at any time between them. `minimum_peak` is tokens. `grades` are those of
+    the profile: a session whose profile is not made yet has none.
     """
 
     text: str = ""
@@ -30,6 +41,9 @@ class SessionFilter:
     active_to: date | None = None
     minimum_peak: int | None = None
     sub_agents: bool = False
+    tags: tuple[str, ...] = ()
+    grades: frozenset[str] = frozenset()
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def is_set(self) -> bool:
@@ -70,6 +84,11 @@ def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[Ag
         # The client's compaction moves the start of the context on; ours are counted.
         was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
         rows = rows.filter(was_compacted if wanted.compacted else ~was_compacted)
+    if wanted.tags:
+        rows = rows.filter(tags__contains=list(wanted.tags))
+    if wanted.grades:
+        rows = rows.filter(profile__grade__in=wanted.grades)
+    rows = _within_bounds(rows, wanted.bounds)
     if wanted.minimum_peak:
         rows = rows.filter(peak_prompt_tokens__gte=wanted.minimum_peak)
     return _active_between(rows, wanted.active_from, wanted.active_to)
@@ -94,6 +113,15 @@ def _with_text(rows: QuerySet[AgentSession], text: str) -> QuerySet[AgentSession
     for word in text.split():
         fields = ("title", "external_id", "agent", "model", "tags_text")
         rows = rows.filter(Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR))
+    return rows
+
+
+def _within_bounds(rows: QuerySet[AgentSession], bounds: Sequence[Bound]) -> QuerySet[AgentSession]:
+    if any(bound.column == "billed" for bound in bounds):
+        parts = F("uncached_tokens") + F("cache_read_tokens") + F("cache_write_tokens") + F("output_tokens")
+        rows = rows.annotate(billed=parts)
+    for bound in bounds:
+        rows = rows.filter(**{f"{bound.column}__{'lte' if bound.at_most else 'gte'}": bound.value})
     return rows
 
 

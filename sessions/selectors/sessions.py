@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, F, Sum
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction, UsageRollup
+from sessions.models import AgentSession, Compaction, SavedView, UsageRollup
 from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
 
 #: The list says "1,000+" from there on: counting further would cost more than it tells.
 COUNT_LIMIT = 1_000
+#: Tags are suggested from so many sessions.
+_TAGGED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,23 @@ def sessions_count(*, project: Project, wanted: SessionFilter) -> int:
 
 def sessions_facets(*, project: Project) -> Facets:
     return Facets(agents=_distinct(project, "agent"), models=_distinct(project, "model"))
+
+
+def sessions_tags(*, project: Project) -> list[str]:
+    """The tags of the project's newest sessions, in the order of their names."""
+    newest = AgentSession.objects.filter(project=project).exclude(tags=[]).order_by("-last_active_at")
+    return sorted({tag for tags in newest.values_list("tags", flat=True)[:_TAGGED] for tag in tags})
+
+
+def saved_views(*, project: Project, user: Any) -> list[SavedView]:
+    """The user's own views of the project."""
+    return list(SavedView.objects.filter(project=project, user=user).order_by("name"))
+
+
+def sessions_moved(*, project: Project, wanted: SessionFilter, since: datetime) -> int:
+    """How many sessions moved after a time, at most 100."""
+    rows = filtered(AgentSession.objects.filter(project=project, last_active_at__gt=since), wanted)
+    return rows.order_by()[:100].count()
 
 
 def session_get(*, project: Project, id: UUID) -> AgentSession | None:

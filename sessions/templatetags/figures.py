@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from django import template
@@ -118,4 +119,36 @@ def share_bar(part: int, whole: int) -> str:
         '<rect width="{}" height="4"/></svg>',
         level,
         f"{share:.1f}",
+    )
+
+
+#: The viewBox of a sparkline: its points are drawn in these units and stretched to the cell.
+_SPARK_WIDTH, _SPARK_HEIGHT = 100, 24
+
+
+@register.filter
+def sparkline(sizes: Sequence[int], limit: Limit | None = None) -> str:
+    """Prompt sizes as a line, with the limit as a dashed one where the prompts come near it."""
+    if len(sizes) < 2:
+        return NO_VALUE
+    most = max(*sizes, 1)
+    top = max(most, limit.tokens) if limit is not None and limit.tokens < 2 * most else most
+
+    def height(tokens: int) -> str:
+        return f"{_SPARK_HEIGHT - (_SPARK_HEIGHT - 2) * tokens / top:.1f}"
+
+    step = _SPARK_WIDTH / (len(sizes) - 1)
+    line = ""
+    if limit is not None and limit.tokens <= top:
+        y = height(limit.tokens)
+        line = format_html('<line class="spark-limit" x1="0" x2="{}" y1="{}" y2="{}"/>', _SPARK_WIDTH, y, y)
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '{}<polyline points="{}"/></svg>',
+        _SPARK_WIDTH,
+        _SPARK_HEIGHT,
+        f"prompt size from {figures.short_number(sizes[0])} to {figures.short_number(sizes[-1])} tokens, "
+        f"at most {figures.short_number(most)}",
+        line,
+        " ".join(f"{step * n:.1f},{height(size)}" for n, size in enumerate(sizes)),
     )

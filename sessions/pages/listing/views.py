@@ -2,44 +2,55 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
+from sessions.pages.listing.export import sessions_csv
+from sessions.pages.listing.expression import Unreadable, expression_read, size_read
+from sessions.pages.listing.saved import query_clean
+from sessions.pages.listing.suggest import suggestions_of
 from sessions.selectors.filters import Cursor, SessionFilter
-from sessions.selectors.sessions import COUNT_LIMIT, sessions_count, sessions_facets, sessions_list
+from sessions.selectors.sessions import (
+    COUNT_LIMIT,
+    saved_views,
+    sessions_count,
+    sessions_facets,
+    sessions_list,
+)
+from sessions.selectors.sessions import sessions_moved as newer_count
 from sessions.services.samples import sample_load
-
-_SIZE = re.compile(r"([\d.]+)\s*([km]?)", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 class TokensField(forms.CharField):
     """A number of tokens as people write it: 50000, 50,000, 50k, 1.2M."""
 
     def clean(self, value: Any) -> int | None:
-        text = super().clean(value).replace(",", "")
+        text = super().clean(value)
         if not text:
             return None
-        match = _SIZE.fullmatch(text)
-        if match is None or match[1].count(".") > 1 or match[1] == ".":
-            raise forms.ValidationError("Write a number of tokens such as 50000, 50k or 1.2M.")
-        return min(int(float(match[1]) * _UNITS[match[2].lower()]), 2_000_000_000)
+        try:
+            return size_read(text)
+        except Unreadable as error:
+            raise forms.ValidationError(str(error)) from None
 
 
 class FilterForm(forms.Form):
     """The list's filters as they stand in the address."""
 
-    q = forms.CharField(required=False, max_length=200)
+    q = forms.CharField(required=False, max_length=500)
     agent = forms.CharField(required=False, max_length=100)
     model = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=100)
@@ -50,11 +61,16 @@ class FilterForm(forms.Form):
     sub_agents = forms.BooleanField(required=False)
 
     def wanted(self) -> SessionFilter:
-        """What is asked for. A field that cannot be read narrows nothing; its error stands beside it."""
+        """What is asked for. A field or a term that cannot be read narrows nothing; `errors` say so."""
         self.is_valid()
         data = self.cleaned_data
+        read = expression_read(_plain(data.get("q")), self._fields(data))
+        for problem in read.problems:
+            self.add_error("q", problem)
+        return read.wanted
+
+    def _fields(self, data: dict[str, Any]) -> SessionFilter:
         return SessionFilter(
-            text=_plain(data.get("q")),
             agent=_plain(data.get("agent")),
             model=_plain(data.get("model")),
             tag=_plain(data.get("tag")),
@@ -86,6 +102,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = form.wanted()
     after = Cursor.decode(request.GET.get("after", ""))
     page = sessions_list(project=viewer.project, wanted=wanted, after=after)
+    first_query = query_clean(request.GET.urlencode())
     context: dict[str, Any] = {
         "viewer": viewer,
         "form": form,
@@ -93,13 +110,56 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "page": page,
         "is_first": after is None,
         "next_query": _query(request.GET, after=page.next_cursor) if page.next_cursor else "",
-        "first_query": _query(request.GET, after=None),
+        "first_query": first_query,
+        "since": page.rows[0].session.last_active_at.isoformat() if page.rows and after is None else "",
         "count": sessions_count(project=viewer.project, wanted=wanted),
         "count_limit": COUNT_LIMIT,
     }
     if not wants_fragment(request):
         context["facets"] = sessions_facets(project=viewer.project)
+        context["views"] = saved_views(project=viewer.project, user=request.user)
     return page_or_fragment(request, "sessions/list.html", "sessions/_list.html", context)
+
+
+@require_safe
+def session_suggest(request: HttpRequest, slug: str) -> JsonResponse:
+    """What the filter expression may go on with."""
+    viewer = viewer_of(request, slug)
+    text = request.GET.get("q", "")[:500].replace("\0", "")
+    found = suggestions_of(project=viewer.project, text=text)
+    response = JsonResponse({"suggestions": [asdict(suggestion) for suggestion in found]})
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+@require_safe
+def sessions_moved(request: HttpRequest, slug: str) -> HttpResponse:
+    """Whether there is something newer than what the list shows; the list itself never moves by itself."""
+    viewer = viewer_of(request, slug)
+    try:
+        since = datetime.fromisoformat(request.GET.get("since", ""))
+    except ValueError:
+        since = timezone.now()
+    if since.tzinfo is None:
+        since = since.replace(tzinfo=UTC)
+    wanted = FilterForm(request.GET).wanted()
+    context = {
+        "viewer": viewer,
+        "moved": newer_count(project=viewer.project, wanted=wanted, since=since),
+        "since": since.isoformat(),
+        "query": query_clean(_query(request.GET, after=None, without=("since",))),
+    }
+    return page_or_fragment(request, "sessions/_moved.html", "sessions/_moved.html", context)
+
+
+@require_safe
+def sessions_export(request: HttpRequest, slug: str) -> StreamingHttpResponse:
+    viewer = viewer_of(request, slug)
+    lines = sessions_csv(project=viewer.project, wanted=FilterForm(request.GET).wanted())
+    response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{slug}-sessions.csv"'
+    response["Cache-Control"] = "private, no-store"
+    return response
 
 
 @require_POST
@@ -113,7 +173,7 @@ def sample_create(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("session", slug=slug, id=session.pk)
 
 
-def _query(query: QueryDict, *, after: str | None) -> str:
+def _query(query: QueryDict, *, after: str | None, without: Sequence[str] = ()) -> str:
     """The address's query with another beginning of the page, without the fields that are empty."""
-    pairs = [(k, v) for k, v in query.items() if k != "after" and v]
+    pairs = [(k, v) for k, v in query.items() if k not in {"after", *without} and v]
     return urlencode([*pairs, *([("after", after)] if after else [])])

@@ -1,0 +1,145 @@
+"""The filter expression of the list: words, and terms such as `agent:reader peak:>50k health:C,D`.
+
+word                 occurs in title, id, agent, model or a tag
+agent:name           also model:, tag:; quote what has blanks: agent:"code reader"
+peak:>50k            also last:, turns:, billed:; >, <, or a bare number for "at least"
+cost:>1.50           dollars
+health:C,D           one of these grades
+compacted:yes        or no
+active:2026-03-01..2026-03-05   days, UTC; either end may be left out, or one day alone
+subagents:yes        sub-agents as rows of their own
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from sessions.health import GRADES
+from sessions.selectors.filters import Bound, SessionFilter
+
+_TERM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
+_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+#: The largest figure that a column holds.
+_MOST = 2_000_000_000
+
+#: Terms that compare a figure: the column of each.
+FIGURES = {
+    "peak": "peak_prompt_tokens",
+    "last": "last_prompt_tokens",
+    "turns": "turn_count",
+    "cost": "cost_microusd",
+    "billed": "billed",
+}
+_GRADES = {grade for grade, _ in GRADES}
+
+
+class Unreadable(ValueError):
+    """A term that cannot be read; the text says how it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """What an expression asks for, and what of it could not be read, which narrows nothing."""
+
+    wanted: SessionFilter
+    problems: Sequence[str]
+
+
+def expression_read(text: str, wanted: SessionFilter) -> Expression:
+    """The filter narrowed by the expression."""
+    words, problems = [], []
+    for key, quoted, bare in _TERM.findall(text):
+        value = quoted or bare
+        read = _READERS.get(key.lower()) if key else None
+        if read is None:
+            words.append(f"{key}:{value}" if key else value)
+            continue
+        try:
+            wanted = read(wanted, value)
+        except Unreadable as error:
+            problems.append(str(error))
+    return Expression(wanted=replace(wanted, text=" ".join(words)), problems=problems)
+
+
+def size_read(text: str) -> int:
+    """A number as people write it: 50000, 50,000, 50k, 1.2M. Raises `Unreadable`."""
+    match = _SIZE.fullmatch(text.replace(",", "").strip())
+    if match is None:
+        raise Unreadable("Write a number such as 50000, 50k or 1.2M.")
+    return min(int(float(match[1]) * _UNITS[match[2].lower()]), _MOST)
+
+
+def _figure(key: str) -> Callable[[SessionFilter, str], SessionFilter]:
+    def read(wanted: SessionFilter, value: str) -> SessionFilter:
+        at_most = value.startswith("<")
+        amount = value.lstrip("<>=$")
+        number = _dollars(amount) if key == "cost" else size_read(amount)
+        bound = Bound(column=FIGURES[key], at_most=at_most, value=number)
+        return replace(wanted, bounds=(*wanted.bounds, bound))
+
+    return read
+
+
+def _dollars(text: str) -> int:
+    try:
+        amount = Decimal(text.lstrip("$").replace(",", ""))
+        return min(int(amount * 1_000_000), 10**15)
+    except (InvalidOperation, ValueError, OverflowError):
+        raise Unreadable("Write an amount in dollars such as cost:>1.50.") from None
+
+
+def _health(wanted: SessionFilter, value: str) -> SessionFilter:
+    grades = frozenset(value.upper().replace(",", ""))
+    if not grades or not grades <= _GRADES:
+        raise Unreadable("Grades are A, B, C, D and F: health:C,D.")
+    return replace(wanted, grades=grades)
+
+
+def _flag(value: str, key: str) -> bool:
+    if value.lower() not in {"yes", "no"}:
+        raise Unreadable(f"Write {key}:yes or {key}:no.")
+    return value.lower() == "yes"
+
+
+def _active(wanted: SessionFilter, value: str) -> SessionFilter:
+    first, dots, last = value.partition("..")
+    try:
+        start = date.fromisoformat(first) if first else None
+        end = date.fromisoformat(last) if last else None
+    except ValueError:
+        raise Unreadable("Write days such as active:2026-03-01..2026-03-05.") from None
+    return replace(wanted, active_from=start, active_to=end if dots else start)
+
+
+_READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {
+    "agent": lambda wanted, value: replace(wanted, agent=value),
+    "model": lambda wanted, value: replace(wanted, model=value),
+    "tag": lambda wanted, value: replace(wanted, tags=(*wanted.tags, value)),
+    "health": _health,
+    "compacted": lambda wanted, value: replace(wanted, compacted=_flag(value, "compacted")),
+    "subagents": lambda wanted, value: replace(wanted, sub_agents=_flag(value, "subagents")),
+    "active": _active,
+    **{key: _figure(key) for key in FIGURES},
+}
+
+#: What may be typed before a colon, with what to type behind it.
+HINTS: Mapping[str, str] = {
+    "agent": "a name",
+    "model": "a name",
+    "tag": "a tag",
+    "peak": ">50k tokens",
+    "last": ">50k tokens",
+    "turns": ">100",
+    "cost": ">1.50 dollars",
+    "billed": ">1M tokens, a sum",
+    "health": "C,D,F",
+    "compacted": "yes or no",
+    "active": "2026-03-01..2026-03-05",
+    "subagents": "yes or no",
+}
+assert HINTS.keys() == _READERS.keys()

@@ -1,0 +1,67 @@
+"""Suggestions while a filter expression is typed: for its last term, keys or known values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from accounts.models import Project
+from sessions.pages.listing.expression import HINTS
+from sessions.selectors.sessions import sessions_facets, sessions_tags
+
+#: Suggestions at a time.
+SHOWN = 12
+
+_FIXED = {
+    "health": ("A", "B", "C", "D", "F"),
+    "compacted": ("yes", "no"),
+    "subagents": ("yes", "no"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """`text` takes the place of the whole expression; `label` and `hint` say what it would be."""
+
+    text: str
+    label: str
+    hint: str = ""
+
+
+def suggestions_of(*, project: Project, text: str) -> list[Suggestion]:
+    before, last = _split(text)
+    key, colon, value = last.partition(":")
+    if not colon:
+        keys = [name for name in HINTS if name.startswith(key.lower())][:SHOWN]
+        return [Suggestion(text=f"{before}{name}:", label=f"{name}:", hint=HINTS[name]) for name in keys]
+    known = _known(project, key.lower())
+    typed = value.strip('"').casefold()
+    found = [name for name in known if typed in name.casefold() and name.casefold() != typed]
+    terms = [f"{key}:{_quoted(name)}" for name in found[:SHOWN]]
+    return [Suggestion(text=f"{before}{term} ", label=term) for term in terms]
+
+
+def _split(text: str) -> tuple[str, str]:
+    """What stands before the term that is typed, and the term. One in open quotes may have blanks."""
+    at = text.rfind('"') if text.count('"') % 2 else len(text)
+    start = text.rfind(" ", 0, at) + 1
+    return text[:start], text[start:]
+
+
+def _known(project: Project, key: str) -> Sequence[str]:
+    if key in _FIXED:
+        return _FIXED[key]
+    if key == "tag":
+        return sessions_tags(project=project)
+    if key in {"agent", "model"}:
+        facets = sessions_facets(project=project)
+        return facets.agents if key == "agent" else facets.models
+    return ()
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if _has_blank(name) else name
+
+
+def _has_blank(characters: Iterable[str]) -> bool:
+    return any(character.isspace() for character in characters)

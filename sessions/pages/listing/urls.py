@@ -1,0 +1,20 @@
+"""Addresses of the list of sessions."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from sessions.pages.listing import saved, views
+
+_LIST = "p/<slug:slug>/sessions/"
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path(_LIST, views.session_list, name="sessions"),
+    path(f"{_LIST}sample/", views.sample_create, name="sample"),
+    path(f"{_LIST}suggest/", views.session_suggest, name="sessions_suggest"),
+    path(f"{_LIST}moved/", views.sessions_moved, name="sessions_moved"),
+    path(f"{_LIST}export.csv", views.sessions_export, name="sessions_export"),
+    path(f"{_LIST}views/", saved.saved_view_create, name="saved_view_create"),
+    path(f"{_LIST}views/<int:number>/delete/", saved.saved_view_delete, name="saved_view_delete"),
+]

@@ -1,0 +1,84 @@
+// Suggestions for the filter expression: a listbox under the field, worked by the arrow keys.
+
+const field = document.querySelector("[data-suggest]");
+const list = document.getElementById(field.getAttribute("aria-controls"));
+let waiting = null;
+let asked = 0;
+
+function close() {
+  list.hidden = true;
+  field.setAttribute("aria-expanded", "false");
+  field.removeAttribute("aria-activedescendant");
+}
+
+function option(suggestion, index) {
+  const item = document.createElement("li");
+  item.id = `suggestion-${index}`;
+  item.setAttribute("role", "option");
+  item.setAttribute("aria-selected", "false");
+  item.dataset.text = suggestion.text;
+  const label = document.createElement("b");
+  label.textContent = suggestion.label;
+  const hint = document.createElement("small");
+  hint.textContent = suggestion.hint;
+  item.append(label, hint);
+  return item;
+}
+
+function show(suggestions) {
+  list.replaceChildren(...suggestions.map(option));
+  list.hidden = !suggestions.length;
+  field.setAttribute("aria-expanded", String(!list.hidden));
+  field.removeAttribute("aria-activedescendant");
+}
+
+async function suggest() {
+  const turn = ++asked;
+  const address = `${field.dataset.suggest}?q=${encodeURIComponent(field.value)}`;
+  const answer = await fetch(address, { headers: { Accept: "application/json" } });
+  // What was typed meanwhile has its own answer on the way.
+  if (!answer.ok || turn !== asked || document.activeElement !== field) return;
+  show((await answer.json()).suggestions);
+}
+
+function select(step) {
+  const options = [...list.children];
+  const at = options.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  const next = options[(at + step + options.length + (at < 0 && step < 0 ? 1 : 0)) % options.length];
+  for (const item of options) item.setAttribute("aria-selected", String(item === next));
+  field.setAttribute("aria-activedescendant", next.id);
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function take(item) {
+  field.value = item.dataset.text;
+  close();
+  field.focus();
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+field.addEventListener("input", () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => suggest().catch(close), 120);
+});
+field.addEventListener("blur", () => setTimeout(close, 150));
+field.addEventListener("keydown", (event) => {
+  if (list.hidden) {
+    if (event.key === "ArrowDown") suggest().catch(close);
+    return;
+  }
+  const chosen = list.querySelector('[aria-selected="true"]');
+  if (event.key === "ArrowDown") select(1);
+  else if (event.key === "ArrowUp") select(-1);
+  else if ((event.key === "Enter" || event.key === "Tab") && chosen) take(chosen);
+  else if (event.key === "Escape") close();
+  else return;
+  if (event.key !== "Escape") event.preventDefault();
+  event.stopPropagation();
+});
+list.addEventListener("mousedown", (event) => {
+  const item = event.target.closest("li");
+  if (!item) return;
+  event.preventDefault();
+  take(item);
+});

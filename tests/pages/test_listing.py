@@ -1,0 +1,193 @@
+"""The list's filter expression with its suggestions, saved views, CSV, sparklines, what moved meanwhile."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import date, timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions.limits import Limit
+from sessions.models import AgentSession, SavedView
+from sessions.pages.listing.expression import HINTS, Unreadable, expression_read, size_read
+from sessions.pages.listing.saved import query_clean
+from sessions.pages.listing.suggest import suggestions_of
+from sessions.selectors.filters import Bound, SessionFilter
+from sessions.services.profiles import profiles_refresh
+from sessions.templatetags.figures import sparkline
+from tests.pages.transcripts import make_session
+
+
+def read(text):
+    return expression_read(text, SessionFilter())
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", {}),
+        ("two words", {"text": "two words"}),
+        ("agent:reader", {"agent": "reader"}),
+        ('agent:"code reader" later', {"agent": "code reader", "text": "later"}),
+        ("model:m tag:a tag:b", {"model": "m", "tags": ("a", "b")}),
+        ("peak:>50k", {"bounds": (Bound(column="peak_prompt_tokens", value=50_000),)}),
+        ("peak:50,000", {"bounds": (Bound(column="peak_prompt_tokens", value=50_000),)}),
+        ("turns:<10", {"bounds": (Bound(column="turn_count", value=10, at_most=True),)}),
+        ("cost:>$1.50", {"bounds": (Bound(column="cost_microusd", value=1_500_000),)}),
+        ("health:c,D", {"grades": frozenset("CD")}),
+        ("compacted:no subagents:yes", {"compacted": False, "sub_agents": True}),
+        ("active:2026-03-01..2026-03-05", {"active_from": date(2026, 3, 1), "active_to": date(2026, 3, 5)}),
+        ("active:2026-03-01", {"active_from": date(2026, 3, 1), "active_to": date(2026, 3, 1)}),
+        ("active:..2026-03-05", {"active_to": date(2026, 3, 5)}),
+        ("http://x/y", {"text": "http://x/y"}),
+        ("Agent:x", {"agent": "x"}),
+    ],
+)
+def test_what_an_expression_asks_for(text, wanted):
+    assert read(text).wanted == SessionFilter(**wanted)
+    assert read(text).problems == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["peak:many", "peak:1.2.3k", "cost:dear", "cost:>NaN", "health:X", "compacted:perhaps", "active:soon"],
+)
+def test_what_cannot_be_read_says_so_and_narrows_nothing(text):
+    assert read(text).wanted == SessionFilter()
+    assert len(read(text).problems) == 1
+
+
+@given(st.text(max_size=60))
+def test_anything_can_be_typed(text):
+    read(text)
+
+
+@given(st.sampled_from(sorted(HINTS)), st.text(max_size=20))
+def test_anything_can_be_typed_behind_a_key(key, text):
+    read(f"{key}:{text}")
+
+
+def test_sizes():
+    assert [size_read(text) for text in ("50000", "50k", "1.2M", ".5k")] == [50_000, 50_000, 1_200_000, 500]
+    with pytest.raises(Unreadable):
+        size_read("")
+
+
+def test_a_saved_query_has_no_place_in_the_list_and_no_empty_field():
+    assert query_clean("q=x&agent=&after=abc&peak=50k") == "q=x&peak=50k"
+    assert query_clean("q=" + "x" * 2_000) == "q=" + "x" * 998
+
+
+def test_a_sparkline_is_drawn_within_its_box_with_the_limit_where_it_is_near():
+    drawn = sparkline([100, 200, 150], Limit(name="budget", tokens=220))
+    assert 'points="0.0,14.0 50.0,4.0 100.0,9.0"' in drawn
+    assert "spark-limit" in drawn
+    assert "spark-limit" not in sparkline([100, 200], Limit(name="window", tokens=200_000))
+    assert "at most 200" in drawn
+    for few in ([], [5]):
+        assert "svg" not in sparkline(few)
+
+
+@pytest.fixture
+def listed(project):
+    make_session(project, name="one", title="First thing", agent="code reader", tags=["nightly"])
+    make_session(project, name="two", title="=SUM(A1)", agent="writer")
+    profiles_refresh()
+    return reverse("sessions", args=[project.slug])
+
+
+def names(response):
+    return {row.session.external_id for row in response.context["page"].rows}
+
+
+@pytest.mark.django_db
+class TestTheList:
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ('agent:"code reader"', {"one"}),
+            ("tag:nightly", {"one"}),
+            ("tag:nightly tag:other", set()),
+            ("peak:>3k", {"one", "two"}),
+            ("peak:<3k", set()),
+            ("turns:>3 cost:<1", {"one", "two"}),
+            ("billed:>1M", set()),
+            ("health:A,B", {"one", "two"}),
+            ("health:F", set()),
+            ("First agent:writer", set()),
+        ],
+    )
+    def test_an_expression_narrows_it(self, member_client, listed, query, found):
+        assert names(member_client.get(listed, {"q": query})) == found
+
+    def test_a_term_that_cannot_be_read_is_told(self, member_client, listed):
+        response = member_client.get(listed, {"q": "peak:many"})
+        assert 'role="alert"' in response.text
+        assert names(response) == {"one", "two"}
+
+    def test_rows_have_sparkline_and_grade(self, member_client, listed):
+        page = member_client.get(listed).text
+        assert page.count('class="spark"') == 2
+        assert page.count("grade-A") == 2
+
+    def test_suggestions_go_on_with_what_is_typed(self, project, listed):
+        def texts(text):
+            return [suggestion.text for suggestion in suggestions_of(project=project, text=text)]
+
+        assert texts("") == [f"{name}:" for name in HINTS]
+        assert texts("word ag") == ["word agent:"]
+        assert texts("agent:") == ['agent:"code reader" ', "agent:writer "]
+        assert texts('agent:"code r') == ['agent:"code reader" ']
+        assert texts("tag:n") == ["tag:nightly "]
+        assert texts("health:C") == []
+        assert texts("peak:") == []
+
+    def test_suggestions_come_as_json(self, member_client, project, listed):
+        address = reverse("sessions_suggest", args=[project.slug])
+        assert member_client.get(address, {"q": "mod"}).json() == {
+            "suggestions": [{"text": "model:", "label": "model:", "hint": "a name"}]
+        }
+
+    def test_a_view_is_saved_under_a_name_and_forgotten(self, viewer_client, owner_client, project, listed):
+        save = reverse("saved_view_create", args=[project.slug])
+        for query in ("q=tag%3Anightly", "q=tag%3Anightly&after=x"):
+            viewer_client.post(save, {"name": "Nightly", "query": query})
+        view = SavedView.objects.get()
+        assert (view.name, view.query) == ("Nightly", "q=tag%3Anightly")
+        assert f'href="?{view.query}"'.replace("&", "&amp;") in viewer_client.get(listed).text
+        assert "Nightly</a>" not in owner_client.get(listed).text
+        forget = reverse("saved_view_delete", args=[project.slug, view.pk])
+        assert owner_client.post(forget).status_code == 404
+        assert viewer_client.post(forget).status_code == 302
+        assert not SavedView.objects.exists()
+        viewer_client.post(save, {"name": "", "query": "q=x"})
+        assert not SavedView.objects.exists()
+
+    def test_the_csv_has_every_row_and_no_formula(self, member_client, project, listed):
+        address = reverse("sessions_export", args=[project.slug])
+        response = member_client.get(address)
+        rows = list(csv.DictReader(io.StringIO(response.getvalue().decode())))
+        assert {row["external_id"] for row in rows} == {"one", "two"}
+        assert {row["title"] for row in rows} == {"First thing", "'=SUM(A1)"}
+        assert {row["health"] for row in rows} == {"A"}
+        narrowed = member_client.get(address, {"q": "tag:nightly"}).getvalue().decode()
+        assert len(narrowed.splitlines()) == 2
+
+    def test_what_moved_meanwhile_is_offered(self, member_client, project, listed):
+        address = reverse("sessions_moved", args=[project.slug])
+        since = timezone.now() - timedelta(minutes=1)
+        assert "moved meanwhile" not in member_client.get(address, {"since": since.isoformat()}).text
+        AgentSession.objects.filter(external_id="one").update(last_active_at=timezone.now())
+        query = {"since": since.isoformat(), "q": "tag:nightly"}
+        page = member_client.get(address, query).text
+        assert "1 session moved meanwhile" in page
+        assert f'href="{listed}?q=tag%3Anightly"' in page
+        assert (
+            "moved" not in member_client.get(address, {**query, "q": "tag:none"}).text.split("hx-trigger")[1]
+        )
+        assert member_client.get(address, {"since": "x"}).status_code == 200
