@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from accounts.models import ApiKey
 from accounts.selectors import api_key_find
 from sessions.api.errors import NotAuthenticated
+from sessions.redaction import Redaction, redaction_of
 
 #: Seconds for which a process trusts what it read of a key. The hot calls check in their own first statement
 #: that the key still lives, the others read it anew, so revocation holds at once. Other scopes and another
@@ -32,6 +33,7 @@ class Principal:
     project_id: UUID
     scopes: frozenset[str]
     rate_limit: int | None
+    redaction: Redaction
     user_id: int | None = None  #: who made the key
     upkeep: bool = False  #: the project has its working memories kept current
 
@@ -67,6 +69,7 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         project_id=key.project_id,
         scopes=frozenset(key.scopes),
         rate_limit=key.rate_limit,
+        redaction=redaction_of(key.project),
         user_id=key.created_by_id,
         upkeep=key.project.memory_upkeep,
     )

@@ -19,7 +19,7 @@ from sessions.api.sessions import found_or_404, int_param
 from sessions.budgets import policy_of
 from sessions.convert import edit_value
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.redaction import redact, redaction_key
+from sessions.redaction import redact
 from sessions.selectors.compactions import compaction_json
 from sessions.services.compactions import (
     CompactionOpen,
@@ -54,7 +54,7 @@ class Compact(Endpoint):
                 session=session,
                 reason="asked for over the API",
                 instructions=redact(
-                    data.get("instructions", ""), key=redaction_key(call.principal.project_id)
+                    data.get("instructions", ""), key=call.principal.redaction
                 )[0],
                 policy=policy,
             )

@@ -11,12 +11,12 @@ from compaction import formats
 from sessions import bodies
 from sessions.api.errors import InvalidRequest
 from sessions.counter import counter
-from sessions.redaction import Finding, redact_bytes
+from sessions.redaction import Finding, Redaction, redact_bytes
 from sessions.services.push_values import NewPreamble, PushedMessage
 
 
 def messages_read(
-    elements: Sequence[bytes], values: Sequence[dict[str, Any]], *, format: str, key: bytes
+    elements: Sequence[bytes], values: Sequence[dict[str, Any]], *, format: str, key: Redaction
 ) -> tuple[list[PushedMessage], list[Finding]]:
     """The messages of a push with their tokens, secrets taken out, and what was taken out.
 
@@ -48,7 +48,7 @@ def messages_read(
     return [PushedMessage(data=data, value=value) for data, value in zip(clean, parsed, strict=True)], found
 
 
-def preamble_read(system: Any, tools: Any, *, key: bytes) -> NewPreamble | None:
+def preamble_read(system: Any, tools: Any, *, key: Redaction) -> NewPreamble | None:
     """System text and tools with their tokens, secrets taken out; None where neither came.
 
     Raises `InvalidRequest` where no provider's client would take them.

@@ -22,7 +22,7 @@ from sessions.api.schema import errors
 from sessions.budgets import budget_tokens
 from sessions.ledger import Ledger
 from sessions.models import AgentSession
-from sessions.redaction import redact, redaction_key
+from sessions.redaction import redact
 from sessions.selectors.api import sessions_page
 from sessions.selectors.lookups import session_find
 from sessions.services.sessions import NewSession, session_create, session_delete
@@ -148,7 +148,7 @@ class Sessions(Endpoint):
         responses={201: serializers.Session, 200: serializers.Session, **errors(400, 409, 413, 415)},
     )
     def post(self, call: Call) -> HttpResponse:
-        key = redaction_key(call.principal.project_id)
+        key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
         told, _ = redact(
             {name: data[name] for name in ("title", "tags", "metadata") if name in data}, key=key

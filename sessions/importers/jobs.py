@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compaction.errors import FormatError
+from sessions.redaction import Redaction
 
 from .base import Damage, ImportedSession, Importer, LogFile
 from .prepare import PreparedSession, session_prepare
@@ -49,7 +50,7 @@ class Reader:
     """How logs are read. `key`: see `session_prepare`. `known`: digests of logs that need no reading.
     `format` is the importer's name where the logs are not to be recognised by their content."""
 
-    key: bytes
+    key: bytes | Redaction
     known: Collection[bytes] = frozenset()
     format: str | None = None
 

@@ -15,7 +15,7 @@ from compaction import formats
 from compaction.messages import Message, Usage
 from sessions import bodies, pricing
 from sessions.counter import counter
-from sessions.redaction import redact_bytes
+from sessions.redaction import Redaction, redact_bytes
 
 from .base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
 
@@ -69,8 +69,8 @@ class PreparedSession:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-def session_prepare(imported: ImportedSession, *, key: bytes) -> PreparedSession:
-    """`key` is the project's `redaction_key`. Raises FormatError where a message is not of its format."""
+def session_prepare(imported: ImportedSession, *, key: bytes | Redaction) -> PreparedSession:
+    """`key` is the project's `Redaction`. Raises FormatError where a message is not of its format."""
     found: Counter[str] = Counter()
     turns = [_turn(turn, imported, key, found) for turn in imported.turns]
     system, tools = (_json(value, key, found) for value in (imported.system, imported.tools))
@@ -85,7 +85,9 @@ def session_prepare(imported: ImportedSession, *, key: bytes) -> PreparedSession
     )
 
 
-def _turn(turn: ImportedTurn, imported: ImportedSession, key: bytes, found: Counter[str]) -> PreparedTurn:
+def _turn(
+    turn: ImportedTurn, imported: ImportedSession, key: bytes | Redaction, found: Counter[str]
+) -> PreparedTurn:
     return PreparedTurn(
         messages=[_message(message, imported.format, key, found) for message in turn.messages],
         model=_name(turn.model),
@@ -97,7 +99,9 @@ def _turn(turn: ImportedTurn, imported: ImportedSession, key: bytes, found: Coun
     )
 
 
-def _message(message: ImportedMessage, format: str, key: bytes, found: Counter[str]) -> PreparedMessage:
+def _message(
+    message: ImportedMessage, format: str, key: bytes | Redaction, found: Counter[str]
+) -> PreparedMessage:
     raw = bodies.json_bytes(message.body)
     data, findings = redact_bytes(raw, key=key)
     found.update({finding.kind: finding.count for finding in findings})
@@ -120,7 +124,7 @@ def _cost(turn: ImportedTurn, model: str) -> int | None:
     ).microusd
 
 
-def _facts(imported: ImportedSession, key: bytes, found: Counter[str]) -> ImportedSession:
+def _facts(imported: ImportedSession, key: bytes | Redaction, found: Counter[str]) -> ImportedSession:
     told = bodies.json_bytes([imported.title, list(imported.tags), dict(imported.metadata)])
     told, findings = redact_bytes(told.replace(_NUL, _REPLACEMENT), key=key)
     found.update({finding.kind: finding.count for finding in findings})
@@ -144,7 +148,7 @@ def _name(text: str) -> str:
     return text.replace("\0", "\ufffd")[:_LONGEST_NAME]
 
 
-def _json(value: Any, key: bytes, found: Counter[str]) -> bytes | None:
+def _json(value: Any, key: bytes | Redaction, found: Counter[str]) -> bytes | None:
     if not value:
         return None
     data, findings = redact_bytes(bodies.json_bytes(value), key=key)

@@ -14,6 +14,7 @@ from sessions.bodies import json_bytes
 from sessions.redaction.credentials import named_secret
 from sessions.redaction.engine import redact_text, replaced, suspects
 from sessions.redaction.placeholders import Finding
+from sessions.redaction.project import Redaction
 from sessions.redaction.spans import Rule
 
 JSON = Any
@@ -25,12 +26,16 @@ _LITERAL = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 
 
-def redact_bytes(raw: bytes, *, key: bytes, extra: Sequence[Rule] = ()) -> tuple[bytes, tuple[Finding, ...]]:
+def redact_bytes(
+    raw: bytes, *, key: bytes | Redaction, extra: Sequence[Rule] = ()
+) -> tuple[bytes, tuple[Finding, ...]]:
     """JSON bytes without secrets, and what was found. The same object where nothing was. Never raises.
 
-    `key` is the project's `redaction_key`, `extra` its own `extra_rules`. With extra rules every string is
-    decoded, since a pattern of a project has no anchor that would also hold for escaped text.
+    `key` is the project's `Redaction`, or its `redaction_key` alone; `extra` are more rules. With rules of a
+    project every string is decoded, since its patterns have no anchor that would also hold for escaped text.
     """
+    if isinstance(key, Redaction):
+        extra, key = (*extra, *key.rules), key.key
     rules, hidden = suspects(raw)
     if not rules and not hidden and not extra:
         return raw, ()
@@ -46,7 +51,9 @@ def redact_bytes(raw: bytes, *, key: bytes, extra: Sequence[Rule] = ()) -> tuple
     return redacted.encode("utf-8", "surrogateescape"), _findings(found)
 
 
-def redact(value: JSON, *, key: bytes, extra: Sequence[Rule] = ()) -> tuple[JSON, tuple[Finding, ...]]:
+def redact(
+    value: JSON, *, key: bytes | Redaction, extra: Sequence[Rule] = ()
+) -> tuple[JSON, tuple[Finding, ...]]:
     """The same for parsed JSON: every string, keys of objects included. The same object where it is clean."""
     raw, findings = redact_bytes(json_bytes(value), key=key, extra=extra)
     if not findings:

@@ -13,7 +13,7 @@ from sessions import bodies, pricing
 from sessions.importers.base import ImportedSession
 from sessions.importers.prepare import PreparedMessage, PreparedSession, PreparedTurn, session_prepare
 from sessions.models import AgentSession, Preamble, Turn
-from sessions.redaction import redaction_key
+from sessions.redaction import redaction_of
 from sessions.services.import_rows import NewTurn, turns_write
 from sessions.services.import_tally import Tally
 from sessions.services.push_values import NewPreamble
@@ -52,7 +52,7 @@ class _Stored:
 
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
     """Stores what an importer read: `prepared_import` for callers that prepare in the same process."""
-    prepared = session_prepare(imported, key=redaction_key(project.pk))
+    prepared = session_prepare(imported, key=redaction_of(project))
     return prepared_import(project=project, prepared=prepared, origin=origin)
 
 

@@ -14,7 +14,7 @@ from compaction.memory.origins import lost_to
 from sessions import bodies
 from sessions.counter import counter
 from sessions.models import AgentSession, MemoryRevision
-from sessions.redaction import redact, redaction_key
+from sessions.redaction import redact, redaction_for
 from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
 
 #: So many of the largest fields are named where a memory is too large.
@@ -73,7 +73,7 @@ def memory_patch(
     revision that the writer has read. Raises `StaleMemory`, `MemoryTooLarge`, `PersonsItem`,
     `WorkingMemoryError`.
     """
-    clean, _ = redact(dict(changes), key=redaction_key(session.project_id))
+    clean, _ = redact(dict(changes), key=redaction_for(session.project_id))
     return _write(
         session=session,
         make=lambda memory, schema: Operated(memory=memory.patched(clean, schema)),
@@ -87,7 +87,7 @@ def memory_operate(
 ) -> MemoryRevision | None:
     """The revision after operations on single items. They go on top of whatever holds, so no other writer's
     item is lost and none of them waits for a revision. Raises as `memory_patch` does."""
-    key = redaction_key(session.project_id)
+    key = redaction_for(session.project_id)
     clean = [
         Operation(
             op=one.op, field=one.field, item=redact(one.item, key=key)[0], new=redact(one.new, key=key)[0]
@@ -129,7 +129,7 @@ def revision_create(
     *, session: AgentSession, number: int, notes: Notes, turn: int, writer: Writer
 ) -> MemoryRevision:
     """Stores a revision. The session is locked. Raises `MemoryTooLarge`."""
-    reason, _ = redact(writer.reason, key=redaction_key(session.project_id))
+    reason, _ = redact(writer.reason, key=redaction_for(session.project_id))
     return MemoryRevision.objects.create(
         session=session,
         number=number,

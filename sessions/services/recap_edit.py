@@ -12,7 +12,7 @@ from accounts.services import audit_record
 from compaction.recap.written import recap_read
 from sessions.budgets import policy_of
 from sessions.models import AgentSession, Compaction, Recap
-from sessions.redaction import redact, redaction_key
+from sessions.redaction import redact, redaction_for
 from sessions.services.compactions import (
     CompactionOpen,
     Origin,
@@ -56,7 +56,7 @@ def recap_edit(
     before = recap_value(edited) if edited is not None else None
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")
-    clean, _ = redact(text, key=redaction_key(locked.project_id))
+    clean, _ = redact(text, key=redaction_for(locked.project_id))
     recap = recap_read(clean, standing=before[0], position=standing.edit.end)
     if not any(recap.sections().values()):
         raise EmptyRecap("the recap has no line")

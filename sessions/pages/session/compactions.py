@@ -20,7 +20,7 @@ from sessions.pages.access import (
     wants_fragment,
 )
 from sessions.pages.tabs import session_context
-from sessions.redaction import redact, redaction_key
+from sessions.redaction import redact, redaction_of
 from sessions.selectors.compactions import compactions_newest
 from sessions.services.compactions import CompactionOpen, NotRevertible, compaction_revert
 from sessions.services.planning import session_plan, view_load
@@ -54,7 +54,7 @@ def session_compact_preview(request: HttpRequest, slug: str, id: UUID) -> HttpRe
 def session_compact(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     viewer, session = writer_of(request, slug, id)
     instructions = request.POST.get("instructions", "")[:_LONGEST].replace("\0", "")
-    clean, _ = redact(instructions, key=redaction_key(viewer.project.pk))
+    clean, _ = redact(instructions, key=redaction_of(viewer.project))
     try:
         compaction_ask(session=session, reason="asked for on the page", instructions=clean)
     except CompactionOpen:

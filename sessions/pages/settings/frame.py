@@ -22,6 +22,7 @@ SECTIONS: Sequence[tuple[str, str]] = (
     ("Policy", "settings_policy"),
     ("Budgets", "settings_budgets"),
     ("Webhooks", "settings_webhooks"),
+    ("Redaction", "settings_redaction"),
     ("Retention", "settings_retention"),
     ("Audit trail", "settings_audit"),
 )

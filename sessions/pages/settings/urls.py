@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.settings import audit, budgets, keys, members, policy, project, retention, webhooks
+from sessions.pages.settings import (
+    audit,
+    budgets,
+    keys,
+    members,
+    policy,
+    project,
+    redaction,
+    retention,
+    webhooks,
+)
 
 _AT = "p/<slug:slug>/settings/"
 
@@ -23,6 +33,7 @@ urlpatterns = [
     path(f"{_AT}webhooks/<uuid:id>/delete/", webhooks.webhook_remove, name="settings_webhook_delete"),
     path(f"{_AT}budgets/", budgets.project_budgets, name="settings_budgets"),
     path(f"{_AT}budgets/<slug:period>/delete/", budgets.budget_remove, name="settings_budget_delete"),
+    path(f"{_AT}redaction/", redaction.project_redaction, name="settings_redaction"),
     path(f"{_AT}retention/", retention.project_retention, name="settings_retention"),
     path(f"{_AT}retention/off/", retention.retention_off, name="settings_retention_off"),
     path(f"{_AT}audit/", audit.project_audit, name="settings_audit"),

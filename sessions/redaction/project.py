@@ -1,0 +1,33 @@
+"""What a project's redaction needs: the key of its placeholders, and its own patterns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from accounts.models import Project
+from sessions.redaction.extra import ExtraPattern, extra_rules
+from sessions.redaction.placeholders import redaction_key
+from sessions.redaction.spans import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """Stands for the key wherever something is redacted. Only values, so that other processes can have it."""
+
+    key: bytes
+    patterns: tuple[ExtraPattern, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return extra_rules(self.patterns)
+
+
+def redaction_of(project: Project) -> Redaction:
+    patterns = tuple(ExtraPattern(**pattern) for pattern in project.redaction_patterns)
+    return Redaction(key=redaction_key(project.pk), patterns=patterns)
+
+
+def redaction_for(project_id: UUID) -> Redaction:
+    """The same where only the id is known. One query."""
+    return redaction_of(Project.objects.only("redaction_patterns").get(pk=project_id))

@@ -1,0 +1,62 @@
+"""A project's own patterns: set, tried, and at work in pushes and imports."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from accounts.services import api_key_create
+from sessions.models import Message
+from sessions.redaction import redaction_for
+from tests.api.client import Api
+from tests.pages.transcripts import make_session, message, turn
+
+pytestmark = pytest.mark.django_db
+
+TICKET = {"patterns": "ticket ACME-\\d+\nname user=(\\w+)"}
+
+
+def address() -> str:
+    return reverse("settings_redaction", args=["alpha"])
+
+
+def test_owners_set_patterns(project, owner_client, member_client):
+    assert member_client.post(address(), TICKET).status_code == 403
+    assert owner_client.post(address(), TICKET).status_code == 302
+    assert [pattern.kind for pattern in redaction_for(project.pk).patterns] == ["ticket", "name"]
+    assert b"ACME-" in member_client.get(address()).content
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    ["ticket", "Ticket x", "ticket (?=x)", "ticket .*", "\n".join(f"k{n} x{n}" for n in range(21))],
+)
+def test_patterns_that_cannot_be_are_refused(patterns, project, owner_client):
+    assert owner_client.post(address(), {"patterns": patterns}).status_code == 422
+    project.refresh_from_db()
+    assert project.redaction_patterns == []
+
+
+def test_trying_shows_and_keeps_nothing(project, owner_client):
+    told = {**TICKET, "tried": "see ACME-42 of user=olga", "try": "1"}
+    response = owner_client.post(address(), told)
+    shown = response.context["shown"]
+    assert shown.startswith("see [redacted:ticket:")
+    assert "olga" not in shown
+    project.refresh_from_db()
+    assert project.redaction_patterns == []
+
+
+def test_pushes_and_imports_are_redacted_by_them(project, owner_client):
+    owner_client.post(address(), TICKET)
+    api = Api(api_key_create(project=project, name="k")[1])
+    api.post("sessions/", {"id": "s", "title": "about ACME-7"})
+    api.post("sessions/s/turns/", {"messages": [{"role": "user", "content": "close ACME-7"}]})
+    stored = api.get("sessions/s/").json()
+    assert "ACME-7" not in stored["title"]
+    project.refresh_from_db()
+    imported = make_session(project, [turn(0, [message("user", "close ACME-7", "u0")])], name="imported")
+    turns = api.get("sessions/s/turns/").content + api.get(f"sessions/{imported.pk}/turns/").content
+    assert Message.objects.count() == 2
+    assert turns.count(b"[redacted:ticket:") == 2
+    assert b"ACME-7" not in turns
