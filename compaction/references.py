@@ -115,20 +115,16 @@ def mentions(text: str) -> Iterator[str]:
     return chain.from_iterable(map(_NAMED.__getitem__, _telling(text)))
 
 
-def counted_mentions(text: str) -> dict[str, int]:
+def counted_mentions(text: str) -> Counter[str]:
     """How often `text` mentions each identifier, in the order of their first mentions."""
-    found: dict[str, int] = {}
-    for run, count in Counter(_telling(text)).items():
-        for name in _NAMED[run]:
-            found[name] = found.get(name, 0) + count
-    return found
+    return Counter(mentions(text))
 
 
 class Mentions:
     """Scans a text once, whoever asks. It keeps the texts, so it is for the length of one plan."""
 
     def __init__(self) -> None:
-        self._counted: dict[str, dict[str, int]] = {}
+        self._counted: dict[str, Counter[str]] = {}
 
     def counted(self, text: str) -> Mapping[str, int]:
         """`counted_mentions`."""
