@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import ToolCall, ToolResult
 from compaction.referenced import Reference, Watch, Watched, with_references
 from compaction.tools import Kind, action_of
-from compaction.view import View, apply
+from compaction.view import View, apply, in_force
 from sessions import bodies
 from sessions.convert import edit_value, message_value
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
@@ -181,6 +182,7 @@ def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
     values = [edit_value(row) for row in rows]
     touched = _touched(session, values)
     full = with_references(values, touched, _view_behind(session, compaction))
+    standing = {id(edit) for edit in in_force(full)}
     watched = []
     for row, value in zip(rows, full, strict=True):
         calls = _calls(value, touched)
@@ -188,10 +190,19 @@ def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
         row.tool = calls[0].name[:200].replace("\0", "\ufffd") if calls and value.op is Op.REPLACE else ""
         actions = map(action_of, calls)
         paths = {action.path for action in actions if action.kind is Kind.READ and action.path}
+        if id(value) not in standing:
+            # A later step of the same plan evicted over it: that is what hides the content, handle and all.
+            row, value = _cover(row, rows), replace(value, handle=None)
         watched.append(Watched(key=row.pk, edit=value, paths=sorted(paths)))
     for row in rows:  # one at a time: two statements that lock many edits could meet in different orders
         Edit.objects.filter(pk=row.pk).update(references=row.references, tool=row.tool)
     return watched
+
+
+def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
+    """The eviction of the same batch that covers the edit; itself where a later one of its part did."""
+    spans = (row for row in rows if row.op == Op.EVICT and row.ordinal > covered.ordinal)
+    return next((r for r in spans if r.position <= covered.position and covered.end <= r.end), covered)
 
 
 def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:

@@ -79,6 +79,24 @@ def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -
     assert rates_by_tool(edits_of_session(compacted.pk)) == []
 
 
+def test_what_was_collapsed_and_then_evicted_flags_the_eviction(project: Project) -> None:
+    policy = Policy(name="both", steps=("collapse", "recap"), tail_share=0.1, collapse_tokens=50, target=0.2)
+    session = grown(project)
+    AgentSession.objects.filter(pk=session.pk).update(budget_tokens=2_000)
+    session.refresh_from_db()
+    session_compact(session=session, trigger="user", policy=policy)
+    assert set(Edit.objects.values_list("strategy", flat=True)) == {"collapse", "recap"}
+    looked_at(session)
+    watch = check._watch_of(ReferenceWatch.objects.get(pk=session.pk))
+    recap = Edit.objects.get(strategy="recap")
+    assert set(watch.names.values()) <= {recap.pk, *standing_collapses(recap)}
+    assert not {h for h, key in watch.handles.items() if key == recap.pk}
+
+
+def standing_collapses(recap: Edit) -> list[int]:
+    return list(Edit.objects.filter(strategy="collapse", position__gt=recap.end).values_list("pk", flat=True))
+
+
 def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
     grown(project, answer(20, f"As {NAME} does."))
     looked_at(compacted)
