@@ -19,6 +19,7 @@ from sessions.pages.access import (
     viewer_of,
     wants_fragment,
 )
+from sessions.pages.settings.frame import user_of
 from sessions.pages.tabs import session_context
 from sessions.redaction import redact, redaction_of
 from sessions.selectors.compactions import compactions_newest
@@ -66,7 +67,7 @@ def session_compact(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 def session_revert(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
     viewer, session = writer_of(request, slug, id)
     try:
-        compaction_revert(session=session, number=min(number, 2**31 - 1), user=request.user)
+        compaction_revert(session=session, number=min(number, 2**31 - 1), user=user_of(request))
     except NotRevertible as error:
         return _answer(request, viewer, session, f"Not reverted: {error}.")
     return _answer(request, viewer, session)
