@@ -1,0 +1,74 @@
+"""The pages of working memory in a real browser: by keyboard, in both themes, on a phone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from accounts.models import Project
+from compaction.memory import Author
+from sessions.memory.facts import facts_propose
+from sessions.models import AgentSession
+from sessions.services.memory import Writer, memory_patch
+from tests.pages.transcripts import make_session, reading_turn
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def stored(project: Project) -> AgentSession:
+    session: AgentSession = make_session(project, [reading_turn(index) for index in range(3)])
+    for number in range(30):
+        changes = {"decisions": [f"choice {n}" for n in range(number // 6)], "next": f"step {number}"}
+        memory_patch(session=session, changes=changes, writer=Writer(author=Author.MODEL, turn=1, position=1))
+    facts_propose(session=session)
+    return session
+
+
+@pytest.fixture
+def paths(stored: AgentSession) -> list[str]:
+    at = [stored.project.slug, stored.pk]
+    revision = reverse("session_memory_revision", args=[*at, 25])
+    pages = [reverse("session_memory", args=at), revision, f"{revision}?against=1&view=inline"]
+    return [*pages, reverse("memory", args=at[:1])]
+
+
+def test_an_item_is_added_and_its_revision_opened(page_as: Any, owner: Any, paths: list[str]) -> None:
+    page: Page = page_as(owner)
+    page.goto(paths[0])
+    page.get_by_text("Add an item by hand").press("Enter")
+    page.locator(".add textarea").fill("Is it in CI too?")
+    page.locator(".add select").select_option("open_questions")
+    page.get_by_role("button", name="Add", exact=True).press("Enter")
+    expect(page.locator("#field-open_questions + ul")).to_contain_text("Is it in CI too?")
+    page.get_by_role("link", name="Revision 31", exact=True).click()
+    expect(page.locator(".compared .added")).to_contain_text("Is it in CI too?")
+    page.get_by_role("link", name="‹ 30").click()
+    expect(page.get_by_role("heading", name="Revision 30")).to_be_visible()
+
+
+def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str]) -> None:
+    page: Page = page_as(owner)
+    page.goto(paths[0])
+    expect(page.locator(".timeline > li")).to_have_count(25)
+    page.get_by_role("link", name="Older revisions").click()
+    expect(page.locator(".timeline > li")).to_have_count(30)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str], theme: str) -> None:
+    page: Page = page_as(owner)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in paths:
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, path
+        found = Axe().run(page).response["violations"]
+        assert [rule["id"] for rule in found if rule["impact"] in ("serious", "critical")] == [], path
+    assert complaints == []
