@@ -5,27 +5,34 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0003_summarizer_model'),
+        ("accounts", "0003_summarizer_model"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='project',
-            name='default_policy',
+            model_name="project",
+            name="default_policy",
             field=models.JSONField(default=dict),
         ),
         migrations.CreateModel(
-            name='LoginFailure',
+            name="LoginFailure",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=150)),
-                ('address', models.CharField(max_length=64)),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=150)),
+                ("address", models.CharField(max_length=64)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={
-                'indexes': [models.Index(fields=['address', 'at'], name='login_failure_address'), models.Index(fields=['at'], name='login_failure_old')],
+                "indexes": [
+                    models.Index(fields=["address", "at"], name="login_failure_address"),
+                    models.Index(fields=["at"], name="login_failure_old"),
+                ],
             },
         ),
     ]

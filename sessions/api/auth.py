@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from accounts.models import ApiKey
 from accounts.selectors import api_key_find
+from sessions.agreed_prices import AgreedPrice, agreed_prices
 from sessions.api.errors import NotAuthenticated
 from sessions.redaction import Redaction, redaction_of
 
@@ -34,6 +35,7 @@ class Principal:
     scopes: frozenset[str]
     rate_limit: int | None
     redaction: Redaction
+    prices: tuple[AgreedPrice, ...] = ()
     user_id: int | None = None  #: who made the key
     upkeep: bool = False  #: the project has its working memories kept current
 
@@ -70,6 +72,7 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         scopes=frozenset(key.scopes),
         rate_limit=key.rate_limit,
         redaction=redaction_of(key.project),
+        prices=agreed_prices(key.project),
         user_id=key.created_by_id,
         upkeep=key.project.memory_upkeep,
     )

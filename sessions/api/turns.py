@@ -168,6 +168,7 @@ def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
         preamble=preamble_read(body.get("system"), tools, key=key),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=idempotency_key,
+        prices=call.principal.prices,
         body_hash=hashlib.sha256(call.raw).digest() if idempotency_key is not None else None,
     ), found
 

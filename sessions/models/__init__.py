@@ -2,7 +2,6 @@ from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import MemoryRevision, MemoryWatch, SharedFact
-from sessions.models.prices import PriceOverride
 from sessions.models.referenced import ReferenceWatch
 from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
@@ -23,7 +22,6 @@ __all__ = [
     "MemoryWatch",
     "Message",
     "Preamble",
-    "PriceOverride",
     "PromptBase",
     "Recap",
     "ReferenceWatch",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from compaction.messages import Usage
 from compaction.meter import Calibration
 from compaction.triggers import Firing
 from sessions import bodies, pricing
+from sessions.agreed_prices import agreed_cost
 from sessions.hot import execute, raw_connection
 from sessions.ledger import Ledger
 from sessions.services.large_contents import contents_large, contents_put
@@ -192,7 +194,7 @@ def _pushed(session: SessionState, push: Push) -> Pushed:
     ]
     model, usage, cost = push.model or session.model, push.usage, None
     if usage is not None:
-        cost = pricing.price(model, usage, cache_write_1h_tokens=push.cache_write_1h_tokens).microusd
+        cost = _cost(model, usage, push)
     context, shown, preamble = session.context, session.shown, session.preamble_version
     if push.preamble is not None and push.preamble.hash != session.preamble_hash:
         sizes = {"system": push.preamble.system_tokens, "tools": push.preamble.tools_tokens}
@@ -213,6 +215,14 @@ def _pushed(session: SessionState, push: Push) -> Pushed:
         seam=session.seam.after(values, session.format),
         preamble_version=preamble,
     )
+
+
+def _cost(model: str, usage: Usage, push: Push) -> int | None:
+    if push.prices:
+        agreed = agreed_cost(push.prices, model, usage, datetime.now(UTC).date())
+        if agreed is not None:
+            return agreed
+    return pricing.price(model, usage, cache_write_1h_tokens=push.cache_write_1h_tokens).microusd
 
 
 def _calibration(session: SessionState, served: Ledger, usage: Usage | None) -> float:

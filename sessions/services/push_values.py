@@ -10,6 +10,7 @@ from uuid import UUID
 from compaction.invariants.continuation import Continuation
 from compaction.messages import Message, Usage
 from sessions import bodies
+from sessions.agreed_prices import AgreedPrice
 from sessions.ledger import Ledger
 
 
@@ -47,6 +48,7 @@ class Push:
     expected_turn: int | None = None
     idempotency_key: str | None = None
     body_hash: bytes | None = None
+    prices: Sequence[AgreedPrice] = ()  #: the project's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

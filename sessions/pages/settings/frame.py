@@ -21,6 +21,7 @@ SECTIONS: Sequence[tuple[str, str]] = (
     ("API keys", "settings_keys"),
     ("Policy", "settings_policy"),
     ("Budgets", "settings_budgets"),
+    ("Prices", "settings_prices"),
     ("Webhooks", "settings_webhooks"),
     ("Redaction", "settings_redaction"),
     ("Retention", "settings_retention"),

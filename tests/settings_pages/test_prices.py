@@ -1,0 +1,108 @@
+"""Agreed prices: they hold on their days for what is pushed, and for nothing that is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from django.urls import reverse
+
+from accounts.services import api_key_create, project_update
+from compaction.messages import Usage
+from sessions.agreed_prices import AgreedPrice, agreed_cost, agreed_prices
+from sessions.models import Turn
+from tests.api.client import Api
+
+pytestmark = pytest.mark.django_db
+
+FORM = {
+    "model": "Acme-7B",
+    "first": "2026-01-01",
+    "last": "",
+    "uncached": "2",
+    "cache_read": "0.2",
+    "cache_write": "2.5",
+    "output": "10.5",
+}
+USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=100)
+
+
+def address(name: str = "settings_prices", *args: object) -> str:
+    return reverse(name, args=["alpha", *args])
+
+
+def price(first: str, last: str | None, uncached: int = 1_000_000) -> AgreedPrice:
+    return AgreedPrice(
+        model="m",
+        first=date.fromisoformat(first),
+        last=date.fromisoformat(last) if last else None,
+        uncached=uncached,
+        cache_read=0,
+        cache_write=0,
+        output=0,
+    )
+
+
+def test_the_newest_price_that_holds_is_taken(project):
+    both = [price("2026-01-01", None, 1_000_000), price("2026-03-01", "2026-03-31", 2_000_000)]
+    project_update(project=project, changes={"agreed_prices": [one.to_json() for one in both]})
+    prices = agreed_prices(project)
+    usage = Usage(uncached_tokens=1_000)
+    days = {"2025-12-31": None, "2026-02-28": 1_000, "2026-03-31": 2_000, "2026-04-01": 1_000}
+    for day, cost in days.items():
+        assert agreed_cost(prices, "M ", usage, date.fromisoformat(day)) == cost
+    assert agreed_cost(prices, "other", usage, date(2026, 3, 1)) is None
+
+
+def test_costs_are_rounded_half_up():
+    one = price("2026-01-01", None, uncached=500_000)
+    assert [one.of(Usage(uncached_tokens=tokens)) for tokens in (0, 1, 2, 3)] == [0, 1, 1, 2]
+
+
+def push(api: Api, session: str, model: str) -> int | None:
+    usage = {
+        "input_tokens": USAGE.uncached_tokens,
+        "cache_read_input_tokens": USAGE.cache_read_tokens,
+        "cache_creation_input_tokens": USAGE.cache_write_tokens,
+        "output_tokens": USAGE.output_tokens,
+    }
+    body = {"messages": [{"role": "assistant", "content": "ok"}], "usage": usage, "model": model}
+    assert api.post(f"sessions/{session}/turns/", body).status_code == 201
+    return Turn.objects.get(session__external_id=session).cost_microusd
+
+
+def test_a_push_is_priced_by_it_and_others_as_before(project, owner_client):
+    assert owner_client.post(address(), FORM).status_code == 302
+    api = Api(api_key_create(project=project, name="k")[1])
+    for name in ("a", "b"):
+        api.post("sessions/", {"id": name})
+    assert push(api, "a", "acme-7b") == 2_000 + 2_000 + 5_000 + 1_050
+    assert push(api, "b", "nobody-knows") is None
+
+
+def test_days_that_have_passed_price_nothing(project, owner_client):
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).date()
+    owner_client.post(address(), {**FORM, "last": str(yesterday)})
+    api = Api(api_key_create(project=project, name="k")[1])
+    api.post("sessions/", {"id": "a"})
+    assert push(api, "a", "acme-7b") is None
+
+
+def test_owners_change_and_take_away(project, owner_client, member_client):
+    assert member_client.post(address(), FORM).status_code == 403
+    owner_client.post(address(), FORM)
+    owner_client.post(address(), {**FORM, "uncached": "3"})
+    project.refresh_from_db()
+    assert [one["uncached"] for one in project.agreed_prices] == [3_000_000]
+    assert b"acme-7b" in member_client.get(address()).content
+    assert owner_client.post(address("settings_price_remove", 0)).status_code == 302
+    assert owner_client.post(address("settings_price_remove", 0)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"model": ""}, {"uncached": "-1"}, {"output": "x"}, {"last": "2025-01-01"}, {"first": "soon"}]
+)
+def test_what_cannot_be_is_refused(wrong, project, owner_client):
+    assert owner_client.post(address(), {**FORM, **wrong}).status_code == 422
+    project.refresh_from_db()
+    assert project.agreed_prices == []
