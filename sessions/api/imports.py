@@ -19,10 +19,11 @@ from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.schema import errors
-from sessions.importers.base import Damage, Importer, LogFile
-from sessions.importers.base import ImportedSession as ImportedSessionValue
-from sessions.importers.registry import IMPORTERS, importer_named, recognise
-from sessions.services.imports import ImportConflictError, session_import
+from sessions.importers.base import LogFile
+from sessions.importers.jobs import Reader
+from sessions.importers.registry import IMPORTERS
+from sessions.services.import_logs import log_import
+from sessions.services.imports import ImportConflictError, ImportResult
 
 #: So many damaged lines are named; the rest is a number.
 _NAMED_DAMAGES = 100
@@ -47,43 +48,44 @@ class Imports(Endpoint):
         responses={200: serializers.Imported, **errors(400, 409, 413, 422)},
     )
     def post(self, call: Call) -> HttpResponse:
-        log = _log(call)
-        importer = _importer(call, log)
+        file = _log(call)
+        log = Reader(key=call.principal.redaction, format=_format(call)).read_file(file)
+        if not log.importer:
+            raise InvalidRequest(
+                "unknown_format",
+                f"the file is in none of the known formats: {', '.join(_NAMES)}",
+                status=422,
+            )
         project = Project.objects.get(pk=call.principal.project_id)
-        items = list(importer.read(log))
-        damages = [item for item in items if isinstance(item, Damage)]
-        told = [item for item in items if isinstance(item, ImportedSessionValue)]
         stored = [
-            _stored(project, session, importer.name)
-            for session in sorted(told, key=lambda session: bool(session.parent_external_id))
+            _stored_json(prepared.facts.external_id, result)
+            for prepared, result in zip(log.sessions, log_import(project=project, log=log), strict=True)
         ]
         _refuse_if_nothing_agrees(stored)
         return answer(
             {
-                "format": importer.name,
-                "name": log.name,
+                "format": log.importer,
+                "name": file.name,
                 "sessions": stored,
-                "damage_count": len(damages),
-                "damages": [{"line": d.line, "reason": d.reason} for d in damages[:_NAMED_DAMAGES]],
+                "damage_count": len(log.damages),
+                "damages": [{"line": d.line, "reason": d.reason} for d in log.damages[:_NAMED_DAMAGES]],
             }
         )
 
     scopes = {"POST": Scope.PUSH}
 
 
-def _stored(project: Project, session: ImportedSessionValue, origin: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"external_id": session.external_id, "turns": 0, "messages": 0, "reason": None}
-    try:
-        result = session_import(project=project, imported=session, origin=origin)
-    except ImportConflictError as error:
-        return {**row, "id": None, "state": "conflict", "reason": str(error)}
-    grown = result.turns_added or result.messages_added
+def _stored_json(external_id: str, result: ImportResult | ImportConflictError) -> dict[str, Any]:
+    row: dict[str, Any] = {"external_id": external_id, "turns": 0, "messages": 0, "reason": None}
+    if isinstance(result, ImportConflictError):
+        return {**row, "id": None, "state": "conflict", "reason": str(result), "redacted": []}
     return {
         **row,
         "id": result.session.pk,
-        "state": "new" if result.created else "grown" if grown else "unchanged",
+        "state": "new" if result.created else "grown" if result.changed else "unchanged",
         "turns": result.turns_added,
         "messages": result.messages_added,
+        "redacted": [{"kind": kind, "count": count} for kind, count in result.redacted.items()],
     }
 
 
@@ -92,18 +94,11 @@ def _refuse_if_nothing_agrees(stored: Sequence[dict[str, Any]]) -> None:
         raise Conflict("import_conflict", stored[0]["reason"])
 
 
-def _importer(call: Call, log: LogFile) -> Importer:
+def _format(call: Call) -> str | None:
     wanted = call.query.get("format")
     if wanted is not None and wanted not in _NAMES:
         raise InvalidRequest("invalid_field", f"`format` must be one of: {', '.join(_NAMES)}", param="format")
-    importer = importer_named(wanted) if wanted else recognise(log)
-    if importer is None:
-        raise InvalidRequest(
-            "unknown_format",
-            f"the file is in none of the known formats: {', '.join(_NAMES)}",
-            status=422,
-        )
-    return importer
+    return wanted
 
 
 def _log(call: Call) -> LogFile:

@@ -59,7 +59,11 @@ class Reader:
             log = source.read()
         except UnreadableLogError as error:
             return ReadLog(name=source.name, files=len(source.files), error=str(error))
-        told = partial(ReadLog, name=source.name, files=len(source.files), size=len(log.data))
+        return self.read_file(log, files=len(source.files))
+
+    def read_file(self, log: LogFile, *, files: int = 1) -> ReadLog:
+        """The same of a log whose bytes are at hand."""
+        told = partial(ReadLog, name=log.name, files=files, size=len(log.data))
         digest = self._digest(log)
         if digest in self.known:
             return told(digest=digest, known=True)
@@ -78,7 +82,7 @@ class Reader:
 
     def _prepared(self, importer: Importer, log: LogFile) -> tuple[list[PreparedSession], list[Damage]]:
         sessions, damages = [], []
-        for item in importer.read(log):
+        for item in _told(importer, log):
             if isinstance(item, Damage):
                 damages.append(item)
                 continue
@@ -88,6 +92,15 @@ class Reader:
                 damages.append(_malformed(log, item, error))
         sessions.sort(key=lambda session: bool(session.facts.parent_external_id))
         return sessions, damages
+
+
+def _told(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
+    """What the importer reads. A log that is none of its format ends in a damage, not in a fault."""
+    try:
+        yield from importer.read(log)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        reason = f"it cannot be read on as {importer.name}: {type(error).__name__} {error}"
+        yield Damage(file=log.name, line=1, reason=reason)
 
 
 def read_logs(sources: Sequence[LogSource], reader: Reader, *, jobs: int) -> Iterator[ReadLog]:

@@ -35,7 +35,8 @@ def redact_bytes(
     project every string is decoded, since its patterns have no anchor that would also hold for escaped text.
     """
     if isinstance(key, Redaction):
-        extra, key = (*extra, *key.rules), key.key
+        extra = (*extra, *key.rules)
+        key = key.key
     rules, hidden = suspects(raw)
     if not rules and not hidden and not extra:
         return raw, ()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from accounts.models import Project
+from django.apps import apps
+
 from sessions.redaction.extra import ExtraPattern, extra_rules
 from sessions.redaction.placeholders import redaction_key
 from sessions.redaction.spans import Rule
+
+if TYPE_CHECKING:  # processes that read logs for an import have no Django set up
+    from accounts.models import Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,4 +35,5 @@ def redaction_of(project: Project) -> Redaction:
 
 def redaction_for(project_id: UUID) -> Redaction:
     """The same where only the id is known. One query."""
-    return redaction_of(Project.objects.only("redaction_patterns").get(pk=project_id))
+    projects = apps.get_model("accounts", "Project").objects
+    return redaction_of(projects.only("redaction_patterns").get(pk=project_id))

@@ -10,6 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
+from sessions.importers.registry import IMPORTERS
 from tests.api.client import Api, code
 
 MESSAGES = [
@@ -69,6 +70,21 @@ class TestImport:
         ids = {upload(log(), "").json()["sessions"][0]["external_id"] for _ in range(2)}
         assert len(ids) == 1
         assert "log-" in ids.pop()
+
+    @pytest.mark.parametrize("format", [importer.name for importer in IMPORTERS])
+    @pytest.mark.parametrize("data", [b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"])
+    def test_a_file_that_is_not_of_the_named_format_is_a_damage(
+        self, upload: Any, format: str, data: bytes
+    ) -> None:
+        response = upload(data, f"name=run.json&format={format}")
+        assert response.status_code == 200, response.content
+        told = response.json()
+        assert told["damage_count"] or not any(session["messages"] for session in told["sessions"])
+
+    def test_secrets_are_taken_out_and_counted(self, upload: Any) -> None:
+        secret = {"role": "user", "content": "Use ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}
+        [session] = upload(log(secret, MESSAGES[2])).json()["sessions"]
+        assert [found["count"] for found in session["redacted"]] == [1]
 
     def test_damaged_lines_are_told_and_the_rest_is_there(self, upload: Any) -> None:
         other = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Me."}]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from sessions.api.serializers.turns import Redacted
+
 STATES = ("new", "grown", "unchanged", "conflict")
 
 
@@ -18,6 +20,7 @@ class ImportedSession(serializers.Serializer):
     turns = serializers.IntegerField(help_text="turns that were added")
     messages = serializers.IntegerField(help_text="messages that were added")
     reason = serializers.CharField(allow_null=True, help_text="of a conflict")
+    redacted = Redacted(many=True, help_text="secrets that were taken out")
 
 
 class Damaged(serializers.Serializer):
