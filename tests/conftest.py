@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from accounts.models import Membership, Project, Role
 from accounts.services import api_key_create, project_create
@@ -97,6 +97,7 @@ def page(browser: Browser, served_url: str) -> Iterator[Page]:
     """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`."""
     context = browser.new_context(base_url=served_url, viewport={"width": 1440, "height": 900})
     context.set_default_timeout(30_000)  # a busy machine is no failure
+    expect.set_options(timeout=30_000)
     yield context.new_page()
     context.close()
 
