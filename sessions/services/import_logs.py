@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Max, Min
 
 from accounts.models import Project
+from sessions.dispatch import upkeep_dispatch
 from sessions.importers.jobs import ReadLog
 from sessions.models import ImportedLog
 from sessions.services.imports import ImportConflictError, ImportResult, prepared_import
@@ -43,9 +44,13 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
     results: list[ImportResult | ImportConflictError] = []
     for prepared in log.sessions:
         try:
-            results.append(prepared_import(project=project, prepared=prepared, origin=log.importer))
+            result = prepared_import(project=project, prepared=prepared, origin=log.importer)
         except ImportConflictError as error:
             results.append(error)
+            continue
+        results.append(result)
+        if result.changed and project.memory_upkeep:
+            upkeep_dispatch(result.session.pk)
     taken = [result.session for result in results if isinstance(result, ImportResult)]
     if taken and len(taken) == len(results) and not log.damages:
         ImportedLog.objects.bulk_create(

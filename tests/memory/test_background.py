@@ -19,6 +19,7 @@ from sessions.memory.wake import GATHERED
 from sessions.models import AgentSession, MemoryRevision, MemoryWatch
 from tests.api.client import Api
 from tests.background.world import eventually
+from tests.compaction.builders import assistant, call, result, user
 from tests.memory.conftest import MEMORY
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +149,17 @@ class TestCatchingUp:
     def test_a_session_that_is_gone_is_no_error(self, stored: UUID) -> None:
         AgentSession.objects.filter(pk=stored).delete()
         assert upkeep_run(session_id=stored) == 0
+
+
+@pytest.mark.usefixtures("upkeep_on")
+def test_an_imported_session_is_read_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
+    chat = [user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant("One fails.")]
+    [stored] = api.post("imports/?name=chat.json", {"messages": chat}).json()["sessions"]
+    assert stored["id"] in told
+    upkeep_run(session_id=UUID(stored["id"]))
+    assert len(api.get(f"sessions/{stored['id']}/memory/").json()["memory"]["blockers"]) == 1
 
 
 @pytest.mark.usefixtures("sent")

@@ -206,6 +206,18 @@ class MemoryFields(TypedDict, total=False):
     tried: list[str]
 
 
+class MemoryItem(TypedDict):
+    """Where an item of working memory comes from. `stale` says why it no longer holds."""
+
+    field: str
+    text: str
+    author: str
+    via: str
+    turn: int
+    message: int | None
+    stale: str | None
+
+
 class Memory(TypedDict):
     """A revision of working memory. `warning` says where it is larger than is asked for."""
 
@@ -217,6 +229,7 @@ class Memory(TypedDict):
     reason: str
     at: str | None
     warning: str | None
+    items: list[MemoryItem]
 
 
 class UsageRow(TypedDict):
