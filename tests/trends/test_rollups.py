@@ -81,7 +81,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(work=st.lists(steps, max_size=12))
 def test_the_sums_are_those_of_the_turns(project: Project, work: list) -> None:
     project.agent_sessions.all().delete()

@@ -1,0 +1,128 @@
+"""Trends, the lab and the settings in a real browser: by mouse and keyboard, in both themes, on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from accounts.selectors import api_key_find
+from sessions.services.budgets import budget_set
+from sessions.services.rollups import rollups_fill
+from tests.trends.turns import session_make, turn_make, turns_add
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+PAGES = ("trends", "lab", "settings_keys", "settings_budgets")
+
+
+@pytest.fixture
+def used(project, owner):
+    session = session_make(project, "fix", agent="fixer", title="Fixes it", created_by=owner)
+    now = datetime.now(UTC)
+    turns = [turn_make(session, n, now - timedelta(hours=9 * n), cost=700_000) for n in range(8)]
+    turns_add(session, turns)
+    rollups_fill()
+    budget_set(project=project, period="month", limit_microusd=5_000_000)
+    return project
+
+
+@pytest.fixture
+def window(page_as: Callable[..., Page], owner, used) -> Iterator[Page]:
+    """The owner's window; whatever the browser complains about fails the test."""
+    page = page_as(owner)
+    heard: list[str] = []
+    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    yield page
+    assert heard == []
+
+
+def address(name: str) -> str:
+    return reverse(name, args=["alpha"])
+
+
+def drawn(page: Page) -> None:
+    expect(page.locator(".chart canvas")).to_be_visible()
+
+
+def test_from_the_front_page_to_the_dearest_agent_and_what_was_saved(window):
+    window.goto("/")
+    window.get_by_role("link", name="Trends").click()
+    drawn(window)
+    expect(window.get_by_role("heading", name="What compaction saved")).to_be_visible()
+    window.get_by_role("link", name="fixer", exact=True).click()
+    window.wait_for_url(re.compile("agent=fixer"))
+    expect(window.locator(".figures").get_by_role("link", name="Fixes it")).to_be_visible()
+
+
+def test_a_choice_changes_figures_and_address(window):
+    window.goto(address("trends"))
+    drawn(window)
+    window.get_by_label("Split by").select_option("model")
+    expect(window.get_by_role("heading", name="By model")).to_be_visible()
+    drawn(window)
+    assert "group=model" in window.url
+    window.go_back()
+    expect(window.get_by_role("heading", name="By agent")).to_be_visible()
+
+
+def test_the_zone_is_the_browser_s(browser, served_url, logged_in, owner, used):
+    context = browser.new_context(base_url=served_url, timezone_id="Europe/Berlin")
+    context.set_default_timeout(30_000)
+    cookie = logged_in(owner).cookies["sessionid"].value
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
+    page = context.new_page()
+    page.goto(address("trends"))
+    expect(page.get_by_text("days of Europe/Berlin")).to_be_visible()
+    context.close()
+
+
+def test_the_lab_by_keyboard(window):
+    window.goto(f"{address('lab')}?turns=10&window=60000")
+    drawn(window)
+    expect(window.get_by_text("All 10 turns fit")).to_be_visible()
+    slider = window.get_by_label("Tool output of a turn")
+    slider.focus()
+    window.keyboard.press("End")
+    expect(window.get_by_text("overflows at turn")).to_be_visible()
+    window.wait_for_url(re.compile("result=12000"))
+
+
+def test_a_key_is_made_and_revoked(window):
+    window.goto(address("settings_keys"))
+    window.get_by_label("Name").fill("CI")
+    window.get_by_role("button", name="Make the key").click()
+    text = window.locator(".secret").inner_text().strip()
+    assert api_key_find(text) is not None
+    window.get_by_role("button", name="Revoke CI").click()
+    expect(window.get_by_role("status").first).to_contain_text("refused from now on")
+    assert api_key_find(text) is None
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_serious_for_assistive_technology(theme, window):
+    window.emulate_media(color_scheme=theme)
+    found = {}
+    for name in PAGES:
+        window.goto(address(name))
+        if name in {"trends", "lab"}:
+            drawn(window)
+        violations = Axe().run(window).response["violations"]
+        found[name] = [one["id"] for one in violations if one["impact"] in {"serious", "critical"}]
+    assert found == {name: [] for name in PAGES}
+
+
+def test_nothing_is_wider_than_a_phone(window):
+    window.set_viewport_size({"width": 390, "height": 800})
+    wide = []
+    for name in PAGES:
+        window.goto(address(name))
+        if window.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            wide.append(name)
+    assert wide == []
