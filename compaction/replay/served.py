@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from compaction.capabilities import capabilities_of
 from compaction.context import Summary
 from compaction.edits import Op
 from compaction.errors import SummaryError
@@ -42,6 +43,7 @@ class Served:
         self._fired_tokens: int | None = None
         self._recoverable: frozenset[str] | None = None
         self._summarizer = summarizer
+        self._capabilities = capabilities_of(transcript.model)
         self._begin(0)
         self.records: list[Record] = []
         self.summary_usage: list[Usage] = []
@@ -102,6 +104,7 @@ class Served:
             self._counter,
             budget=self._budget,
             trigger=trigger,
+            capabilities=self._capabilities,
             previous=self._recap,
             summary=summary,
         )

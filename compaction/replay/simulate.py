@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from compaction.capabilities import capabilities_of
 from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.recap import Summarizer
@@ -47,7 +48,8 @@ def replay(
     its own, asked for as the replay goes; where it fails the deterministic recap stands.
     """
     served = Served(transcript, policy, counter, budget=budget, summarizer=summarizer)
-    run = _Run(transcript=transcript, budget=budget, served=served, validity=Validity(transcript.format))
+    validity = Validity(transcript.format, capabilities_of(transcript.model))
+    run = _Run(transcript=transcript, budget=budget, served=served, validity=validity)
     for call in transcript.calls:
         run.step(call, check=check)
     return run.result(policy.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compaction.capabilities import Capabilities
 from compaction.invariants import validate
 from compaction.invariants.continuation import Continuation
 from compaction.messages import Message, Role
@@ -17,8 +18,8 @@ class Validity:
     is rendered and validated whole, as every prompt behind a compaction is.
     """
 
-    def __init__(self, format: str) -> None:
-        self._format = format
+    def __init__(self, format: str, capabilities: Capabilities) -> None:
+        self._format, self._capabilities = format, capabilities
         self._seam: Continuation | None = None
 
     def holds(self, prompt: Sequence[Message], shared: int, *, grew: bool) -> bool:
@@ -27,8 +28,10 @@ class Validity:
             self._seam = self._seam.after(prompt[shared:], self._format)
             if self._seam.regular and not self._seam.open_calls:
                 return True
-        rendered = render(prompt, format=self._format)
-        valid = not validate(rendered.messages, self._format, system=rendered.system)
+        rendered = render(prompt, format=self._format, capabilities=self._capabilities)
+        valid = not validate(
+            rendered.messages, self._format, system=rendered.system, capabilities=self._capabilities
+        )
         self._seam = Continuation() if valid and _ends_closed(prompt) else None
         return valid
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from compaction.policy import get_policy
-from compaction.replay import Limit, Setting, Transcript, totals
+from compaction.replay import Limit, Setting, Transcript, replay, totals
+from compaction.replay.scale import reported
 from compaction.replay.served import without_model
+from sessions.counter import counter
 from sessions.importers.reading import log_sources
 from sessions.replay.compare import Compared, Comparison
 from sessions.replay.logs import log_transcripts
@@ -29,6 +31,18 @@ def compared(transcripts: list[Transcript]) -> list[Compared]:
         Setting(policy=without_model(get_policy(name)), limit=Limit(ratio=0.2)) for name in POLICIES
     )
     return [Comparison(settings=settings).compare(transcript) for transcript in transcripts]
+
+
+def test_off_is_the_transcript(transcripts: list[Transcript]) -> None:
+    """As estimated, and where the provider reported its own count, exactly that."""
+    for transcript in transcripts:
+        result = replay(transcript, get_policy("off"), counter(), budget=transcript.peak)
+        assert list(result.series.sizes) == [transcript.size(call) for call in transcript.calls]
+        counts = [reported(call) for call in transcript.calls]
+        pairs = zip(result.series.prompts, counts, strict=True)
+        assert all(prompt == count for prompt, count in pairs if count is not None)
+        assert result.valid == result.fits == result.calls
+        assert result.references.kept == result.references.used
 
 
 def test_the_predicted_cost_is_near_the_real_one(compared: list[Compared]) -> None:
