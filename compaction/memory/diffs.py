@@ -40,8 +40,10 @@ class Change:
 _NAMES = frozenset({"important_files", "recent_edits", "blockers"})
 
 
-def diff(old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = ()) -> tuple[Change, ...]:
-    """The fields that differ, in the order of the fields."""
+def diff(
+    old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = (), *, pairs: bool = True
+) -> tuple[Change, ...]:
+    """The fields that differ, in the order of the fields. `pairs`: items in new words are looked for."""
     found: list[Change] = []
     for name in dict.fromkeys(name for name, _ in (*new.fields(), *old.fields())):
         before, after = old.items(name), new.items(name)
@@ -50,20 +52,25 @@ def diff(old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = ())
             removed = tuple(item for item in before if item not in after)
             settled = tuple(item for item in removed if (name, item) in resolved)
             dropped = [item for item in removed if item not in settled]
-            pairs = () if name in _NAMES else _reworded(dropped, added, isinstance(old.value(name), str))
-            found.append(Change(field=name, added=added, removed=removed, reworded=pairs, resolved=settled))
+            single = isinstance(old.value(name), str)
+            new_words = _reworded(dropped, added, single) if pairs and name not in _NAMES else ()
+            found.append(
+                Change(field=name, added=added, removed=removed, reworded=new_words, resolved=settled)
+            )
     return tuple(found)
 
 
 #: How much of two items is the same where one is the other in new words (0 to 1).
 _ALIKE = 0.5
-#: Items longer than this are not compared: they are diffs.
-_LONGEST = 400
+#: Longer items are not compared, nor are more pairs than this: it takes quadratic time.
+_LONGEST, _MAX_PAIRS = 400, 64
 
 
 def _reworded(removed: Sequence[str], added: Sequence[str], single: bool) -> tuple[tuple[str, str], ...]:
     if single:
         return tuple(zip(removed, added, strict=False))
+    if len(removed) * len(added) > _MAX_PAIRS:
+        return ()
     pairs, free = [], list(added)
     for old in removed:
         for new in free:
@@ -91,7 +98,7 @@ def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:
     changes = [
         change
         for old, new in pairwise(revisions)
-        for change in diff(old, new)
+        for change in diff(old, new, pairs=False)
         if change.field not in _EXPECTED_TO_CHANGE
     ]
     if not changes:
@@ -131,7 +138,7 @@ def motions(revisions: Sequence[WorkingMemory]) -> tuple[FieldMotion, ...]:
     changed: dict[str, list[bool]] = {}
     moved_at: dict[str, int] = {}
     for number, (old, new) in enumerate(pairwise(revisions), start=1):
-        for change in diff(old, new):
+        for change in diff(old, new, pairs=False):
             changed.setdefault(change.field, []).append(bool(change.removed))
             moved_at[change.field] = number
     steps = max(len(revisions) - 1, 0)

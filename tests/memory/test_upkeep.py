@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from compaction.memory import Author, Notes, Origin, Via, WorkingMemory
 from compaction.memory.upkeep import Watch, upkeep
-from compaction.memory.upkeep.test_runs import run_of
+from compaction.memory.upkeep.runs import run_of
 from compaction.memory.values import ASKED_TOKENS
 from tests.compaction.builders import COUNTER, call, result, user
 from tests.compaction.sessions import messages_of
@@ -274,6 +275,12 @@ class TestTestRuns:
         run = run_of(command, output, False)
         assert run is not None
         assert run.passed
+
+    @pytest.mark.parametrize("output", ["\n" * 60_000, "FAIL " * 15_000, "a" * 60_000, "x::y " * 12_000])
+    def test_no_output_takes_long(self, output: str) -> None:
+        started = time.process_time()
+        assert run_of("pytest -v", output, False) is not None
+        assert time.process_time() - started < 5
 
     @pytest.mark.parametrize(
         "command", ["pytest --version", "cat test_pool.py", "git commit -m 'run pytest'", "ls tests"]

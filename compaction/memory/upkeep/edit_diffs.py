@@ -23,6 +23,9 @@ _HEREDOC = re.compile(
 MAX_CHARACTERS = 2_200
 _HEAD_SHARE = 0.6
 
+#: Longer commands are not looked into: what resembles the mark of a here-document may stand in them often.
+_MAX_COMMAND = 40_000
+
 #: Longer texts are not compared line by line, which takes quadratic time: all of the old goes, all new comes.
 _MAX_LINES = 1_500
 
@@ -56,7 +59,7 @@ def _lines(arguments: Mapping[str, Any], action: Action) -> list[str]:
 
 def _command_lines(command: str) -> list[str]:
     """A file written by the shell, or the command that changed it in place."""
-    found = _HEREDOC.search(command)
+    found = _HEREDOC.search(command) if len(command) <= _MAX_COMMAND else None
     if found is None:
         return [f"$ {line}" for line in command.splitlines()]
     return ["@@ written by the shell @@", *(f"+{line}" for line in found["body"].splitlines())]

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from compaction.memory.upkeep.commands import is_quiet, removed_paths, segments, state_changes
 from compaction.memory.upkeep.edit_diffs import clipped, edit_diff, texts_of
+from compaction.memory.upkeep.runs import Run, run_of
 from compaction.memory.upkeep.sightings import Sighting, tools_in, values_in
-from compaction.memory.upkeep.test_runs import TestRun, run_of
 from compaction.memory.upkeep.watch import Pending, Seen, Watch
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
@@ -143,7 +143,7 @@ def _ran(watch: Watch, call: Pending, text: str, failed: bool) -> Iterator[Sight
         watch.state[told] = _seen(told, call.turn, call.position)
 
 
-def _tested(watch: Watch, call: Pending, run: TestRun, text: str) -> Iterator[Sighting]:
+def _tested(watch: Watch, call: Pending, run: Run, text: str) -> Iterator[Sighting]:
     """A run of tests: what fails now is a blocker, what passes now is none any more."""
     command = _clip(run.command, _CHARACTERS["command"])
     for test, seen in list(watch.failing.items()):

@@ -32,21 +32,25 @@ _SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _PIPED = re.compile(r"\s*(?:\d?>&\d|\d?>\s*\S+|\|.*)\s*", re.DOTALL)
 
 _FAILED = (
-    re.compile(r"^(?:FAILED|ERROR)\s+(?P<test>[\w./\\-]+(?:::\S+)?)(?:\s+-\s+(?P<why>.*))?$", re.MULTILINE),
-    re.compile(r"^(?P<test>[\w./-]+::\S+)\s+(?:FAILED|ERROR)\b(?P<why>)", re.MULTILINE),
+    re.compile(
+        r"^(?:FAILED|ERROR)[ \t]+(?P<test>[\w./\\-]+(?:::\S+)?)(?:\s+-\s+(?P<why>.*))?$", re.MULTILINE
+    ),
+    re.compile(r"^(?P<test>[\w./-]+::\S+)[ \t]+(?:FAILED|ERROR)\b(?P<why>)", re.MULTILINE),
     re.compile(r"^(?:FAIL|ERROR): (?P<test>\w+ \([\w.<>]+\))(?P<why>)", re.MULTILINE),
-    re.compile(r"^\s*--- FAIL: (?P<test>\S+)(?P<why>)", re.MULTILINE),
+    re.compile(r"^[ \t]*--- FAIL: (?P<test>\S+)(?P<why>)", re.MULTILINE),
     re.compile(r"^FAIL[\t ]+(?P<test>[\w./-]+) \[(?P<why>[^\]\n]+)\]$", re.MULTILINE),
     re.compile(r"^test (?P<test>\S+) \.\.\. FAILED(?P<why>)$", re.MULTILINE),
-    re.compile(r"^\s*FAIL\s+(?P<test>\S+\.(?:test|spec)\.\w+(?: > [^\n]{1,120})?)(?P<why>)$", re.MULTILINE),
-    re.compile(r"^\s*[✕×✗]\s+(?P<test>[^\n]{3,120}?)(?: \(?\d+ ?ms\)?)?(?P<why>)$", re.MULTILINE),
+    re.compile(
+        r"^[ \t]*FAIL\s+(?P<test>\S+\.(?:test|spec)\.\w+(?: > [^\n]{1,120})?)(?P<why>)$", re.MULTILINE
+    ),
+    re.compile(r"^[ \t]*[✕×✗]\s+(?P<test>[^\n]{3,120}?)(?: \(?\d+ ?ms\)?)?(?P<why>)$", re.MULTILINE),
 )
 _PASSED = (
-    re.compile(r"^(?P<test>[\w./-]+::\S+)\s+PASSED\b", re.MULTILINE),
+    re.compile(r"^(?P<test>[\w./-]+::\S+)[ \t]+PASSED\b", re.MULTILINE),
     re.compile(r"^(?P<test>\w+ \([\w.]+\)) \.\.\. ok$", re.MULTILINE),
-    re.compile(r"^\s*--- PASS: (?P<test>\S+)", re.MULTILINE),
+    re.compile(r"^[ \t]*--- PASS: (?P<test>\S+)", re.MULTILINE),
     re.compile(r"^test (?P<test>\S+) \.\.\. ok$", re.MULTILINE),
-    re.compile(r"^\s*(?:✓|✔)\s+(?P<test>[^\n]{3,120}?)(?: \(?\d+ ?ms\)?)?$", re.MULTILINE),
+    re.compile(r"^[ \t]*(?:✓|✔)\s+(?P<test>[^\n]{3,120}?)(?: \(?\d+ ?ms\)?)?$", re.MULTILINE),
 )
 _GO_PACKAGE_FAIL = re.compile(r"^FAIL[\t ]+\S+[\t ]+[\d.]+s$", re.MULTILINE)
 _BAD_SUMMARY = re.compile(
@@ -69,10 +73,8 @@ _WINDOW = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestRun:
+class Run:
     """One run. `failing` maps each failing test to what is said of it; `passed`: the run as a whole did."""
-
-    __test__ = False  # no test of ours, whatever its name
 
     runner: str
     command: str
@@ -97,7 +99,7 @@ class TestRun:
 _EVERYTHING = frozenset({"make test", "npm test", "tox"})
 
 
-def run_of(command: str, output: str, failed: bool) -> TestRun | None:
+def run_of(command: str, output: str, failed: bool) -> Run | None:
     """What a command's output says about tests; None where the command runs none. `failed`: it ended with an
     error."""
     segment = command_of(command)
@@ -113,7 +115,7 @@ def run_of(command: str, output: str, failed: bool) -> TestRun | None:
     bad = bool(failing) or _BAD_SUMMARY.search(end) is not None or _GO_PACKAGE_FAIL.search(end) is not None
     code = exit_code(output)
     good = code == 0 or (not failed and (_GOOD_SUMMARY.search(end) is not None or not end.strip()))
-    return TestRun(
+    return Run(
         runner=_runner_of(segment),
         command=segment,
         failing=failing,
