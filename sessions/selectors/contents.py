@@ -141,31 +141,32 @@ _BATCH = 500
 
 
 def search(
-    *, session: AgentSession, terms: Sequence[str], before: int | None, limit: int
+    *, session: AgentSession, terms: Sequence[str], before: int | None, limit: int, scan: int | None = None
 ) -> tuple[list[Hit], int | None]:
     """Messages in which all `terms` occur, upper and lower case alike, newest first; and where to go on.
 
     The transcript lies compressed, without an index that would double it: it is read from its end until
-    the page is full.
+    the page is full, or `scan` messages are read.
     """
     wanted = [term.casefold() for term in terms]
     position = session.message_count if before is None else before
     found: list[Hit] = []
-    while position > 0:
+    end = 0 if scan is None else max(position - scan, 0)
+    while position > end:
         rows = list(
             Message.objects.filter(session=session, position__lt=position)
             .select_related("blob")
             .order_by("-position")[:_BATCH]
         )
         if not rows:
-            break
+            return found, None
         for row in rows:
             if hit := _hit(row, wanted, session.format):
                 found.append(hit)
                 if len(found) == limit:
                     return found, row.position
         position = rows[-1].position
-    return found, None
+    return found, position or None
 
 
 def _hit(row: Message, wanted: Sequence[str], format: str) -> Hit | None:

@@ -1,5 +1,7 @@
 // What every page does: theme, local times, keyboard, tidy addresses. Each works without the others.
 
+import "./palette.js";
+
 const THEMES = ["auto", "light", "dark"];
 const YEAR_SECONDS = 31_536_000;
 const root = document.documentElement;
@@ -61,14 +63,18 @@ document.addEventListener("keydown", (event) => {
   menu.querySelector("summary").focus();
 });
 
+// What j and k step through, and what each stands in.
+const ROWS = "[data-row] .title, [data-turn] h3 a, .seen-row > summary, .raw-row > summary";
+const HOLDERS = "[data-row], [data-turn], .seen-row, .raw-row";
+
 function rowStep(step) {
-  const links = [...document.querySelectorAll("[data-row] .title, [data-turn] h3 a")];
+  const links = [...document.querySelectorAll(ROWS)];
   if (!links.length) return;
-  const row = document.activeElement.closest("[data-row], [data-turn]");
+  const row = document.activeElement.closest(HOLDERS);
   const at = links.findIndex((link) => row?.contains(link));
   const next = links[at < 0 ? (step > 0 ? 0 : links.length - 1) : at + step];
   next?.focus();
-  next?.closest("[data-row], [data-turn]").scrollIntoView({ block: "nearest" });
+  next?.closest(HOLDERS).scrollIntoView({ block: "nearest" });
 }
 
 const help = document.getElementById("keys");
@@ -85,7 +91,7 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   const field = event.target.closest("input, select, textarea");
   if (field && event.key === "Escape") field.blur();
-  if (field || help.open || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (field || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key];
   if (!action) return;
   event.preventDefault();

@@ -55,6 +55,8 @@ function take(item) {
   close();
   field.focus();
   field.dispatchEvent(new Event("input", { bubbles: true }));
+  // A whole term was taken: what may follow is not what anybody waits for.
+  if (!field.value.endsWith(":")) clearTimeout(waiting);
 }
 
 field.addEventListener("input", () => {
@@ -81,4 +83,9 @@ list.addEventListener("mousedown", (event) => {
   if (!item) return;
   event.preventDefault();
   take(item);
+});
+
+// The filter may have changed since the page came: what is saved is what the address says now.
+document.querySelector(".save-view form").addEventListener("submit", (event) => {
+  event.target.elements.query.value = location.search.slice(1);
 });

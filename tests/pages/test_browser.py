@@ -13,6 +13,8 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from sessions.services.samples import sample_load
+from tests.pages.served import address as page_address
+from tests.pages.served import compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -228,6 +230,54 @@ def test_keyboard_only(at, page, project):
     expect(page.locator("#turn-0 h3 a")).to_be_focused()
 
 
+def test_the_palette_goes_anywhere(at, page, project):
+    session = make_session(project, name="one", title="First thing")
+    at(reverse("sessions", args=[project.slug]))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("first")
+    expect(page.get_by_role("option", name="First thing")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{address(session)}")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("1")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/turns/1/")
+    page.keyboard.press("[")
+    page.wait_for_url("**/turns/0/")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("#seen-0 .message").first).to_be_visible()
+
+
+def test_a_filter_is_put_together_from_suggestions(at, page, project):
+    make_session(project, name="one", title="First thing", agent="code reader")
+    make_session(project, name="two", title="Second thing", agent="writer")
+    at(reverse("sessions", args=[project.slug]))
+    page.keyboard.press("/")
+    page.keyboard.type("ag")
+    suggested = page.locator(".suggestions li")
+    expect(suggested).to_contain_text(["agent:"])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(suggested).to_contain_text(["code reader", "writer"])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#q")).to_have_value('agent:"code reader" ')
+    expect(page.locator("[data-row]")).to_have_count(1)
+    page.get_by_text("Save this view").click()
+    page.get_by_label("Name of this view").fill("Readers")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("link", name="Readers")).to_be_visible()
+
+
+def test_what_the_model_saw_stands_beside_the_original(at, page, project):
+    session = compacted_session(project, budget=20_000)
+    at(page_address("session_seen", session, 12) + "?show=changed")
+    page.locator(".seen-row summary").first.click()
+    expect(page.get_by_role("heading", name="What the model saw", exact=False).last).to_be_visible()
+    expect(page.locator(".beside pre").first).to_be_visible()
+
+
 def test_the_theme_is_kept_and_comes_with_the_first_byte(at, page, project):
     at("/")
     switch = page.locator("[data-theme-switch]")
@@ -252,7 +302,16 @@ def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
 
 def test_nothing_is_wider_than_a_phone(at, page, sample, project):
     page.set_viewport_size({"width": 390, "height": 800})
-    for path in (reverse("sessions", args=[project.slug]), address(sample)):
+    compacted = compacted_session(project, name="compacted")
+    last = compacted.turn_count - 1
+    for path in (
+        reverse("sessions", args=[project.slug]),
+        address(sample),
+        page_address("session_turn", compacted, last),
+        page_address("session_compaction", compacted, 1),
+        page_address("session_prompt", compacted),
+        page_address("session_raw", compacted),
+    ):
         at(path)
         assert page.evaluate("document.documentElement.scrollWidth") == 390
 
@@ -262,7 +321,17 @@ def test_accessibility(at, page, sample, project, other_project, theme):
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     whole_text = reverse("session_text", args=[project.slug, sample.pk, 0, 0])
     table = reverse("session_chart_table", args=[project.slug, sample.pk])
-    paths = [reverse("sessions", args=[project.slug]), address(sample), whole_text, table]
+    compacted = compacted_session(project, name="compacted")
+    own = [
+        page_address("session_turn", compacted, 11),
+        page_address("session_prompt", compacted),
+        page_address("session_raw", compacted),
+        page_address("session_compactions", compacted),
+        page_address("session_compaction", compacted, 1),
+        page_address("session_recap", compacted, 1),
+        page_address("session_seen_entry", compacted, 12, 1),
+    ]
+    paths = [reverse("sessions", args=[project.slug]), address(sample), whole_text, table, *own]
     for path in [*paths, f"{paths[0]}?q=nothing", f"{address(sample)}?turn=20"]:
         at(path)
         page.wait_for_load_state("networkidle")

@@ -12,7 +12,9 @@ from sessions.selectors.contents import Hit, search
 from sessions.selectors.seen import Outline
 
 #: Hits of one search.
-HITS = 50
+HITS = 30
+#: Messages that one search reads, newest first; the API's goes through all of them.
+SCANNED = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class SeenHit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenHits:
     """The newest hits, and the lines of ours (recaps, markers) that have the words. `is_cut`: there are
-    more."""
+    more messages that were not looked at."""
 
     hits: Sequence[SeenHit]
     made: Sequence[Entry]
@@ -40,7 +42,7 @@ class SeenHits:
 
 def seen_search(session: AgentSession, outline: Outline, asked: str) -> SeenHits:
     terms = asked.split()
-    hits, more = search(session=session, terms=terms, before=outline.end, limit=HITS)
+    hits, more = search(session=session, terms=terms, before=outline.end, limit=HITS, scan=SCANNED)
     folded = [term.casefold() for term in terms]
     made = [
         entry

@@ -1,0 +1,87 @@
+// The palette: every place that the page links to, a turn by its number, a search, by typing some letters.
+
+const dialog = document.getElementById("palette");
+const field = dialog.querySelector("input");
+const list = dialog.querySelector("[role=listbox]");
+
+const named = (selector, kind) =>
+  [...document.querySelectorAll(selector)].map((link) => ({ label: link.textContent.trim(), kind, href: link.href }));
+
+function places() {
+  return [
+    ...named("nav[aria-label='Session'] a", "this session"),
+    ...named("nav[aria-label='Main'] a", "go to"),
+    ...named(".top .menu:not(.menu-end) a", "project"),
+    ...named("[data-row] .title", "session"),
+  ];
+}
+
+// The address of the session that is looked at, from its first tab.
+const session = () => document.querySelector("nav[aria-label='Session'] a")?.href;
+const sessions = () => document.querySelector("nav[aria-label='Main'] a")?.href;
+
+function entries(typed) {
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = places().filter(({ label, kind }) => words.every((word) => `${kind} ${label}`.toLowerCase().includes(word)));
+  const turn = /^(?:turn\s*)?(\d{1,9})$/i.exec(typed.trim())?.[1];
+  if (turn && session()) found.unshift({ label: `Turn ${turn}`, kind: "this session", href: `${session()}turns/${turn}/` });
+  if (typed.trim() && sessions()) {
+    found.push({ label: `Sessions with “${typed.trim()}”`, kind: "search", href: `${sessions()}?q=${encodeURIComponent(typed.trim())}` });
+  }
+  return found.slice(0, 12);
+}
+
+function option({ label, kind, href }, index) {
+  const item = document.createElement("li");
+  item.id = `palette-${index}`;
+  item.setAttribute("role", "option");
+  item.setAttribute("aria-selected", String(index === 0));
+  item.dataset.href = href;
+  const hint = document.createElement("small");
+  hint.textContent = kind;
+  item.append(label, hint);
+  return item;
+}
+
+function show() {
+  list.replaceChildren(...entries(field.value).map(option));
+  field.setAttribute("aria-activedescendant", list.firstElementChild?.id ?? "");
+}
+
+function step(by) {
+  const options = [...list.children];
+  if (!options.length) return;
+  const at = options.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  const next = options[(at + by + options.length) % options.length];
+  for (const item of options) item.setAttribute("aria-selected", String(item === next));
+  field.setAttribute("aria-activedescendant", next.id);
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function go(item) {
+  if (!item) return;
+  dialog.close();
+  location.assign(item.dataset.href);
+}
+
+export function paletteOpen() {
+  field.value = "";
+  show();
+  dialog.showModal();
+  field.focus();
+}
+
+field.addEventListener("input", show);
+field.addEventListener("keydown", (event) => {
+  if (event.key === "ArrowDown") step(1);
+  else if (event.key === "ArrowUp") step(-1);
+  else if (event.key === "Enter") go(list.querySelector('[aria-selected="true"]'));
+  else return;
+  event.preventDefault();
+});
+list.addEventListener("click", (event) => go(event.target.closest("li")));
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+  event.preventDefault();
+  if (!document.querySelector("dialog[open]")) paletteOpen();
+});
