@@ -20,7 +20,7 @@ from sessions.selectors.usage import Span
 #: Groups that the chart tells apart; the rest is drawn as one.
 MOST_SERIES = 8
 #: Rows of the table.
-MOST_ROWS = 100
+MOST_ROWS = 50
 
 _NAMELESS = {
     "agent": "no agent named",
