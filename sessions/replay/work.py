@@ -127,12 +127,11 @@ def _target(claimed: Claimed, target: ReplayTarget, until: float, *, estimates: 
 
 def _results(claimed: Claimed, target: ReplayTarget, transcript: Transcript, until: float) -> bool:
     made = set(target.results.values_list("setting", flat=True))
+    left = [pair for pair in enumerate(settings_of(claimed.run)) if pair[0] not in made]
     prices = prices_at_the_time(transcript)
-    for number, setting in enumerate(settings_of(claimed.run)):
-        if number in made:
-            continue
-        if time.monotonic() > until:
-            return False
+    for done, (number, setting) in enumerate(left):
+        if done and time.monotonic() > until:
+            return False  # but one at least: a session that is slow to read must come to its end too
         claimed.renew()
         summarizer = asking(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer)

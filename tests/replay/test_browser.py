@@ -69,8 +69,7 @@ def test_the_curves_are_drawn_and_lead_to_the_turn(window: Page, run: ReplayRun)
     window.wait_for_url("**/sessions/*/?turn=*")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
 def test_pages_are_accessible_and_fit(
     window: Page, run: ReplayRun, session: AgentSession, theme: str, width: int, served_url: str
 ) -> None:

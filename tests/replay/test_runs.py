@@ -99,14 +99,14 @@ def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun
 def test_a_slice_is_short_and_the_next_goes_on(
     make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, sent: list[object]
 ) -> None:
-    monkeypatch.setattr(work, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(work, "SLICE_SECONDS", -1.0)
     run = make()
-    monkeypatch.setattr(work.time, "monotonic", iter(range(10_000)).__next__)
-    work.run_step(run_id=run.pk)
-    run.refresh_from_db()
-    assert run.lease_until is None
-    assert run.state == ReplayRun.State.RUNNING
-    assert len(sent) == 2
+    for done in range(1, 6):
+        work.run_step(run_id=run.pk)
+        run.refresh_from_db()
+        assert (run.done, run.state, run.lease_until) == (done, ReplayRun.State.RUNNING, None)
+        assert len(sent) == done + 1
+    assert finish(run).state == ReplayRun.State.DONE
 
 
 def test_a_cancelled_run_keeps_what_it_found_and_can_be_taken_up(make: Callable[..., ReplayRun]) -> None:
