@@ -3,7 +3,8 @@
     .venv/bin/python -m bench.pages --project generated
 
 Requests go through the whole of Django, in this process and one at a time, each for a session that is drawn
-anew: as often among the longest as among all. Milliseconds, with the number of queries of the last request.
+anew: as often among the longest as among all. Milliseconds, and the part of them that this process computed:
+the rest is Postgres', and on a busy machine waiting. Then the number of queries of the last request.
 """
 
 from __future__ import annotations
@@ -57,21 +58,23 @@ def _measure(client: Client, project: Project, requests: int, chance: random.Ran
     sessions = list(rows)
     print(f"{sum(s.turn_count for s in sessions):,} turns in {len(sessions):,} sessions, "
           f"the longest of {sessions[0].turn_count:,}")  # fmt: skip
-    print(f"{'page':34} {'p50':>7} {'p95':>7} {'most':>7} {'queries':>8}")
+    print(f"{'page':34} {'p50':>7} {'p95':>7} {'most':>7} {'cpu p95':>8} {'queries':>8}")
     for name, address in _pages(project, chance).items():
-        taken = []
+        taken, computed = [], []
         for number in range(requests + 2):
             session = chance.choice(sessions[:LONGEST] if number % 2 else sessions)
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             with CaptureQueriesContext(connection) as queries:
                 response = client.get(address(session))
                 for _ in getattr(response, "streaming_content", ()):
                     pass
             taken.append(1_000 * (time.perf_counter() - start))
+            computed.append(1_000 * (time.process_time() - busy))
             assert response.status_code == 200, (address(session), response.status_code)
-        taken = sorted(taken[2:])  # the first ones load templates
-        p95 = taken[int(0.95 * (len(taken) - 1))]
-        print(f"{name:34} {statistics.median(taken):7.1f} {p95:7.1f} {taken[-1]:7.1f} {len(queries):8}")
+        taken, computed = sorted(taken[2:]), sorted(computed[2:])  # the first ones load templates
+        at = int(0.95 * (len(taken) - 1))
+        figures = f"{statistics.median(taken):7.1f} {taken[at]:7.1f} {taken[-1]:7.1f} {computed[at]:8.1f}"
+        print(f"{name:34} {figures} {len(queries):8}")
 
 
 def _pages(project: Project, chance: random.Random) -> dict[str, Callable[[AgentSession], str]]:
