@@ -45,7 +45,7 @@ class Project(models.Model):
     agreed_prices = models.JSONField(default=list)
     # Whether working memory is kept current from what tools are seen to do.
     memory_upkeep = models.BooleanField(default=False)
-    # Fields that working memories have beyond the usual ones: [{"name", "single", "max_items", "description"}].
+    # Fields of working memories beyond the usual ones: [{"name", "single", "max_items", "description"}].
     memory_fields = models.JSONField(default=list)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
