@@ -7,6 +7,9 @@ from compaction.replay.prices import Prices
 from compaction.replay.result import Result
 from compaction.replay.transcript import HOUR, Transcript
 
+#: The share of the calls whose usage a log has to tell for its cost to be that of the session.
+_TOLD = 0.9
+
 
 def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bool = False) -> int:
     """All calls, without what a summarising model took.
@@ -26,9 +29,9 @@ def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bo
 
 
 def actual_cost(transcript: Transcript, prices: Prices) -> int | None:
-    """What the calls cost by the usage that the log tells; None where it tells none."""
+    """What the calls cost by the usage that the log tells; None where it tells that of too few of them."""
     usages = [call.usage for call in transcript.calls if call.usage]
-    if not usages:
+    if not usages or len(usages) < _TOLD * len(transcript.calls):
         return None
     hour = transcript.cache_seconds >= HOUR
     return round(sum(prices.of(usage, for_an_hour=hour) for usage in usages))
