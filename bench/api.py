@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
@@ -32,43 +32,13 @@ from typing import Any
 import psycopg
 
 from bench.bare_table import CREATE
+from bench.http import Http, quantiles, timed
 from contextapp.embedded.home import database_url
 
 ROOT = Path(__file__).resolve().parent.parent
 MARKS = (100, 1_000, 10_000)
 WINDOW = 100  # turns measured around each mark
 BUDGET = 30_000
-
-
-class Http:
-    """One kept connection, and as little work of the client's as can be: it shares the processors."""
-
-    def __init__(self, port: int, key: str) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.head = f"Host: localhost\r\nAuthorization: Bearer {key}\r\n"
-        self.buffer = b""
-
-    def request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        self.socket.sendall(
-            f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n".encode()
-            + body
-        )
-        while b"\r\n\r\n" not in self.buffer:
-            self._read()
-        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        while len(self.buffer) < length:
-            self._read()
-        answer, self.buffer = self.buffer[:length], self.buffer[length:]
-        return int(head.split(b" ", 2)[1]), answer
-
-    def _read(self) -> None:
-        data = self.socket.recv(262_144)
-        if not data:
-            raise ConnectionError("the server closed the connection")
-        self.buffer += data
 
 
 def _texts(folder: Path) -> Iterator[Path]:
@@ -111,23 +81,6 @@ class Load:
             messages.insert(0, {"role": "user", "content": "Make the tests of the parser pass."})
         usage = {"input_tokens": 900, "cache_read_input_tokens": 20_000, "output_tokens": 250}
         return json.dumps({"messages": messages, "usage": usage, "model": "claude-sonnet-4-5"}).encode()
-
-
-def timed(call: Callable[[], tuple[int, bytes]], status: int) -> float:
-    started = time.perf_counter()
-    got, answer = call()
-    took = (time.perf_counter() - started) * 1000
-    if got != status:
-        raise SystemExit(f"HTTP {got}: {answer[:300]!r}")
-    return took
-
-
-def quantiles(values: list[float]) -> dict[str, float]:
-    ordered = sorted(values)
-    return {
-        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 2)
-        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
-    }
 
 
 def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, Any]]:

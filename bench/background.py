@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bench.api import Http, quantiles
 from bench.compaction import DEFAULT_FOLDER
+from bench.http import Http, quantiles
 from bench.ours import Ours
 from bench.replay import Case, replay
 from bench.rivals import Raw

@@ -49,7 +49,7 @@ def replay_dispatch(run_id: UUID) -> bool:
 
 
 def upkeep_dispatch(session_id: UUID) -> bool:
-    """Sends for the new turns of a session, for its working memory. False where the broker did not take it."""
+    """Sends for the new turns of a session, for its working memory. False: the broker did not take it."""
     return _dispatch(UPKEEP, session_id)
 
 

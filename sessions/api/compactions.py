@@ -53,9 +53,7 @@ class Compact(Endpoint):
             compaction = compaction_ask(
                 session=session,
                 reason="asked for over the API",
-                instructions=redact(
-                    data.get("instructions", ""), key=call.principal.redaction
-                )[0],
+                instructions=redact(data.get("instructions", ""), key=call.principal.redaction)[0],
                 policy=policy,
             )
         except CompactionOpen:

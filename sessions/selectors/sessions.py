@@ -139,11 +139,6 @@ def _sub_agents(parents: Sequence[UUID]) -> Mapping[UUID, SubAgents]:
     }
 
 
-def session_savings(*, session: AgentSession) -> Savings | None:
-    """What compaction saved in one session; None where it never acted."""
-    return _savings([session.pk]).get(session.pk) if session.compaction_count else None
-
-
 def _savings(ids: Sequence[UUID]) -> Mapping[UUID, Savings]:
     sums = UsageRollup.objects.filter(session_id__in=ids, hidden_tokens__gt=0).values("session_id")
     spent = dict(

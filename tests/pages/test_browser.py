@@ -3,51 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from sessions.services.samples import sample_load
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-SERIOUS = {"serious", "critical"}
-
-
-@pytest.fixture
-def complaints(page: Page) -> Iterator[list[str]]:
-    """Whatever the browser complains about: errors of scripts, refusals of the content security policy."""
-    heard: list[str] = []
-    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    yield heard
-    assert heard == []
-
-
-@pytest.fixture
-def at(page: Page, member_client: Client, served_url: str, complaints: list[str]) -> Callable[[str], Page]:
-    """Opens addresses for the member, who is logged in."""
-    cookie = member_client.cookies["sessionid"].value
-    page.context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
-
-    def opened(address: str) -> Page:
-        page.goto(address)
-        return page
-
-    return opened
-
-
-@pytest.fixture
-def sample(project: Any) -> Any:
-    return sample_load(project=project)
 
 
 def address(session: Any) -> str:
@@ -314,53 +280,3 @@ def test_nothing_is_wider_than_a_phone(at, page, sample, project):
     ):
         at(path)
         assert page.evaluate("document.documentElement.scrollWidth") == 390
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_accessibility(at, page, sample, project, other_project, theme):
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    whole_text = reverse("session_text", args=[project.slug, sample.pk, 0, 0])
-    table = reverse("session_chart_table", args=[project.slug, sample.pk])
-    compacted = compacted_session(project, name="compacted")
-    own = [
-        page_address("session_turn", compacted, 11),
-        page_address("session_prompt", compacted),
-        page_address("session_raw", compacted),
-        page_address("session_compactions", compacted),
-        page_address("session_compaction", compacted, 1),
-        page_address("session_recap", compacted, 1),
-        page_address("session_seen_entry", compacted, 12, 1),
-    ]
-    paths = [reverse("sessions", args=[project.slug]), address(sample), whole_text, table, *own]
-    for path in [*paths, f"{paths[0]}?q=nothing", f"{address(sample)}?turn=20"]:
-        at(path)
-        page.wait_for_load_state("networkidle")
-        assert findings(page) == [], path
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_accessibility_without_a_session(page, complaints, project, member, at, theme):
-    page.emulate_media(color_scheme=theme)
-    at(reverse("sessions", args=[project.slug]))
-    assert findings(page) == []
-    page.context.clear_cookies()
-    at("/login/")
-    assert findings(page) == []
-
-
-def test_an_address_that_is_not_there(at, page, complaints):
-    at("/p/no-such/sessions/")
-    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
-    assert findings(page) == []
-    complaints.clear()  # the browser reports the 404 itself
-
-
-def findings(page: Page) -> list[str]:
-    """What axe-core finds serious or critical, a line each."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
-        for rule in found
-        if rule["impact"] in SERIOUS
-        for node in rule["nodes"]
-    ]

@@ -1,0 +1,55 @@
+"""What the benches ask the servers with: one kept connection, and times of calls."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+
+class Http:
+    """One kept connection, and as little work of the client's as can be: it shares the processors."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.head = f"Host: localhost\r\nAuthorization: Bearer {key}\r\n"
+        self.buffer = b""
+
+    def request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        self.socket.sendall(
+            f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        while b"\r\n\r\n" not in self.buffer:
+            self._read()
+        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        while len(self.buffer) < length:
+            self._read()
+        answer, self.buffer = self.buffer[:length], self.buffer[length:]
+        return int(head.split(b" ", 2)[1]), answer
+
+    def _read(self) -> None:
+        data = self.socket.recv(262_144)
+        if not data:
+            raise ConnectionError("the server closed the connection")
+        self.buffer += data
+
+
+def timed(call: Callable[[], tuple[int, bytes]], status: int) -> float:
+    started = time.perf_counter()
+    got, answer = call()
+    took = (time.perf_counter() - started) * 1000
+    if got != status:
+        raise SystemExit(f"HTTP {got}: {answer[:300]!r}")
+    return took
+
+
+def quantiles(values: list[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    return {
+        name: round(ordered[min(len(ordered) - 1, int(len(ordered) * share))], 2)
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+    }
