@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import connection
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
@@ -13,12 +14,18 @@ from accounts.models import ApiKey
 from accounts.selectors import api_key_find
 from sessions.agreed_prices import AgreedPrice, agreed_prices
 from sessions.api.errors import NotAuthenticated
+from sessions.hot import execute, raw_connection
 from sessions.redaction import Redaction, redaction_of
 
-#: Seconds for which a process trusts what it read of a key. The hot calls check in their own first statement
-#: that the key still lives, the others read it anew, so revocation holds at once. Other scopes and another
-#: rate of a key reach the hot calls after so many seconds.
+#: Seconds for which a process trusts what it read of a key. That the key still lives is looked up by each
+#: call, by the hot ones in their own statement, so revocation holds at once. Other scopes and another rate
+#: of a key hold after so many seconds.
 _TRUST_SECONDS = 5.0
+
+_LIVES = """
+SELECT 1 FROM accounts_apikey
+ WHERE id = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+"""
 
 #: `last_used_at` is written once in so many seconds: it is for people, and a write a call would be too dear.
 _LAST_USED_SECONDS = 60.0
@@ -56,7 +63,8 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
             headers={"WWW-Authenticate": "Bearer"},
         )
     now = time.monotonic()
-    if trust_cache and (known := _trusted.get(text)) and known[0] > now:
+    known = _trusted.get(text)
+    if known and known[0] > now and (trust_cache or _lives(known[1].key_id)):
         return known[1]
     key = api_key_find(text.strip())
     if key is None:
@@ -81,6 +89,11 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
     _trusted[text] = (now + _TRUST_SECONDS, principal)
     _note_use(key)
     return principal
+
+
+def _lives(key_id: UUID) -> bool:
+    with connection.wrap_database_errors:
+        return execute(raw_connection(), _LIVES, [key_id]).fetchone() is not None
 
 
 def _note_use(key: ApiKey) -> None:

@@ -20,6 +20,7 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest, NotFound
 from sessions.api.schema import errors
 from sessions.budgets import budget_tokens
+from sessions.health import GRADES
 from sessions.ledger import Ledger
 from sessions.models import AgentSession
 from sessions.redaction import redact
@@ -52,9 +53,10 @@ def size_json(*, shown: Ledger, context: Ledger, budget: int, calibration: float
     }
 
 
-def session_json(session: AgentSession) -> dict[str, Any]:
+def session_json(session: AgentSession | Any) -> dict[str, Any]:
+    """Of a session, or of a row of `sessions_page`."""
     return {
-        "id": session.pk,
+        "id": session.id,
         "external_id": session.external_id,
         "title": session.title,
         "agent": session.agent,
@@ -100,6 +102,7 @@ _FILTERS = [
     OpenApiParameter("active_from", datetime, description="was active at this time or later"),
     OpenApiParameter("active_to", datetime, description="was active at this time or earlier"),
     OpenApiParameter("min_peak_tokens", int, description="peak prompt size of at least so many tokens"),
+    OpenApiParameter("health", str, description="grades of health, such as `C,D`"),
     OpenApiParameter("limit", int, description="1 to 200, else 50"),
     OpenApiParameter("cursor", str),
 ]
@@ -129,6 +132,7 @@ class Sessions(Endpoint):
             active_from=_time_param(call, "active_from"),
             active_to=_time_param(call, "active_to"),
             min_peak_tokens=int_param(call, "min_peak_tokens", default=0, least=0),
+            health=_grades(call),
             after=after,
             limit=limit + 1,
             **filters,
@@ -137,7 +141,7 @@ class Sessions(Endpoint):
         return answer(
             {
                 "data": [session_json(row) for row in rows[:limit]],
-                "next_cursor": more and cursor_encode(more.last_active_at.isoformat(), str(more.pk)),
+                "next_cursor": more and cursor_encode(more.last_active_at.isoformat(), str(more.id)),
             }
         )
 
@@ -194,6 +198,16 @@ class SessionDetail(Endpoint):
         return HttpResponse(status=204)
 
     scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
+
+
+def _grades(call: Call) -> list[str]:
+    known = [grade for grade, _ in GRADES]
+    grades = [grade.strip().upper() for grade in call.query.get("health", "").split(",") if grade.strip()]
+    if any(grade not in known for grade in grades):
+        raise InvalidRequest(
+            "invalid_field", f"`health` must name some of {', '.join(known)}", param="health"
+        )
+    return grades
 
 
 def int_param(

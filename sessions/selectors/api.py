@@ -14,6 +14,39 @@ from sessions.convert import message_bytes
 from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.filters import Cursor, behind
 
+#: What a list tells of a session.
+_LISTED = (
+    "id",
+    "external_id",
+    "title",
+    "agent",
+    "model",
+    "format",
+    "origin",
+    "tags",
+    "metadata",
+    "policy",
+    "parent_id",
+    "created_at",
+    "last_active_at",
+    "turn_count",
+    "message_count",
+    "compaction_count",
+    "shown_components",
+    "context_components",
+    "budget_tokens",
+    "context_window",
+    "calibration",
+    "last_prompt_tokens",
+    "peak_prompt_tokens",
+    "uncached_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "cost_microusd",
+    "unpriced_turns",
+)
+
 
 def sessions_page(
     *,
@@ -27,9 +60,10 @@ def sessions_page(
     active_from: datetime | None = None,
     active_to: datetime | None = None,
     min_peak_tokens: int = 0,
+    health: Sequence[str] = (),
     after: tuple[datetime, UUID] | None = None,
-) -> list[AgentSession]:
-    """Sessions, newest activity first; `after` is the last row of the page before.
+) -> list[Any]:
+    """Sessions with what a list tells of them, newest activity first; `after` is the page before's last row.
 
     A session matches a span of time if its own, from start to last activity, overlaps it.
     """
@@ -48,8 +82,11 @@ def sessions_page(
         rows = rows.filter(started_at__lte=active_to)
     if min_peak_tokens:
         rows = rows.filter(peak_prompt_tokens__gte=min_peak_tokens)
+    if health:
+        rows = rows.filter(profile__grade__in=health)
     cursor = Cursor(at=after[0], id=after[1]) if after is not None else None
-    return list(behind(rows, cursor)[:limit])
+    # Rows and no models: making fifty models takes as long as reading them.
+    return list(behind(rows, cursor).values_list(*_LISTED, named=True)[:limit])
 
 
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Turn]:

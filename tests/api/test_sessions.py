@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import F
 
 from sessions.models import AgentSession
+from sessions.services.profiles import profile_write
 from tests.api.client import Api, code
 from tests.api.talk import answer, push, request
 
@@ -199,11 +200,18 @@ class TestListing:
             ("active_from=9999-12-31T23:59:59Z", []),
             ("active_to=2026-01-01T00:00:00%2B23:59", []),
             ("min_peak_tokens=1", []),
+            ("health=F", []),
             ("agent=agent-1&tag=tag-0", []),
         ],
     )
     def test_filters(self, api: Api, names: list[str], query: str, numbers: list[int]) -> None:
         assert self.found(api, query) == [names[number] for number in numbers]
+
+    def test_health_is_a_filter(self, api: Api, names: list[str]) -> None:
+        for session in AgentSession.objects.all():
+            profile_write(session=session)
+        assert self.found(api, "health=a,B") == names[::-1]
+        assert self.found(api, "health=D,F") == []
 
     @pytest.mark.parametrize(
         "query",
@@ -225,6 +233,7 @@ class TestListing:
             "agent=%00",
             "metadata=a:%00",
             "min_peak_tokens=-1",
+            "health=good",
         ],
     )
     def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
