@@ -26,14 +26,16 @@ from typing import Any
 
 from bench.compaction import DEFAULT_FOLDER
 from bench.http import Http, quantiles
-from bench.ours import Ours
 from bench.replay import Case, replay
 from bench.rivals import Raw
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.messages import Message
 from compaction.policy import Policy
+from compaction.replay.served import Served
+from compaction.replay.transcript import Call, Transcript
 from compaction.triggers import TriggerState, evaluate
+from compaction.view import View
 from tests.api.talk import whole_turn
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider
@@ -104,31 +106,42 @@ def _ask(http: Http, expected: int, method: str, path: str, body: Any = None) ->
 # -- Recorded sessions --------------------------------------------------------------------------
 
 
-class InBackground(Ours):
-    """A session with the soft trigger on, whose compactions arrive a step late."""
+class Late(Served):
+    """A session with the soft trigger on, whose background compactions arrive a step late."""
 
-    def __init__(self, case: Case, counter: TiktokenCounter, policy: Policy) -> None:
-        super().__init__(case, counter, policy)
-        self._pending: str | None = None
+    pending: str | None = None
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
         self.fired: list[tuple[str, int, int | None]] = []  #: trigger, tokens, the cursor before
 
-    def prompt(self, n: int) -> Sequence[Message]:
-        self._shown += self._case.messages[self._until : n]
-        self._until = n
-        trigger, self._pending = self._pending, None
+    def prompt(self, call: Call) -> View:
+        self._append(call)
+        trigger, self.pending = self.pending, None
         if trigger is not None:
-            self._compact(trigger, n)
-        tokens = sum(message.tokens for message in self._shown)
-        state = TriggerState(tokens=tokens, budget=self._case.budget, fired_tokens=self._fired_tokens)
+            self._compact(trigger)
+        tokens = self._view.tokens
+        state = TriggerState(tokens=tokens, budget=self._budget.input_tokens, fired_tokens=self._fired_tokens)
         firing = evaluate(state, self._policy)
         if firing is not None:
             self.fired.append((firing.trigger, tokens, self._fired_tokens))
             self._fired_tokens = tokens
             if firing.background:
-                self._pending = firing.trigger
+                self.pending = firing.trigger
             else:
-                self._compact(firing.trigger, n)
-        return tuple(self._shown)
+                self._compact(firing.trigger)
+        return self._view
+
+
+class InBackground:
+    """It as a contender of `bench.replay`."""
+
+    def __init__(self, case: Case, counter: TiktokenCounter, policy: Policy) -> None:
+        transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
+        self.served = Late(transcript, policy, counter, budget=case.budget)
+
+    def prompt(self, n: int) -> Sequence[Message]:
+        return self.served.prompt(Call(turn=n, start=0, answer=n)).messages
 
 
 def recorded(options: argparse.Namespace) -> dict[str, Any]:
@@ -158,17 +171,17 @@ def _replayed(case: Case) -> dict[str, Any]:
     raw = replay(case, Raw(case, counter), check=False)
     least = policy.refire_delta * case.budget
     return {
-        "compactions": len(contender.records),
-        "triggers": Counter(trigger for trigger, _, _ in contender.fired),
-        "free": sum(not record.summarizer_needed for record in contender.records),
-        "rebilled": sum(record.tokens_rebilled for record in contender.records),
+        "compactions": len(contender.served.records),
+        "triggers": Counter(trigger for trigger, _, _ in contender.served.fired),
+        "free": sum(not record.summarizer_needed for record in contender.served.records),
+        "rebilled": sum(record.tokens_rebilled for record in contender.served.records),
         "cost": score.cost[0] / raw.cost[0],
         "good": min(score.valid, score.fits),
         "steps": score.steps,
         # Over the budget nothing holds a compaction back.
         "early": sum(
             cursor is not None and tokens - cursor < least and tokens <= case.budget
-            for _, tokens, cursor in contender.fired
+            for _, tokens, cursor in contender.served.fired
         ),
     }
 
