@@ -67,7 +67,8 @@ class TestMetrics:
     def test_compactions_are_counted_by_trigger_and_state(self, api: Api, client: Client) -> None:
         api.post("sessions/", {"id": "s1"})
         api.post("sessions/s1/turns/", {"messages": [{"role": "user", "content": "hi"}]})
-        api.post("sessions/s1/compact/", {})
+        told = api.post("sessions/s1/compact/", {}).json()
+        assert (told["state"], told["trigger"]) == ("skipped", "user")
         text = client.get("/metrics").content.decode()
         assert 'contextapp_compactions_total{state="skipped",trigger="user"}' in text
 
