@@ -14,7 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # What a developer's shell, or the tests themselves, may have set.
-UNSET = ("DATABASE_URL", "CELERY_BROKER_URL", "CONTEXTAPP_HOME", "CONTEXTAPP_SECRET_KEY", "CONTEXTAPP_HOST")
+UNSET = (
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "CONTEXTAPP_HOME",
+    "CONTEXTAPP_SECRET_KEY",
+    "CONTEXTAPP_HOST",
+    "PROMETHEUS_MULTIPROC_DIR",  # a start empties it, and the tests count in theirs
+)
 START_SECONDS = 180  # a busy machine is no failure
 
 

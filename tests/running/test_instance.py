@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from contextapp.embedded import home as homes
+from sessions.metrics import instruments
 from tests.running.instance import Instance, alive, children, free_port, running
 
 WORKER = "contextapp.celery worker"
@@ -27,10 +28,13 @@ def count_projects(instance: Instance) -> int:
 
 @linux
 def test_it_starts_and_two_live_side_by_side_and_a_signal_ends_them(tmp_path):
+    instruments().compactions.labels("manual", "done")  # makes the file that this process counts into
+    counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
     first = Instance(tmp_path / "a", tmp_path / "a.out")
     second = Instance(tmp_path / "b", tmp_path / "b.out")
     with running(first), running(second):
         assert [first.status(), second.status()] == [200, 200]
+        assert [file.exists() for file in counted] == [True]  # what the tests count is theirs
         for name in ("api-key", "admin-password", "secret-key"):
             assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
             assert str(first.home / "api-key") in first.said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +30,8 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False, verbosity=0)
         write_keys()
         # Counters begin anew with each start; what ended processes left would only pile up.
-        shutil.rmtree(settings.CONTEXTAPP_METRICS_FOLDER, ignore_errors=True)
+        for file in Path(settings.CONTEXTAPP_METRICS_FOLDER).glob("*.db"):
+            file.unlink(missing_ok=True)
 
 
 def check_database() -> None:
