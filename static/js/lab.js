@@ -1,74 +1,24 @@
 // The lab: what the sliders say, and the prompt of each turn under each policy.
 
+import { besideCursor } from "./chart/beside.js";
+import { axisStyle, element, exact, resolved, short } from "./chart/format.js";
+import { swatchLegend, swatchTable } from "./chart/swatches.js";
+
 const HEIGHT = 300;
-const NUMBERS = new Intl.NumberFormat("en");
 const COLOURS = ["light-dark(#b0251d, #ff918a)", "light-dark(#59616e, #9ba4b1)", "light-dark(#b37400, #edb95c)", "light-dark(#1f52bf, #8db2ff)", "light-dark(#2f8f5e, #69cf9a)"];
 
-function short(tokens) {
-  for (const [step, unit] of [[1e6, "M"], [1e3, "k"]]) {
-    if (tokens >= step) return `${Number((tokens / step).toPrecision(3))}${unit}`;
-  }
-  return String(tokens);
-}
-
-function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-function resolved(host, colours) {
-  const probe = element("i");
-  host.append(probe);
-  const found = colours.map((colour) => {
-    probe.style.color = colour;
-    return getComputedStyle(probe).color;
-  });
-  probe.remove();
-  return found;
-}
-
 function legend(data, strokes) {
-  const list = element("ul", "trend-legend");
-  data.policies.forEach((policy, index) => {
-    const item = element("li");
-    const swatch = element("span", "swatch");
-    swatch.style.background = strokes[index];
-    item.append(swatch, policy.name);
-    list.append(item);
-  });
-  list.append(element("li", "", `dashed: the budget, ${NUMBERS.format(data.budget)} tokens`));
+  const list = swatchLegend(data.policies.map((policy) => policy.name), strokes);
+  list.append(element("li", "", `dashed: the budget, ${exact(data.budget)} tokens`));
   return list;
 }
 
 function tipPlugin(data, strokes) {
-  const tip = element("div", "trend-tip");
-  tip.hidden = true;
-  return {
-    hooks: {
-      init: (plot) => plot.over.append(tip),
-      setCursor: (plot) => {
-        const { idx, left, top } = plot.cursor;
-        tip.hidden = idx == null || left < 0;
-        if (tip.hidden) return;
-        const table = element("table");
-        data.policies.forEach((policy, index) => {
-          const row = table.insertRow();
-          const swatch = element("span", "swatch");
-          swatch.style.background = strokes[index];
-          swatch.style.display = "inline-block";
-          row.insertCell().append(swatch);
-          row.insertCell().textContent = policy.name;
-          row.insertCell().textContent = `${NUMBERS.format(policy.prompts[idx])} tokens`;
-        });
-        tip.replaceChildren(element("b", "", `Turn ${data.turns[idx]}`), table);
-        const toTheLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
-        const x = toTheLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
-        tip.style.transform = `translate(${x}px, ${Math.max(Math.min(top, plot.over.clientHeight - tip.offsetHeight), 0)}px)`;
-      },
-    },
+  const fill = (tip, at) => {
+    const rows = data.policies.map((policy, index) => [strokes[index], policy.name, `${exact(policy.prompts[at])} tokens`]);
+    tip.replaceChildren(element("b", "", `Turn ${data.turns[at]}`), swatchTable(rows));
   };
+  return besideCursor("trend-tip", fill, 0);
 }
 
 function budgetPlugin(data, colour) {
@@ -93,7 +43,7 @@ function budgetPlugin(data, colour) {
 
 function options(data, width, strokes, [text, line, warn]) {
   const most = Math.max(data.budget, ...data.policies.flatMap((policy) => policy.prompts));
-  const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+  const axis = axisStyle(text, line);
   return {
     width,
     height: HEIGHT,
@@ -126,7 +76,7 @@ function chartDraw() {
 
 function outputsShow() {
   for (const output of document.querySelectorAll("output[data-of]")) {
-    output.textContent = NUMBERS.format(Number(document.getElementById(output.dataset.of).value));
+    output.textContent = exact(Number(document.getElementById(output.dataset.of).value));
   }
 }
 

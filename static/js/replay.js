@@ -1,7 +1,9 @@
 // The prompt size per turn under each policy of a replay, one over the other.
 
+import { besideCursor } from "./chart/beside.js";
+import { axisStyle, element, exact, resolved, short } from "./chart/format.js";
+
 const HEIGHT = 320;
-const NUMBERS = new Intl.NumberFormat("en");
 // Two policies often have the same curve: dashes let the lower one be seen.
 const LINES = [
   ["light-dark(#59616e, #9ba4b1)", [6, 4]],
@@ -11,33 +13,6 @@ const LINES = [
   ["light-dark(#6a3fb5, #bda0ff)", []],
   ["light-dark(#2f8f5e, #69cf9a)", [3, 3]],
 ];
-
-function short(tokens) {
-  if (tokens == null) return "";
-  for (const [step, unit] of [[1e6, "M"], [1e3, "k"]]) {
-    if (tokens >= step) return `${Number((tokens / step).toPrecision(3))}${unit}`;
-  }
-  return String(tokens);
-}
-
-function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-// light-dark() is resolved by an element that has it as its colour.
-function resolved(host, colours) {
-  const probe = element("i");
-  host.append(probe);
-  const found = colours.map((colour) => {
-    probe.style.color = colour;
-    return getComputedStyle(probe).color;
-  });
-  probe.remove();
-  return found;
-}
 
 function legend(data, colours) {
   const list = element("ul", "replay-legend");
@@ -51,48 +26,33 @@ function legend(data, colours) {
   return list;
 }
 
-function tipPlugin(data, host) {
-  const tip = element("div", "replay-tip");
-  tip.hidden = true;
-  const fill = (index) => {
+function tipPlugin(data) {
+  return besideCursor("replay-tip", (tip, index) => {
     const turn = data.turns[index];
     const rows = element("dl");
     for (const policy of data.policies) {
       const mark = policy.compacted.includes(turn) ? " (compacted)" : "";
-      rows.append(element("dt", "", policy.name + mark), element("dd", "", `${NUMBERS.format(policy.prompts[index])} tokens`));
+      rows.append(element("dt", "", policy.name + mark), element("dd", "", `${exact(policy.prompts[index])} tokens`));
     }
     tip.replaceChildren(element("b", "", `Turn ${turn}`), rows);
     for (const policy of data.policies.filter((each) => each.lost_turn === turn)) {
       tip.append(element("p", "", `${policy.name}: the first loss`));
     }
+  });
+}
+
+function clickPlugin(data, host) {
+  const open = (plot, event) => {
+    const turn = data.turns[plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left)];
+    location.assign(`${host.dataset.turn}?turn=${turn}#turn-${turn}`);
   };
-  return {
-    hooks: {
-      init: (plot) => {
-        plot.over.append(tip);
-        plot.over.addEventListener("click", (event) => {
-          const turn = data.turns[plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left)];
-          location.assign(`${host.dataset.turn}?turn=${turn}#turn-${turn}`);
-        });
-      },
-      setCursor: (plot) => {
-        const { idx, left, top } = plot.cursor;
-        tip.hidden = idx == null || left < 0;
-        if (tip.hidden) return;
-        fill(idx);
-        const toTheLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
-        const x = toTheLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
-        tip.style.transform = `translate(${x}px, ${Math.max(Math.min(top + 12, plot.over.clientHeight - tip.offsetHeight), 0)}px)`;
-      },
-    },
-  };
+  return { hooks: { init: (plot) => plot.over.addEventListener("click", (event) => open(plot, event)) } };
 }
 
 function options(data, host, width) {
   const [text, line] = resolved(host, ["var(--muted)", "var(--line)"]);
   const colours = resolved(host, data.policies.map((_policy, index) => LINES[index % LINES.length][0]));
-  const font = "12px system-ui, sans-serif";
-  const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font, labelFont: font };
+  const axis = axisStyle(text, line);
   const first = data.turns[0];
   const last = data.turns.at(-1);
   const most = Math.max(...data.policies.flatMap((policy) => policy.prompts), 10);
@@ -118,7 +78,7 @@ function options(data, host, width) {
         width: 2,
         points: { show: data.turns.length < 30, size: 5 },
       }))],
-      plugins: [tipPlugin(data, host)],
+      plugins: [tipPlugin(data), clickPlugin(data, host)],
     },
   };
 }

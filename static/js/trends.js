@@ -1,7 +1,10 @@
 // Stacked bars over days, weeks or months. The server sums; this draws, and says exactly what a bar holds.
 
+import { besideCursor } from "./chart/beside.js";
+import { axisStyle, element, exact, resolved } from "./chart/format.js";
+import { swatchLegend, swatchTable } from "./chart/swatches.js";
+
 const HEIGHT = 280;
-const NUMBERS = new Intl.NumberFormat("en");
 const COLOURS = [
   "light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#2f8f5e, #69cf9a)",
   "light-dark(#6a3fb5, #bda0ff)", "light-dark(#0f6b70, #6fcfd3)", "light-dark(#b0251d, #ff918a)",
@@ -9,7 +12,7 @@ const COLOURS = [
 ];
 
 const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
-const exact = (value, unit) => (unit === "tokens" ? `${NUMBERS.format(value)} tokens` : dollars(value));
+const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
 
 function short(value, unit) {
   const size = unit === "tokens" ? value : value / 1e6;
@@ -20,71 +23,15 @@ function short(value, unit) {
   return `${sign}${Number(size.toPrecision(3))}`;
 }
 
-function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-// light-dark() is resolved by an element that has it as its colour.
-function resolved(host, colours) {
-  const probe = element("i");
-  host.append(probe);
-  const found = colours.map((colour) => {
-    probe.style.color = colour;
-    return getComputedStyle(probe).color;
-  });
-  probe.remove();
-  return found;
-}
-
-function legend(data, fills) {
-  const list = element("ul", "trend-legend");
-  data.series.forEach((series, index) => {
-    const item = element("li");
-    const swatch = element("span", "swatch");
-    swatch.style.background = fills[index];
-    item.append(swatch, series.name);
-    list.append(item);
-  });
-  return list;
-}
-
 function tipPlugin(data, fills) {
-  const tip = element("div", "trend-tip");
-  tip.hidden = true;
-  const fill = (index) => {
-    const table = element("table");
-    let total = 0;
-    data.series.forEach((series, at) => {
-      if (!series.values[index]) return;
-      total += series.values[index];
-      const row = table.insertRow();
-      const swatch = element("span", "swatch");
-      swatch.style.background = fills[at];
-      swatch.style.display = "inline-block";
-      row.insertCell().append(swatch);
-      row.insertCell().textContent = series.name;
-      row.insertCell().textContent = exact(series.values[index], data.unit);
-    });
+  const fill = (tip, index) => {
+    const held = data.series.map(({ name, values }, at) => [fills[at], name, values[index]]).filter(([, , value]) => value);
+    const total = held.reduce((sum, [, , value]) => sum + value, 0);
+    const rows = held.map(([colour, name, value]) => [colour, name, measured(value, data.unit)]);
     const named = { day: "", week: "week from ", month: "month from " }[data.bucket];
-    tip.replaceChildren(element("b", "", `${named}${data.buckets[index]}: ${exact(total, data.unit)}`), table);
+    tip.replaceChildren(element("b", "", `${named}${data.buckets[index]}: ${measured(total, data.unit)}`), swatchTable(rows));
   };
-  return {
-    hooks: {
-      init: (plot) => plot.over.append(tip),
-      setCursor: (plot) => {
-        const { idx, left, top } = plot.cursor;
-        tip.hidden = idx == null || left < 0;
-        if (tip.hidden) return;
-        fill(idx);
-        const toTheLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
-        const x = toTheLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
-        tip.style.transform = `translate(${x}px, ${Math.max(Math.min(top, plot.over.clientHeight - tip.offsetHeight), 0)}px)`;
-      },
-    },
-  };
+  return besideCursor("trend-tip", fill, 0);
 }
 
 // Where the project's policy was changed: what is behind the line began under another one.
@@ -126,7 +73,7 @@ function stacked(data) {
 function options(data, width, fills, [text, line]) {
   const layers = data.series.length;
   const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }) => sum + values[index], 0)), 1);
-  const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+  const axis = axisStyle(text, line);
   return {
     width,
     height: HEIGHT,
@@ -161,7 +108,7 @@ function chartDraw(host, data) {
     plot?.destroy();
     const all = resolved(host, [...COLOURS, "var(--muted)", "var(--line)"]);
     const fills = all.slice(0, COLOURS.length);
-    host.replaceChildren(place, legend(data, fills));
+    host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => name), fills));
     const columns = [data.buckets.map((_, index) => index), ...stacked(data)];
     plot = new window.uPlot(options(data, place.clientWidth, fills, all.slice(-2)), columns, place);
   };

@@ -44,26 +44,35 @@ export const COMPONENTS = {
 };
 
 // The page's colours are light-dark() values: an element resolves them, reading the property does not.
-export function colours(host) {
+export function resolved(host, values) {
   const probe = element("i");
   host.append(probe);
-  const of = (value) => {
+  const found = values.map((value) => {
     probe.style.color = value;
     return getComputedStyle(probe).color;
-  };
-  const found = {
-    reported: of("var(--accent)"),
-    served: of("light-dark(#2f8f5e, #69cf9a)"),
-    estimate: of("light-dark(#b37400, #edb95c)"),
-    budget: of("var(--warn)"),
-    window: of("var(--bad)"),
-    compaction: of("var(--violet)"),
-    own: of("var(--teal)"),
-    idle: of("var(--line-strong)"),
-    text: of("var(--muted)"),
-    line: of("var(--line)"),
-  };
-  for (const name of Object.keys(COMPONENTS)) found[name] = of(`var(--component-${name})`);
+  });
   probe.remove();
   return found;
 }
+
+export function colours(host) {
+  const values = {
+    reported: "var(--accent)",
+    served: "light-dark(#2f8f5e, #69cf9a)",
+    estimate: "light-dark(#b37400, #edb95c)",
+    budget: "var(--warn)",
+    window: "var(--bad)",
+    compaction: "var(--violet)",
+    own: "var(--teal)",
+    idle: "var(--line-strong)",
+    text: "var(--muted)",
+    line: "var(--line)",
+  };
+  for (const name of Object.keys(COMPONENTS)) values[name] = `var(--component-${name})`;
+  const names = Object.keys(values);
+  const found = resolved(host, Object.values(values));
+  return Object.fromEntries(names.map((name, index) => [name, found[index]]));
+}
+
+const FONT = "12px system-ui, sans-serif";
+export const axisStyle = (text, line) => ({ stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: FONT, labelFont: FONT });

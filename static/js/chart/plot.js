@@ -1,6 +1,6 @@
 // The plot itself: series and scales, as lines or stacked by component.
 
-import { has, short, windowShown } from "./format.js";
+import { axisStyle, has, short, windowShown } from "./format.js";
 import { marks } from "./marks.js";
 import { tips } from "./tip.js";
 
@@ -29,7 +29,7 @@ function scales(data, columns, isLog) {
 }
 
 function axes(colour) {
-  const axis = { stroke: colour.text, grid: { stroke: colour.line, width: 1 }, ticks: { stroke: colour.line, width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+  const axis = axisStyle(colour.text, colour.line);
   return [
     { ...axis, label: "turn", labelSize: 18, size: 32, incrs: STEPS },
     { ...axis, label: "tokens", labelSize: 18, size: 52, values: (_plot, ticks) => ticks.map(short) },

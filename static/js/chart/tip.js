@@ -1,5 +1,6 @@
 // What stands beside the cursor: the exact figures of a turn, and the record of a compaction near it.
 
+import { besideCursor } from "./beside.js";
 import { COMPONENTS, duration, element, exact, has } from "./format.js";
 
 // A marker is a line one pixel wide: near is as good as on it.
@@ -66,21 +67,5 @@ function fill(tip, plot, data, index, isStacked, left) {
 }
 
 export function tips(data, isStacked) {
-  const tip = element("div", "chart-tip");
-  tip.hidden = true;
-  return {
-    hooks: {
-      init: (plot) => plot.over.append(tip),
-      setCursor: (plot) => {
-        const { idx, left, top } = plot.cursor;
-        tip.hidden = idx == null || left < 0;
-        if (tip.hidden) return;
-        fill(tip, plot, data, idx, isStacked, left);
-        const toTheLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
-        const x = toTheLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
-        const y = Math.min(top + 12, plot.over.clientHeight - tip.offsetHeight);
-        tip.style.transform = `translate(${x}px, ${Math.max(y, 0)}px)`;
-      },
-    },
-  };
+  return besideCursor("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, isStacked, plot.cursor.left));
 }
