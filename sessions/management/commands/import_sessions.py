@@ -6,7 +6,6 @@ import os
 import secrets
 import time
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -22,13 +21,14 @@ from rich.progress import (
 
 from accounts.models import Project
 from sessions.importers.jobs import Reader, ReadLog, read_logs
-from sessions.importers.reading import LogSource, discovered_folders, log_sources
+from sessions.importers.reading import LogSource, log_sources
 from sessions.importers.registry import IMPORTERS
 from sessions.redaction import redaction_of
 from sessions.services.import_logs import known_logs, log_import
 from sessions.services.imports import ImportConflictError
 
 from ._import_report import Report
+from ._log_paths import add_path_arguments, asked_paths
 
 #: Storing what is read is one process' work, and the database's: one processor is left to them, and more
 #: readers than this would wait for them.
@@ -39,10 +39,7 @@ class Command(BaseCommand):
     help = "Imports agents' session logs: files, folders, .gz and .zst. Importing again adds nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a log, or a folder of logs")
-        parser.add_argument(
-            "--discover", action="store_true", help="also this user's Claude Code and Codex logs"
-        )
+        add_path_arguments(parser)
         parser.add_argument("--project", default="default", help="slug of the project (default: default)")
         parser.add_argument(
             "--format",
@@ -58,7 +55,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        paths = _paths(options["paths"], discover=options["discover"])
+        paths = asked_paths(options)
         run = _Run(
             project=None if options["dry_run"] else _project(options["project"]), format=options["format"]
         )
@@ -114,15 +111,6 @@ class _Run:
                 self.report.conflict(str(result))
             else:
                 self.report.stored(log.importer, result)
-
-
-def _paths(given: list[Path], *, discover: bool) -> list[Path]:
-    paths = [*given, *(discovered_folders() if discover else [])]
-    if not paths:
-        raise CommandError("no path given" if not discover else "no Claude Code or Codex logs of this user")
-    if missing := [str(path) for path in paths if not path.exists()]:
-        raise CommandError(f"no such file or folder: {', '.join(missing)}")
-    return paths
 
 
 def _project(slug: str) -> Project:

@@ -20,10 +20,12 @@ from rich.progress import track
 from compaction.policy import PRESETS, get_policy
 from compaction.replay import Limit, Prices, Setting, totals
 from compaction.replay.served import without_model
-from sessions.importers.reading import discovered_folders, log_sources
+from sessions.importers.reading import log_sources
 from sessions.replay.compare import Compared, Comparison, compare_logs
 from sessions.replay.price_tables import named_prices
 from sessions.replay.report import dollars, table
+
+from ._log_paths import add_path_arguments, asked_paths
 
 #: Shares of a session's largest prompt that are tried where nobody names budgets.
 _RATIOS = (1.0, 0.5, 0.2)
@@ -42,10 +44,7 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a log, or a folder of logs")
-        parser.add_argument(
-            "--discover", action="store_true", help="also this user's Claude Code and Codex logs"
-        )
+        add_path_arguments(parser)
         parser.add_argument("--policies", nargs="+", default=list(PRESETS), choices=list(PRESETS))
         parser.add_argument(
             "--ratios", nargs="+", type=_ratio, help="budgets as shares of each session's largest prompt"
@@ -68,7 +67,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
-        sources = list(log_sources(_paths(options["paths"], discover=options["discover"])))
+        sources = list(log_sources(asked_paths(options)))
         settings = _settings(options)
         comparison = Comparison(settings=settings, prices=options["prices"], least_tokens=options["least"])
         logs = compare_logs(sources, comparison, jobs=options["jobs"])
@@ -129,15 +128,6 @@ def _settings(options: dict[str, Any]) -> tuple[Setting, ...]:
     limits = limits or [Limit(ratio=ratio) for ratio in _RATIOS]
     policies = [without_model(get_policy(name)) for name in options["policies"]]
     return tuple(Setting(policy=policy, limit=limit) for limit, policy in product(limits, policies))
-
-
-def _paths(given: list[Path], *, discover: bool) -> list[Path]:
-    paths = [*given, *(discovered_folders() if discover else [])]
-    if not paths:
-        raise CommandError("no path given" if not discover else "no Claude Code or Codex logs of this user")
-    if missing := [str(path) for path in paths if not path.exists()]:
-        raise CommandError(f"no such file or folder: {', '.join(missing)}")
-    return paths
 
 
 def _ratio(text: str) -> float:
