@@ -17,61 +17,44 @@ from pathlib import Path
 from bench.replay import Case, Score, replay
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.context import Summary
 from compaction.layout import positions_kept
 from compaction.memory import Notes
 from compaction.memory.upkeep import Watch, upkeep
 from compaction.messages import Message
-from compaction.pipeline import Plan, plan
-from compaction.policy import get_policy
-from compaction.replay.served import Served, without_model
+from compaction.policy import Policy, get_policy
+from compaction.replay.served import Served, no_memory, without_model
 from compaction.replay.transcript import Call, Transcript
+from compaction.tokens import TokenCounter
+from compaction.view import View
 
 _LEAST_TOKENS = 20_000
 _LEAST_BUDGET = 4_000
 
 
-class Remembering(Served):
-    """A session whose working memory is kept by upkeep, turn by turn, as a worker does."""
+class Remembering:
+    """The text of a working memory that upkeep keeps turn by turn, as a worker does."""
 
-    def __init__(self, case: Case, *, with_memory: bool) -> None:
-        transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
-        counter = TiktokenCounter()
-        policy = without_model(get_policy("balanced"))
-        super().__init__(transcript, policy, counter, budget=case.budget)
-        self._messages, self._with_memory, self._read = case.messages, with_memory, 0
-        self._notes, self._watch = Notes(), Watch()
+    def __init__(self, case: Case, policy: Policy, counter: TokenCounter) -> None:
+        self._case, self._policy, self._counter = case, policy, counter
+        self._notes, self._watch, self._read = Notes(), Watch(), 0
 
-    def _plan(self, trigger: str, summary: Summary | None) -> Plan:
-        self._catch_up(self._until)
-        return plan(
-            self._view,
-            self._policy,
-            self._counter,
-            budget=self._budget,
-            trigger=trigger,
-            previous=self._recap,
-            summary=summary,
-            memory_text=self._memory_text() if self._with_memory else "",
-        )
-
-    def _memory_text(self) -> str:
-        budget = self._budget.input_tokens
-        return self._notes.render(positions_kept(self._view, self._policy, budget_tokens=budget))
-
-    def _catch_up(self, end: int) -> None:
-        new = self._messages[self._read : end]
-        self._read = end
+    def __call__(self, view: View, until: int) -> str:
+        new = self._case.messages[self._read : until]
+        self._read = until
         for _, turn in groupby(new, key=lambda message: message.turn):
             kept = upkeep(self._notes, self._watch, list(turn), counter=self._counter)
             self._notes, self._watch = kept.notes, kept.watch
+        return self._notes.render(positions_kept(view, self._policy, budget_tokens=self._case.budget))
 
 
 class Contender:
     """What `bench.replay` asks for prompts."""
 
     def __init__(self, case: Case, *, with_memory: bool) -> None:
-        self._served = Remembering(case, with_memory=with_memory)
+        transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
+        counter, policy = TiktokenCounter(), without_model(get_policy("balanced"))
+        memory_text = Remembering(case, policy, counter) if with_memory else no_memory
+        self._served = Served(transcript, policy, counter, budget=case.budget, memory_text=memory_text)
 
     def prompt(self, n: int) -> Sequence[Message]:
         return self._served.prompt(Call(turn=n, start=0, answer=n)).messages

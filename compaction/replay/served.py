@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from compaction.capabilities import capabilities_of
@@ -21,6 +22,15 @@ from compaction.view import Components, Entry, View, shed
 
 _EMPTY = View(entries=())
 
+#: The working memory's text at a compaction: of the view that is compacted, and of the messages before a
+#: position.
+MemoryText = Callable[[View, int], str]
+
+
+def no_memory(view: View, until: int) -> str:
+    """A recording has no working memory of its own."""
+    return ""
+
 
 class Served:
     """A session under a policy. What production does in the background is done at once here.
@@ -36,13 +46,14 @@ class Served:
         *,
         budget: int,
         summarizer: Summarizer | None = None,
+        memory_text: MemoryText = no_memory,
     ) -> None:
         self._transcript, self._policy, self._counter = transcript, policy, counter
         self._budget = Budget(input_tokens=max(1, budget))
         self._recap: Recap | None = None
         self._fired_tokens: int | None = None
         self._recoverable: frozenset[str] | None = None
-        self._summarizer = summarizer
+        self._summarizer, self._memory_text = summarizer, memory_text
         self._capabilities = capabilities_of(transcript.model)
         self._begin(0)
         self.records: list[Record] = []
@@ -107,6 +118,7 @@ class Served:
             capabilities=self._capabilities,
             previous=self._recap,
             summary=summary,
+            memory_text=self._memory_text(self._view, self._until),
         )
 
     def _summary(self, made: Plan) -> Summary | None:

@@ -9,8 +9,9 @@ from compaction.policy import PRESETS, get_policy
 from compaction.recap import Recap, SummaryResult
 from compaction.replay import Limit, Result, actual_cost, cost, replay, scale_of
 from compaction.replay.prices import Prices
-from compaction.replay.served import without_model
+from compaction.replay.served import Served, without_model
 from compaction.replay.transcript import Transcript
+from compaction.view import View
 from tests.replay.builders import COUNTER, transcript
 
 PRICES = Prices.of_rates({"input": 4, "read": 1, "write": 5, "output": 20})
@@ -153,3 +154,15 @@ def test_the_messages_are_never_changed() -> None:
     before: tuple[Message, ...] = tuple(session.messages)
     run(session, "aggressive", 0.2)
     assert all(old is new for old, new in zip(before, session.messages, strict=True))
+
+
+def test_a_working_memory_stands_in_what_is_served() -> None:
+    def told(view: View, until: int) -> str:
+        return f"noted up to message {until} of {len(view.entries)} entries"
+
+    session, policy = transcript(), without_model(get_policy("balanced"))
+    served = Served(session, policy, COUNTER, budget=session.peak // 5, memory_text=told)
+    prompts = [served.prompt(call) for call in session.calls]
+    at = next(n for n, prompt in enumerate(prompts) if any(entry.is_made for entry in prompt.entries))
+    first = f"noted up to message {session.calls[at].answer} of {len(prompts[at - 1].entries) + 2} entries"
+    assert sum(first in entry.message.text for entry in prompts[at].entries) == 1
