@@ -20,6 +20,7 @@ from contextapp.embedded import home as homes
 from contextapp.embedded import postgres, valkey
 from contextapp.embedded.supervisor import Supervisor
 from tests import serving
+from tests.browsing import hear_complaints
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -93,13 +94,23 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser, served_url: str) -> Iterator[Page]:
-    """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`."""
+def complaints() -> list[str]:
+    """What the browser of `page` complained about. A test that expects a complaint takes it out."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, served_url: str, complaints: list[str]) -> Iterator[Page]:
+    """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`. No test may leave
+    complaints of the browser behind."""
     context = browser.new_context(base_url=served_url, viewport={"width": 1440, "height": 900})
     context.set_default_timeout(30_000)  # a busy machine is no failure
     expect.set_options(timeout=30_000)
-    yield context.new_page()
+    page = context.new_page()
+    hear_complaints(page, complaints)
+    yield page
     context.close()
+    assert complaints == []
 
 
 @pytest.fixture

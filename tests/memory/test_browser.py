@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
@@ -14,6 +13,7 @@ from compaction.memory import Author
 from sessions.memory.facts import facts_propose
 from sessions.models import AgentSession
 from sessions.services.memory import Writer, memory_patch
+from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -62,13 +62,9 @@ def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str], theme: str) -> None:
     page: Page = page_as(owner)
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 800})
     for path in paths:
         page.goto(path)
-        assert page.evaluate("document.documentElement.scrollWidth") == 390, path
-        found = Axe().run(page).response["violations"]
-        assert [rule["id"] for rule in found if rule["impact"] in ("serious", "critical")] == [], path
-    assert complaints == []
+        assert fits_in_width(page), path
+        assert barriers(page) == [], path

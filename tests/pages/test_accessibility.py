@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
+from tests.browsing import barriers
 from tests.pages.served import address, compacted_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-SERIOUS = {"serious", "critical"}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -39,32 +37,21 @@ def test_accessibility(at, page, sample, project, other_project, theme):
     for path in [*paths, f"{paths[0]}?q=nothing", f"{address('session', sample)}?turn=20"]:
         at(path)
         page.wait_for_load_state("networkidle")
-        assert findings(page) == [], path
+        assert barriers(page) == [], path
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_accessibility_without_a_session(page, complaints, project, member, at, theme):
+def test_accessibility_without_a_session(page, project, at, theme):
     page.emulate_media(color_scheme=theme)
     at(reverse("sessions", args=[project.slug]))
-    assert findings(page) == []
+    assert barriers(page) == []
     page.context.clear_cookies()
     at("/login/")
-    assert findings(page) == []
+    assert barriers(page) == []
 
 
 def test_an_address_that_is_not_there(at, page, complaints):
     at("/p/no-such/sessions/")
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
-    assert findings(page) == []
-    complaints.clear()  # the browser reports the 404 itself
-
-
-def findings(page: Page) -> list[str]:
-    """What axe-core finds serious or critical, a line each."""
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
-        for rule in found
-        if rule["impact"] in SERIOUS
-        for node in rule["nodes"]
-    ]
+    assert barriers(page) == []
+    assert "404" in complaints.pop()  # the browser reports it

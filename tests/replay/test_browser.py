@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
-from django.test import Client
 from playwright.sync_api import Page, expect
 
 from accounts.models import Project
@@ -16,11 +14,10 @@ from compaction.replay import Limit
 from sessions.models import AgentSession, ReplayRun
 from sessions.replay import runs, work
 from sessions.services.compactions import session_compact
+from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-SERIOUS = {"serious", "critical"}
 
 
 @pytest.fixture
@@ -47,15 +44,8 @@ def run(project: Project, session: AgentSession, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def window(page: Page, owner: User, owner_client: Client, served_url: str) -> Iterator[Page]:
-    """The owner's window; whatever the browser complains about fails the test."""
-    heard: list[str] = []
-    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    cookie = owner_client.cookies["sessionid"].value
-    page.context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
-    yield page
-    assert heard == []
+def window(page_as: Callable[[User], Page], owner: User) -> Page:
+    return page_as(owner)
 
 
 def test_the_curves_are_drawn_and_lead_to_the_turn(window: Page, run: ReplayRun) -> None:
@@ -84,6 +74,5 @@ def test_pages_are_accessible_and_fit(
         window.goto(address)
         if "rates" not in address and address != "/p/alpha/replay/":
             expect(window.locator(".chart canvas")).to_be_visible()
-        found = Axe().run(window).response["violations"]
-        assert [one["id"] for one in found if one["impact"] in SERIOUS] == [], address
-        assert window.evaluate("document.documentElement.scrollWidth") <= width, address
+        assert barriers(window) == [], address
+        assert fits_in_width(window), address

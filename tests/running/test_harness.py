@@ -5,6 +5,8 @@ from django.conf import settings
 from django.db import connection
 from kombu import Connection
 
+from tests.browsing import barriers, fits_in_width
+
 
 def test_it_has_a_postgres_of_the_embedded_major_version(db):
     assert connection.pg_version // 10_000 >= 17
@@ -31,6 +33,17 @@ def test_it_opens_the_window_of_a_person(page_as, owner):
     window = page_as(owner)
     window.goto("/")
     assert "/login/" not in window.url
+
+
+@pytest.mark.browser
+def test_it_sees_what_no_page_may_have(page, complaints):
+    page.set_content("<html lang=en><title>t</title><main><h1>h</h1><p>words")
+    assert (barriers(page), fits_in_width(page), complaints) == ([], True, [])
+    page.set_content("<img src='data:,'><div style='width: 3000px'>words</div><script>throw 'oops'</script>")
+    assert [line.partition(":")[0] for line in barriers(page)] == ["document-title", "image-alt"]
+    assert not fits_in_width(page)
+    assert complaints == ["oops"]
+    complaints.clear()
 
 
 @pytest.mark.parametrize("name", ["owner_client", "member_client", "viewer_client", "stranger_client"])

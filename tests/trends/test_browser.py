@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from accounts.selectors import api_key_find
 from sessions.services.budgets import budget_set
 from sessions.services.rollups import rollups_fill
+from tests.browsing import barriers, fits_in_width
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -33,14 +33,8 @@ def used(project, owner):
 
 
 @pytest.fixture
-def window(page_as: Callable[..., Page], owner, used) -> Iterator[Page]:
-    """The owner's window; whatever the browser complains about fails the test."""
-    page = page_as(owner)
-    heard: list[str] = []
-    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    yield page
-    assert heard == []
+def window(page_as: Callable[..., Page], owner, used) -> Page:
+    return page_as(owner)
 
 
 def address(name: str) -> str:
@@ -108,21 +102,15 @@ def test_a_key_is_made_and_revoked(window):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nothing_serious_for_assistive_technology(theme, window):
     window.emulate_media(color_scheme=theme)
-    found = {}
     for name in PAGES:
         window.goto(address(name))
         if name in {"trends", "lab"}:
             drawn(window)
-        violations = Axe().run(window).response["violations"]
-        found[name] = [one["id"] for one in violations if one["impact"] in {"serious", "critical"}]
-    assert found == {name: [] for name in PAGES}
+        assert barriers(window) == [], name
 
 
 def test_nothing_is_wider_than_a_phone(window):
     window.set_viewport_size({"width": 390, "height": 800})
-    wide = []
     for name in PAGES:
         window.goto(address(name))
-        if window.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            wide.append(name)
-    assert wide == []
+        assert fits_in_width(window), name
