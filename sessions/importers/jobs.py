@@ -47,10 +47,10 @@ class ReadLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """How logs are read. `key`: see `session_prepare`. `known`: digests of logs that need no reading.
+    """How logs are read. `key` takes their secrets out. `known`: digests of logs that need no reading.
     `format` is the importer's name where the logs are not to be recognised by their content."""
 
-    key: bytes | Redaction
+    key: Redaction
     known: Collection[bytes] = frozenset()
     format: str | None = None
 

@@ -69,7 +69,7 @@ class PreparedSession:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-def session_prepare(imported: ImportedSession, *, key: bytes | Redaction) -> PreparedSession:
+def session_prepare(imported: ImportedSession, *, key: Redaction) -> PreparedSession:
     """`key` is the project's `Redaction`. Raises FormatError where a message is not of its format."""
     found: Counter[str] = Counter()
     turns = [_turn(turn, imported, key, found) for turn in imported.turns]
@@ -85,9 +85,7 @@ def session_prepare(imported: ImportedSession, *, key: bytes | Redaction) -> Pre
     )
 
 
-def _turn(
-    turn: ImportedTurn, imported: ImportedSession, key: bytes | Redaction, found: Counter[str]
-) -> PreparedTurn:
+def _turn(turn: ImportedTurn, imported: ImportedSession, key: Redaction, found: Counter[str]) -> PreparedTurn:
     return PreparedTurn(
         messages=[_message(message, imported.format, key, found) for message in turn.messages],
         model=_name(turn.model),
@@ -99,9 +97,7 @@ def _turn(
     )
 
 
-def _message(
-    message: ImportedMessage, format: str, key: bytes | Redaction, found: Counter[str]
-) -> PreparedMessage:
+def _message(message: ImportedMessage, format: str, key: Redaction, found: Counter[str]) -> PreparedMessage:
     raw = bodies.json_bytes(message.body)
     data, findings = redact_bytes(raw, key=key)
     found.update({finding.kind: finding.count for finding in findings})
@@ -124,7 +120,7 @@ def _cost(turn: ImportedTurn, model: str) -> int | None:
     ).microusd
 
 
-def _facts(imported: ImportedSession, key: bytes | Redaction, found: Counter[str]) -> ImportedSession:
+def _facts(imported: ImportedSession, key: Redaction, found: Counter[str]) -> ImportedSession:
     told = bodies.json_bytes([imported.title, list(imported.tags), dict(imported.metadata)])
     told, findings = redact_bytes(told.replace(_NUL, _REPLACEMENT), key=key)
     found.update({finding.kind: finding.count for finding in findings})
@@ -148,7 +144,7 @@ def _name(text: str) -> str:
     return text.replace("\0", "\ufffd")[:_LONGEST_NAME]
 
 
-def _json(value: Any, key: bytes | Redaction, found: Counter[str]) -> bytes | None:
+def _json(value: Any, key: Redaction, found: Counter[str]) -> bytes | None:
     if not value:
         return None
     data, findings = redact_bytes(bodies.json_bytes(value), key=key)

@@ -26,37 +26,31 @@ _LITERAL = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
 _BRACKET = re.compile(r"[][{}]")
 
 
-def redact_bytes(
-    raw: bytes, *, key: bytes | Redaction, extra: Sequence[Rule] = ()
-) -> tuple[bytes, tuple[Finding, ...]]:
+def redact_bytes(raw: bytes, *, key: Redaction) -> tuple[bytes, tuple[Finding, ...]]:
     """JSON bytes without secrets, and what was found. The same object where nothing was. Never raises.
 
-    `key` is the project's `Redaction`, or its `redaction_key` alone; `extra` are more rules. With rules of a
-    project every string is decoded, since its patterns have no anchor that would also hold for escaped text.
+    With patterns of a project every string is decoded, since these have no anchor that would also hold for
+    escaped text.
     """
-    if isinstance(key, Redaction):
-        extra = (*extra, *key.rules)
-        key = key.key
+    own = key.rules
     rules, hidden = suspects(raw)
-    if not rules and not hidden and not extra:
+    if not rules and not hidden and not own:
         return raw, ()
     text = raw.decode("utf-8", "surrogateescape")
     if hidden:
         rules, _ = suspects(_LITERAL.sub(_plain, text).encode("utf-8", "surrogatepass"))
-    if not rules and not extra:
+    if not rules and not own:
         return raw, ()
     found: Counter[str] = Counter()
-    redacted = _redacted(text, (*rules, *extra), key, found)
+    redacted = _redacted(text, (*rules, *own), key.key, found)
     if not found:
         return raw, ()
     return redacted.encode("utf-8", "surrogateescape"), _findings(found)
 
 
-def redact(
-    value: JSON, *, key: bytes | Redaction, extra: Sequence[Rule] = ()
-) -> tuple[JSON, tuple[Finding, ...]]:
+def redact(value: JSON, *, key: Redaction) -> tuple[JSON, tuple[Finding, ...]]:
     """The same for parsed JSON: every string, keys of objects included. The same object where it is clean."""
-    raw, findings = redact_bytes(json_bytes(value), key=key, extra=extra)
+    raw, findings = redact_bytes(json_bytes(value), key=key)
     if not findings:
         return value, ()
     return json.loads(raw), findings

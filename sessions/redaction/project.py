@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # processes that read logs for an import have no Django set u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """Stands for the key wherever something is redacted. Only values, so that other processes can have it."""
+    """What a project's secrets are found and replaced by. Values only: other processes take it too."""
 
     key: bytes
     patterns: tuple[ExtraPattern, ...] = ()

@@ -35,7 +35,7 @@ from sessions.handles import handle_make
 from sessions.importers.base import ImportedSession
 from sessions.importers.reading import log_sources
 from sessions.importers.registry import recognise
-from sessions.redaction import redact_bytes, redaction_key
+from sessions.redaction import redact_bytes, redaction_of
 from tests.api.client import Api
 from tests.api.talk import assert_valid
 
@@ -125,7 +125,7 @@ def parsed(
     project: Project, session: ImportedSession
 ) -> list[tuple[str, list[dict[str, Any]], list[Message]]]:
     """For each turn its model, its messages as they are pushed, and as the core reads them."""
-    key = redaction_key(project.pk)
+    key = redaction_of(project)
     turns, model = [], session.model
     for turn in session.turns:
         pushed = [dict(message.body) for message in turn.messages]

@@ -6,7 +6,9 @@ import base64
 import hashlib
 import random
 
-KEY = b"a key of the tests, 32 bytes long"
+from sessions.redaction import Redaction
+
+KEY = Redaction(key=b"a key of the tests, 32 bytes long")
 
 WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 HEX = "0123456789abcdef"

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from sessions.redaction import ExtraPattern, InvalidPatternError, extra_rules, redact, redact_bytes
+from sessions.redaction import (
+    ExtraPattern,
+    InvalidPatternError,
+    Redaction,
+    extra_rules,
+    redact,
+    redact_bytes,
+)
 from tests.redaction.secrets import KEY
+
+
+def own(*patterns: ExtraPattern) -> Redaction:
+    return replace(KEY, patterns=patterns)
 
 
 def test_a_pattern_replaces_its_first_group_or_all() -> None:
     ticket = ExtraPattern(kind="ticket", pattern=r"ACME-\d+")
     customer = ExtraPattern(kind="customer", pattern=r'customer "([^"]+)"')
-    rules = extra_rules([ticket, customer])
-    text, findings = redact('ACME-12: customer "J. Ö."', key=KEY, extra=rules)
+    text, findings = redact('ACME-12: customer "J. Ö."', key=own(ticket, customer))
     assert [finding.kind for finding in findings] == ["customer", "ticket"]
     assert text.startswith("[redacted:ticket:")
     assert 'customer "[redacted:customer:' in text
@@ -22,21 +33,19 @@ def test_a_pattern_replaces_its_first_group_or_all() -> None:
 
 def test_a_clean_message_is_the_same_object_with_patterns_too() -> None:
     raw = json.dumps({"content": "nothing \u00e9"}).encode()
-    assert (
-        redact_bytes(raw, key=KEY, extra=extra_rules([ExtraPattern(kind="t", pattern=r"ACME-\d+")]))[0] is raw
-    )
+    assert redact_bytes(raw, key=own(ExtraPattern(kind="t", pattern=r"ACME-\d+")))[0] is raw
 
 
 def test_a_placeholder_is_left_alone_by_any_pattern() -> None:
-    rules = extra_rules([ExtraPattern(kind="word", pattern=r"redacted|[a-z]+")])
-    once, _ = redact("some words", key=KEY, extra=rules)
-    assert redact(once, key=KEY, extra=rules)[0] is once
+    key = own(ExtraPattern(kind="word", pattern=r"redacted|[a-z]+"))
+    once, _ = redact("some words", key=key)
+    assert redact(once, key=key)[0] is once
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*b", r"(.*a){12}"])
 def test_what_is_catastrophic_elsewhere_takes_linear_time(pattern: str) -> None:
-    rules = extra_rules([ExtraPattern(kind="slow", pattern=pattern)])
-    redact_bytes(json.dumps("a" * 50_000 + "!").encode(), key=KEY, extra=rules)
+    key = own(ExtraPattern(kind="slow", pattern=pattern))
+    redact_bytes(json.dumps("a" * 50_000 + "!").encode(), key=key)
 
 
 @pytest.mark.parametrize(

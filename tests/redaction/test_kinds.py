@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sessions.redaction import Finding, redact
+from sessions.redaction import Finding, Redaction, redact
 from tests.redaction.secrets import CLEAN, IN_PLACE, KEY, TOKENS, made, private_key, private_key_body
 
 AROUND = ("{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31m{}\x1b[0m")
@@ -87,4 +87,4 @@ def test_the_same_secret_has_the_same_placeholder_within_a_key_only() -> None:
     secret = TOKENS[0][1]
     one, two = redact(f"a {secret}", key=KEY)[0], redact(f"b={secret};", key=KEY)[0]
     assert one[2:] == two[2:-1]
-    assert redact(f"a {secret}", key=b"another key")[0] != one
+    assert redact(f"a {secret}", key=Redaction(key=b"another key"))[0] != one

@@ -23,7 +23,7 @@ from accounts.models import Project
 from sessions.importers.jobs import Reader, ReadLog, read_logs
 from sessions.importers.reading import LogSource, log_sources
 from sessions.importers.registry import IMPORTERS
-from sessions.redaction import redaction_of
+from sessions.redaction import Redaction, redaction_of
 from sessions.services.import_logs import known_logs, log_import
 from sessions.services.imports import ImportConflictError
 
@@ -74,7 +74,7 @@ class _Run:
         self._project = project
         self._known = known_logs(project) if project else {}
         # Without a project there is nothing that placeholders would have to agree with.
-        key = redaction_of(project) if project else secrets.token_bytes(32)
+        key = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
         self._reader = Reader(key=key, known=frozenset(self._known), format=format)
 
     def read_all(self, sources: list[LogSource], *, jobs: int, quiet: bool) -> None:
