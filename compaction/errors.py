@@ -4,11 +4,12 @@
     ├── PolicyError         a policy or budget that cannot be: names the field
     ├── FormatError         a message format that nobody registered
     ├── WorkingMemoryError  a working memory over its limit, or with a field that it does not have
-    └── SummaryError        a model's summary that did not come about: says what was spent on it
+    └── SummaryError        a model that sums a session up (in a recap, in memory) gave no answer that is
+        │                   of use: says what was spent on it
         ├── SummaryUnavailable  overload, rate limit, time-out, cut connection: later it may work
         ├── SummaryRejected     the provider refuses the request itself: key, model, size, credit
         ├── SummaryRefused      the model declines to answer
-        ├── SummaryMalformed    the answer is not a recap
+        ├── SummaryMalformed    the answer is not what was asked for
         └── SummaryTooLong      the answer is over its cap
 
 What agents push never raises: parsing tolerates it, and `validate` names what is wrong with it.
@@ -44,7 +45,7 @@ class WorkingMemoryError(CompactionError, ValueError):
 
 
 class SummaryError(CompactionError):
-    """A model's summary that did not come about. `usage` and `requests` say what was spent on it."""
+    """A model gave no answer that is of use. `usage` and `requests` say what was spent on it."""
 
     usage: Usage = Usage()
     requests: int = 0
@@ -68,8 +69,8 @@ class SummaryRefused(SummaryError):
 
 
 class SummaryMalformed(SummaryError):
-    """The model's answer is not a recap."""
+    """The model's answer is not what was asked for."""
 
 
 class SummaryTooLong(SummaryError):
-    """The model's recap is over its cap, or was cut off."""
+    """The model's answer is over its cap, or was cut off."""

@@ -36,7 +36,8 @@ def summarizer_model(project: Project) -> str:
 def summarizer(model: str) -> AnthropicSummarizer:
     """One client a process and model: it keeps its connections."""
     # The SDK takes a second to load, which only the workers have to spend.
-    from compaction.adapters.anthropic_summarizer import DEFAULT_MODEL, AnthropicSummarizer
+    from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
+    from compaction.adapters.claude import DEFAULT_MODEL
 
     return AnthropicSummarizer(
         settings.CONTEXTAPP_ANTHROPIC_API_KEY,

@@ -1,16 +1,23 @@
 """The request for a model's summary: what the model is told, and the session as fenced data.
 
-What people, tools and web pages said in a session is not trusted. It stands between tags whose names are
-derived from the data itself, so that nothing in the data can close them; the instructions of the person
-who asked for the compaction stand outside.
+The session stands between tags that nothing in it can close (see `compaction.asking`); the instructions of
+the person who asked for the compaction stand outside.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from compaction.asking import (
+    INTEGER,
+    STRING,
+    THINKING_ROOM,
+    Request,
+    array_of,
+    fence_of,
+    object_of,
+    one_of,
+)
 from compaction.jsontext import dumps
 from compaction.messages import JSON, Message
 from compaction.recap.transcript import clip, tell
@@ -19,9 +26,8 @@ from compaction.recap.values import Item, Recap, Status
 #: The share of the cap that the model is asked for: models miss a size by a good tenth.
 ASKED_SHARE = 0.75
 
-#: Output tokens for each token of the cap (JSON around the text, another vocabulary), and for thinking.
+#: Output tokens for each token of the cap: JSON around the text, another vocabulary.
 _OUTPUT_SHARE = 3
-_THINKING_ROOM = 4_000
 
 #: Characters of a person's instructions that are passed on.
 INSTRUCTIONS_LIMIT = 4_000
@@ -78,27 +84,13 @@ The data ends here. Write the record of turns {first} to {last} now, as told bef
 {asked} tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What the model is sent: `content` is the one user message, `schema` the JSON schema of the answer."""
-
-    system: str
-    content: str
-    schema: Mapping[str, JSON]
-    max_tokens: int
-
-    def again(self, note: str) -> Request:
-        """The same request with what was wrong with the last answer."""
-        return replace(self, content=f"{self.content}\n\n{note}")
-
-
 def summary_request(
     evicted: Sequence[Message], *, previous: Recap | None = None, cap_tokens: int, instructions: str = ""
 ) -> Request:
     """The request for the recap of `evicted`, which follow what `previous` stands for."""
     session = "\n\n".join(tell(evicted))
     record = dumps(recap_json(previous)) if previous else ""
-    fence = _fence(session + record)
+    fence = fence_of(session + record)
     asked = int(cap_tokens * ASKED_SHARE)
     system = _SYSTEM.format(fence=fence, asked=asked)
     if instructions.strip():
@@ -114,7 +106,7 @@ def summary_request(
         system=system,
         content="\n\n".join(filter(None, parts)),
         schema=SCHEMA,
-        max_tokens=cap_tokens * _OUTPUT_SHARE + _THINKING_ROOM,
+        max_tokens=cap_tokens * _OUTPUT_SHARE + THINKING_ROOM,
     )
 
 
@@ -144,38 +136,13 @@ def _line(item: Item) -> str:
     return ": ".join(filter(None, (item.text, ", ".join(item.notes))))
 
 
-def _fence(data: str) -> str:
-    """A tag that the data does not hold: nobody can write the hash of a text into the text."""
-    return f"session-{hashlib.sha256(data.encode('utf-8', 'replace')).hexdigest()[:16]}"
-
-
-def _object(**properties: JSON) -> dict[str, JSON]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _items(**properties: JSON) -> dict[str, JSON]:
-    return {"type": "array", "items": _object(**properties, sources=_array("integer"))}
+    return array_of(object_of(**properties, sources=array_of(INTEGER)))
 
 
-def _array(type: str) -> dict[str, JSON]:
-    return {"type": "array", "items": {"type": type}}
-
-
-def _one_of(*values: str) -> dict[str, JSON]:
-    return {"type": "string", "enum": list(values)}
-
-
-_STRING: JSON = {"type": "string"}
-
-#: Every property is required and nothing else is allowed: Anthropic's structured outputs ask for that.
-SCHEMA: Mapping[str, JSON] = _object(
-    decisions=_items(text=_STRING, status=_one_of(STANDING, Status.SUPERSEDED.value)),
-    entities=_items(name=_STRING, notes=_array("string"), names=_array("string")),
-    facts=_items(text=_STRING),
-    open_items=_items(text=_STRING, status=_one_of(*(status.value for status in Status))),
+SCHEMA: Mapping[str, JSON] = object_of(
+    decisions=_items(text=STRING, status=one_of(STANDING, Status.SUPERSEDED.value)),
+    entities=_items(name=STRING, notes=array_of(STRING), names=array_of(STRING)),
+    facts=_items(text=STRING),
+    open_items=_items(text=STRING, status=one_of(*(status.value for status in Status))),
 )

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
-from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
+from compaction.asking import Reply, answer_of
+from compaction.errors import SummaryMalformed, SummaryTooLong
 from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
 from compaction.recap.prompt import STANDING
 from compaction.recap.values import Item, Mention, Recap, Status
@@ -27,16 +26,6 @@ REMOVED = "[…]"
 _TURN = re.compile(r"t\d{1,7}", re.ASCII)
 _WORD = re.compile(r"\w", re.ASCII)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_REFUSAL = "refusal"
-_CUT_OFF = ("max_tokens", "model_context_window_exceeded")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """A model's answer: its text, and why it stopped, in the words of Anthropic's API."""
-
-    text: str
-    stop_reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +72,8 @@ def summary_read(
         SummaryTooLong: the answer was cut off, or the recap's text takes more than `cap_tokens`.
         SummaryMalformed: the answer is not JSON of the schema, or says nothing.
     """
-    if reply.stop_reason == _REFUSAL:
-        raise SummaryRefused("the model declined to write the recap")
-    if reply.stop_reason in _CUT_OFF:
-        raise SummaryTooLong(f"the answer was cut off ({reply.stop_reason})")
     reader = _Reader(source)
-    recap = reader.recap(_object(reply.text))
+    recap = reader.recap(answer_of(reply))
     if not any(recap.sections().values()):
         raise SummaryMalformed("the recap is empty")
     tokens = counter.count(recap.render())
@@ -196,14 +181,6 @@ def _find(name: str, text: str) -> int:
 
 def _says_something(line: str) -> bool:
     return any(map(str.isalnum, line.replace(REMOVED, "")))
-
-
-def _object(text: str) -> Mapping[str, JSON]:
-    try:
-        data = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise SummaryMalformed(f"the answer is not JSON: {error}") from error
-    return _mapping(data)
 
 
 def _mapping(data: JSON) -> Mapping[str, JSON]:

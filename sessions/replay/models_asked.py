@@ -67,6 +67,6 @@ def estimating() -> Summarizer:
 
 def asked_prices(project: Project) -> Prices:
     """The prices of the project's model."""
-    from compaction.adapters.anthropic_summarizer import DEFAULT_MODEL
+    from compaction.adapters.claude import DEFAULT_MODEL
 
     return model_prices(summarizer_model(project) or DEFAULT_MODEL) or _DEAREST

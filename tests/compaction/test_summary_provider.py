@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from compaction.adapters.anthropic_summarizer import DEFAULT_MODEL, MAX_TRIES, AnthropicSummarizer
+from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
+from compaction.adapters.claude import DEFAULT_MODEL, MAX_TRIES
 from compaction.errors import (
     SummaryError,
     SummaryMalformed,

@@ -11,9 +11,10 @@ import pytest
 from bench.transcripts import transcripts
 from compaction.adapters.anthropic_summarizer import MAX_INPUT_TOKENS
 from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.asking import Reply
 from compaction.recap import Recap, complete
 from compaction.recap.prompt import summary_request
-from compaction.recap.reply import Reply, Source, summary_read
+from compaction.recap.reply import Source, summary_read
 from compaction.recap.transcript import pieces
 from compaction.references import references
 from tests.provider.summaries import summary_of
