@@ -32,7 +32,7 @@ from typing import Any
 import psycopg
 
 from bench.bare_table import CREATE
-from bench.http import Http, quantiles, timed
+from bench.http import Http, quantiles, timed, timed_answer
 from contextapp.embedded.home import database_url
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +46,10 @@ def _texts(folder: Path) -> Iterator[Path]:
 
 
 class Load:
-    """Turns of a realistic, heavy-tailed size: a call and its result, text cut from this project's files."""
+    """Turns of a realistic, heavy-tailed size: a call and its result, text cut from this project's files.
+
+    A turn reports the tokens of the prompt that the answer to the push before told, as a provider would.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -55,6 +58,10 @@ class Load:
         )
         self.text = "\n".join(file.read_text() for file in files)
         self.number = 0
+        self.prompt_tokens = 20
+
+    def hear(self, answer: bytes) -> None:
+        self.prompt_tokens = json.loads(answer)["prompt"]["tokens"]
 
     def turn(self) -> bytes:
         self.number += 1
@@ -79,7 +86,9 @@ class Load:
         ]
         if self.number == 1:
             messages.insert(0, {"role": "user", "content": "Make the tests of the parser pass."})
-        usage = {"input_tokens": 900, "cache_read_input_tokens": 20_000, "output_tokens": 250}
+        fresh = min(900, self.prompt_tokens)
+        cached = self.prompt_tokens - fresh
+        usage = {"input_tokens": fresh, "cache_read_input_tokens": cached, "output_tokens": 250}
         return json.dumps({"messages": messages, "usage": usage, "model": "claude-sonnet-4-5"}).encode()
 
 
@@ -93,14 +102,12 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
     rows = []
     for mark in (m for m in MARKS if m <= turns):
         while load.number < mark - WINDOW:
-            timed(lambda: ours.request("POST", "/api/v1/sessions/long/turns/", load.turn()), 201)
+            _push(ours, "/api/v1/sessions/long/turns/", load, load.turn())
         push, floor, counted, fetch = [], [], [], []
         bare = Http(bare_port, key)  # anew: the server closes one that was idle in between
         for _ in range(WINDOW):
             body = load.turn()
-            push.append(
-                timed(lambda body=body: ours.request("POST", "/api/v1/sessions/long/turns/", body), 201)
-            )
+            push.append(_push(ours, "/api/v1/sessions/long/turns/", load, body))
             floor.append(timed(partial(bare.request, "POST", "/long/", body), 201))
             counted.append(timed(partial(bare.request, "POST", "/counted/long/", body), 201))
             fetch.append(timed(lambda: ours.request("GET", "/api/v1/sessions/long/prompt/"), 200))
@@ -118,13 +125,22 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
     return rows
 
 
-def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, created: bool) -> None:
+def _push(http: Http, path: str, load: Load, body: bytes) -> float:
+    """Milliseconds of one push of ours."""
+    took, answer = timed_answer(partial(http.request, "POST", path, body), 201)
+    load.hear(answer)
+    return took
+
+
+def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, is_ours: bool) -> None:
     """The writers of one client process: a thread a session."""
 
     def write(path: str, number: int) -> None:
         http, load = Http(port, key), Load(seed * 1000 + number)
         for _ in range(turns):
-            timed(lambda: http.request("POST", path, load.turn()), 201)
+            _, answer = timed_answer(lambda: http.request("POST", path, load.turn()), 201)
+            if is_ours:
+                load.hear(answer)
 
     threads = [threading.Thread(target=write, args=(path, n)) for n, path in enumerate(paths)]
     for thread in threads:
@@ -147,17 +163,17 @@ def throughput(port: int, bare_port: int, key: str, sessions: int, turns: int) -
             ("bare", bare_port, [f"/{name}/" for name in names]),
             ("counted", bare_port, [f"/counted/{name}/" for name in names]),
         ):
-            rates[who].append(_rate(at, key, paths, turns // sessions))
+            rates[who].append(_rate(at, key, paths, turns // sessions, is_ours=who == "ours"))
     medians = {who: round(statistics.median(found)) for who, found in rates.items()}
     ratios = {f"to_{who}": round(medians["ours"] / medians[who], 2) for who in ("bare", "counted")}
     return {"sessions": sessions, **medians, **ratios}
 
 
-def _rate(port: int, key: str, paths: list[str], turns: int) -> float:
+def _rate(port: int, key: str, paths: list[str], turns: int, *, is_ours: bool) -> float:
     halves = [half for half in (paths[::2], paths[1::2]) if half]
     context = get_context("fork")
     workers = [
-        context.Process(target=hammer, args=(port, key, half, turns, seed, True))
+        context.Process(target=hammer, args=(port, key, half, turns, seed, is_ours))
         for seed, half in enumerate(halves)
     ]
     started = time.perf_counter()

@@ -39,12 +39,17 @@ class Http:
 
 
 def timed(call: Callable[[], tuple[int, bytes]], status: int) -> float:
+    return timed_answer(call, status)[0]
+
+
+def timed_answer(call: Callable[[], tuple[int, bytes]], status: int) -> tuple[float, bytes]:
+    """Milliseconds of a call, and its answer."""
     started = time.perf_counter()
     got, answer = call()
     took = (time.perf_counter() - started) * 1000
     if got != status:
         raise SystemExit(f"HTTP {got}: {answer[:300]!r}")
-    return took
+    return took, answer
 
 
 def quantiles(values: list[float]) -> dict[str, float]:
