@@ -1,7 +1,8 @@
 """Working memory: what is kept on purpose while old turns are compacted.
 
 `values` is the memory, `schema` its fields, `origins` who wrote what, `operations` what the agent's tool does
-to it, `diffs` how it moves, and `upkeep` keeps it current from what tools were seen to do.
+to it, `diffs` how it moves. `upkeep` keeps it current from what tools were seen to do, `reading` from what a
+model makes of the new turns.
 """
 
 from compaction.memory.diffs import Change, Churn, FieldMotion, Motion, churn, diff, motions

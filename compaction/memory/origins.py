@@ -24,6 +24,7 @@ class Via(StrEnum):
     TOOL = "tool"  #: the agent's tool
     PAGE = "page"  #: by hand
     UPKEEP = "upkeep"  #: observed in tool results
+    READING = "reading"  #: a model read the transcript
     SHARED = "shared"  #: taken over from the project's shared memory
 
 

@@ -38,13 +38,14 @@ class Source:
     last_turn: int
 
     @classmethod
-    def of(cls, evicted: Sequence[Message], previous: Recap | None = None, instructions: str = "") -> Source:
+    def of(cls, evicted: Sequence[Message], previous: Recap | None = None, *others: str) -> Source:
+        """`others` are texts that were told beside the messages and the recap before them."""
         told = [previous.render()] if previous else []
         items = [item for section in previous.sections().values() for item in section] if previous else []
         turns = [message.turn for message in evicted]
         first = previous.first_turn if previous else min(turns, default=0)
         return cls(
-            text="\n".join((instructions, *told, *_texts(evicted))),
+            text="\n".join((*others, *told, *_texts(evicted))),
             positions=frozenset(m.position for m in evicted).union(*(item.sources for item in items)),
             first_turn=first,
             last_turn=max(turns, default=previous.last_turn if previous else first),

@@ -20,7 +20,7 @@ from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from compaction.messages import Message
 from compaction.tokens import TokenCounter
 
-__all__ = ["Kept", "Watch", "upkeep"]
+__all__ = ["Kept", "Watch", "refit", "upkeep"]
 
 #: Items that say what was, not what is: nothing later contradicts them.
 _PAST = frozenset({"task", "tried", "recent_edits"})
@@ -51,10 +51,23 @@ def upkeep(notes: Notes, watch: Watch, messages: Sequence[Message], *, counter: 
     watch.turn = turn + 1
     judged = notes.judged(_reasons(beliefs, sightings))
     made = _fitted(judged, watch, counter)
-    watch.shown = tuple(key for key, origin in made.origins.items() if origin.via is Via.UPKEEP)
+    watch.shown = _shown(made)
     if made.memory == notes.memory and made.stale == notes.stale:
         return Kept(notes=notes, watch=watch)
     return Kept(notes=made, watch=watch, reason=_reason(notes, made))
+
+
+def refit(notes: Notes, watch: Watch, *, counter: TokenCounter) -> Kept:
+    """The notes with upkeep's items anew, as many as there is room for beside what others wrote since."""
+    watch = Watch.from_json(watch.to_json())
+    _note_dismissed(watch, notes)
+    made = _fitted(notes, watch, counter)
+    watch.shown = _shown(made)
+    return Kept(notes=made, watch=watch)
+
+
+def _shown(notes: Notes) -> tuple[Key, ...]:
+    return tuple(key for key, origin in notes.origins.items() if origin.via is Via.UPKEEP)
 
 
 def _note_dismissed(watch: Watch, notes: Notes) -> None:

@@ -1,0 +1,96 @@
+"""A reading, and what its answer is taken for: one suggestion after the other, what cannot be is dropped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from compaction.asking import Request
+from compaction.errors import SummaryMalformed
+from compaction.memory.origins import Key, Notes
+from compaction.memory.reading.apply import OWN_TOKENS
+from compaction.memory.reading.prompt import fields_of, numbered, reading_request
+from compaction.memory.reading.values import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
+from compaction.memory.schema import Schema
+from compaction.messages import JSON, Message
+from compaction.recap.reply import Source
+from compaction.references import references
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+#: Steps that need a text, and the characters that it may have.
+_TEXTS: Mapping[Step, int] = {Step.ADD: MAX_ITEM, Step.REPLACE: MAX_ITEM, Step.STALE: MAX_REASON}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """New messages, read over the notes as they were. `dismissed` are items that somebody took out."""
+
+    messages: Sequence[Message]
+    notes: Notes
+    schema: Schema
+    dismissed: Sequence[str] = ()
+
+    @property
+    def request(self) -> Request:
+        return reading_request(
+            self.messages, self.notes, schema=self.schema, dismissed=self.dismissed, room=OWN_TOKENS
+        )
+
+    def suggestions(self, answer: Mapping[str, JSON]) -> tuple[Suggestion, ...]:
+        """What the model suggests, as far as it is of the right form and names only what is in the messages
+        or the notes. Raises SummaryMalformed where the answer has no list of operations."""
+        told = answer.get("operations")
+        if not isinstance(told, list):
+            raise SummaryMalformed("the answer has no list of operations")
+        return tuple(self._read(told[:MAX_SUGGESTIONS]))
+
+    def _read(self, told: Sequence[JSON]) -> Iterator[Suggestion]:
+        for data in told:
+            suggestion = self._suggestion(data) if isinstance(data, dict) else None
+            if suggestion is not None and self._is_known(suggestion.text):
+                yield suggestion
+
+    def _suggestion(self, data: Mapping[str, JSON]) -> Suggestion | None:
+        op, text = data.get("op"), data.get("text")
+        if op not in list(Step) or not isinstance(text, str):
+            return None
+        step = Step(op)
+        key = self._key(step, data)
+        line = " ".join(text.split()) if step in _TEXTS else ""
+        if key is None or (step in _TEXTS and not _is_text(line, _TEXTS[step])):
+            return None
+        turn, position = self._place(data.get("message"))
+        return Suggestion(step=step, key=key, text=line, turn=turn, position=position)
+
+    def _key(self, step: Step, data: Mapping[str, JSON]) -> Key | None:
+        if step is Step.ADD:
+            name = data.get("field")
+            return (name, "") if isinstance(name, str) and name in fields_of(self.schema) else None
+        item = data.get("item")
+        return self._numbered.get(item) if isinstance(item, str) else None
+
+    def _place(self, position: JSON) -> tuple[int, int | None]:
+        """The turn and position that a message was named by; the last turn where it is none of those read."""
+        for message in self.messages:
+            if message.position == position:
+                return message.turn, message.position
+        return max((message.turn for message in self.messages), default=0), None
+
+    def _is_known(self, text: str) -> bool:
+        return all(map(self._source.holds, references(text)))
+
+    @cached_property
+    def _numbered(self) -> Mapping[str, Key]:
+        return numbered(self.notes)
+
+    @cached_property
+    def _source(self) -> Source:
+        """The messages and the notes: an identifier that is in neither was made up."""
+        return Source.of(self.messages, None, self.notes.memory.render())
+
+
+def _is_text(line: str, most: int) -> bool:
+    return len(line) <= most and any(map(str.isalnum, line)) and not _CONTROL.search(line)

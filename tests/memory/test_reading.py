@@ -1,0 +1,338 @@
+"""Reading: what of a model's answer comes into a memory, and what never does, whatever it answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.asking import Reply, answer_of
+from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
+from compaction.memory import Author, CustomField, Notes, Origin, Schema, Via, WorkingMemory
+from compaction.memory.origins import keys
+from compaction.memory.reading import OWN_TOKENS, Applied, Reading, apply, taken_out
+from compaction.memory.reading.prompt import numbered
+from compaction.memory.reading.values import MAX_ITEM, MAX_SUGGESTIONS, Step
+from compaction.memory.upkeep import Watch, upkeep
+from compaction.memory.values import ASKED_TOKENS
+from tests.compaction.builders import COUNTER, assistant, call, result, user
+from tests.compaction.sessions import messages_of
+
+SCHEMA = Schema((CustomField(name="risks", max_items=2), CustomField(name="ticket", single=True)))
+MESSAGES = messages_of(
+    [
+        user("Make the pool evict idle connections, see src/pool.py. The limit is 4096."),
+        call("c", "Bash", command="pytest tests/test_pool.py"),
+        result("c", "1 failed"),
+        assistant("A timer did not work since the clock is mocked. I take a queue. Next I edit src/pool.py."),
+    ]
+)
+PERSON = Origin(author=Author.PERSON, via=Via.PAGE)
+AGENT = Origin(author=Author.MODEL, via=Via.TOOL)
+READER = Origin(author=Author.MODEL, via=Via.READING)
+
+
+def held(*groups: tuple[Origin, dict[str, Any]]) -> Notes:
+    """Notes in which each origin has written fields, one after the other."""
+    notes = Notes()
+    for origin, fields in groups:
+        values = {
+            name: value if isinstance(value, str) else [*notes.memory.items(name), *value]
+            for name, value in fields.items()
+        }
+        notes = notes.written(notes.memory.patched(values, SCHEMA), origin)
+    return notes
+
+
+def op(
+    op: str, text: str = "", *, field: str = "decisions", item: str = "", message: Any = 3
+) -> dict[str, Any]:
+    return {"op": op, "field": field, "item": item, "text": text, "message": message}
+
+
+def read(
+    notes: Notes, *operations: Any, dismissed: tuple[str, ...] = (), watch: Watch | None = None
+) -> Applied:
+    """What comes of an answer that is given to these notes."""
+    reading = Reading(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=dismissed)
+    suggestions = reading.suggestions({"operations": list(operations)})
+    return apply(notes, watch or Watch(), suggestions, schema=SCHEMA, dismissed=dismissed, counter=COUNTER)
+
+
+def number_of(notes: Notes, item: str) -> str:
+    return next(number for number, key in numbered(notes).items() if key[1] == item)
+
+
+class TestWhatItAdds:
+    def test_items_of_judgement_with_where_they_come_from(self) -> None:
+        made = read(
+            Notes(),
+            op("add", "a queue and no timer", message=3),
+            op("add", "tried a timer: failed because the clock is mocked", field="tried", message=99),
+            op("add", "edit src/pool.py", field="next"),
+            op("add", "the limit of 4096 may be too small", field="risks", message=0),
+        )
+        assert made.notes.memory.decisions == ("a queue and no timer",)
+        assert made.notes.memory.next == "edit src/pool.py"
+        assert made.notes.memory.custom["risks"] == ("the limit of 4096 may be too small",)
+        origin = made.notes.origin("decisions", "a queue and no timer")
+        assert (origin.author, origin.via, origin.turn, origin.position) == ("model", "reading", 2, 3)
+        elsewhere = made.notes.origin("tried", made.notes.memory.tried[0])
+        assert (elsewhere.turn, elsewhere.position) == (2, None)
+        assert made.reason == "decisions, next, risks, tried"
+
+    def test_an_answer_without_operations_changes_nothing(self) -> None:
+        notes = held((PERSON, {"decisions": ["mine"]}))
+        made = read(notes)
+        assert made.notes is notes
+        assert made.reason == ""
+
+    @pytest.mark.parametrize("field", ["important_files", "recent_edits", "blockers", "state", "no_such"])
+    def test_what_tools_show_is_not_its_part(self, field: str) -> None:
+        assert read(Notes(), op("add", "anything", field=field)).reason == ""
+
+    @pytest.mark.parametrize("name", ["src/made_up.py", "8192", "PoolGuard", "deadbeef42"])
+    def test_an_identifier_that_is_nowhere_drops_the_item(self, name: str) -> None:
+        made = read(Notes(), op("add", f"use {name}"), op("add", "use src/pool.py"))
+        assert made.notes.memory.decisions == ("use src/pool.py",)
+
+    def test_an_identifier_of_the_memory_is_known(self) -> None:
+        notes = held((AGENT, {"decisions": ["PoolGuard stays"]}))
+        assert (
+            "is PoolGuard needed?"
+            in read(
+                notes, op("add", "is PoolGuard needed?", field="open_questions")
+            ).notes.memory.open_questions
+        )
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            None,
+            "add",
+            {},
+            op("burn", "x"),
+            op("add", ""),
+            op("add", "…"),
+            op("add", "nul \0 in it"),
+            op("add", "long " * MAX_ITEM),
+            {**op("add"), "text": 3},
+            {**op("add", "x"), "field": ["decisions"]},
+            op("replace", "x", item="i9"),
+            {**op("replace", "x"), "item": None},
+        ],
+        ids=repr,
+    )
+    def test_one_that_is_wrong_is_dropped_and_the_rest_kept(self, wrong: Any) -> None:
+        assert read(Notes(), wrong, op("add", "a queue")).notes.memory.decisions == ("a queue",)
+
+    def test_more_than_so_many_are_not_looked_at(self) -> None:
+        words = [f"{chr(97 + n)}{chr(98 + n)}" for n in range(MAX_SUGGESTIONS + 4)]
+        made = read(Notes(), *(op("add", word) for word in words))
+        assert made.notes.memory.decisions == tuple(words[:MAX_SUGGESTIONS])
+
+    def test_lines_are_folded_so_that_none_passes_for_a_heading(self) -> None:
+        made = read(Notes(), op("add", "a queue\nBlockers:\n- none"))
+        assert made.notes.memory.decisions == ("a queue Blockers: - none",)
+
+    def test_what_an_item_says_already_is_not_said_again(self) -> None:
+        notes = held((PERSON, {"decisions": ["We take a queue, not a timer"]}))
+        assert read(notes, op("add", "we take a queue not a timer.", field="tried")).reason == ""
+
+    def test_a_figure_makes_another_item(self) -> None:
+        notes = held((PERSON, {"decisions": ["the limit of the pool is 12"]}))
+        assert len(read(notes, op("add", "the limit of the pool is 4096")).notes.memory.decisions) == 2
+
+    def test_a_list_of_the_project_that_is_full_takes_no_more(self) -> None:
+        notes = held((PERSON, {"risks": ["one", "two"]}))
+        assert read(notes, op("add", "three", field="risks")).reason == ""
+
+
+class TestItsOwnItems:
+    notes = held((READER, {"decisions": ["a timer"], "next": "look around"}))
+
+    def test_are_reworded_settled_and_removed(self) -> None:
+        number = number_of(self.notes, "a timer")
+        assert read(self.notes, op("replace", "a queue", item=number)).notes.memory.decisions == ("a queue",)
+        settled = read(self.notes, op("resolve", item=number)).notes
+        assert (settled.memory.decisions, settled.resolved) == ((), (("decisions", "a timer"),))
+        assert read(self.notes, op("remove", item=number)).notes.resolved == ()
+
+    def test_a_single_text_gives_way_to_the_next(self) -> None:
+        made = read(self.notes, op("add", "edit src/pool.py", field="next"))
+        assert made.notes.memory.next == "edit src/pool.py"
+
+    def test_take_so_much_room_and_the_stale_and_the_oldest_go_first(self) -> None:
+        texts = {letter: " ".join(letter * 120) for letter in "abcdefg"}
+        notes = held(
+            *(
+                (replace(READER, turn=turn), {"decisions": [texts[letter]]})
+                for turn, letter in enumerate("abcde")
+            )
+        )
+        stale = op("stale", "no more", item=number_of(notes, texts["d"]))
+        made = read(notes, stale, op("add", texts["f"]), op("add", texts["g"])).notes
+        assert [item[0] for item in made.memory.decisions] == ["b", "c", "e", "f", "g"]
+        assert COUNTER.count("\n".join(made.memory.decisions)) <= OWN_TOKENS
+
+
+class TestOthersItems:
+    @pytest.mark.parametrize("origin", [PERSON, AGENT, Origin(author=Author.HARNESS, via=Via.UPKEEP)])
+    @pytest.mark.parametrize("step", ["replace", "resolve", "remove"])
+    def test_are_not_touched(self, origin: Origin, step: str) -> None:
+        notes = held((origin, {"decisions": ["a timer"]}))
+        assert read(notes, op(step, "a queue", item="i1")).notes is notes
+
+    def test_are_marked_stale_with_a_reason(self) -> None:
+        notes = held((PERSON, {"decisions": ["a timer"]}))
+        made = read(notes, op("stale", "a queue is used since t3", item="i1"))
+        assert made.notes.memory == notes.memory
+        assert made.notes.origin("decisions", "a timer").stale == "a queue is used since t3"
+        assert made.notes.origin("decisions", "a timer").author is Author.PERSON
+        assert made.reason == "1 stale"
+
+    @pytest.mark.parametrize("reason", ["", "PoolGuard is used", "word " * 40])
+    def test_not_for_a_reason_that_cannot_be(self, reason: str) -> None:
+        notes = held((PERSON, {"decisions": ["a timer"]}))
+        assert read(notes, op("stale", reason, item="i1")).notes is notes
+
+    @pytest.mark.parametrize("field", ["task", "next", "ticket"])
+    def test_a_single_text_of_others_stays(self, field: str) -> None:
+        notes = held((AGENT, {field: "something else"}))
+        assert read(notes, op("add", "make the pool evict", field=field)).notes is notes
+
+    def test_an_item_whose_origin_nobody_noted_can_be_stale(self) -> None:
+        notes = Notes(memory=WorkingMemory(decisions=("a timer",)))
+        assert read(notes, op("stale", "a queue is used", item="i1")).notes.stale
+
+
+class TestTakenOut:
+    def test_is_not_put_back_in_other_order_or_case(self) -> None:
+        out = ("We take a queue, not a timer",)
+        made = read(Notes(), op("add", "Not a timer: we take a queue", field="tried"), dismissed=out)
+        assert made.reason == ""
+
+    def test_is_what_others_removed_or_reworded_between_revisions(self) -> None:
+        observed = Origin(author=Author.HARNESS, via=Via.UPKEEP)
+        first = held((READER, {"decisions": ["a", "b"], "next": "x"}), (observed, {"blockers": ["c"]}))
+        second = held((READER, {"decisions": ["b2"], "next": "y"}))
+        third = held((READER, {"decisions": ["b2"]}))
+        assert taken_out([first, second, third]) == ("a", "b", "y")
+
+    def test_upkeep_keeps_in_mind_what_somebody_took_out_where_it_makes_room(self) -> None:
+        """Its items shrink when the model's come in: what a person took out just before must stay out."""
+        watch = Watch()
+        work = messages_of([user("Mend it " * 30), call("c", "Read", file_path="a.py"), result("c", "x = 1")])
+        kept = upkeep(Notes(), watch, work, counter=COUNTER)
+        edited = kept.notes.written(
+            kept.notes.memory.patched({"important_files": [], "tried": ["word " * 575]}), PERSON
+        )
+        made = read(edited, op("add", "a queue " * 12), watch=kept.watch)
+        assert made.notes.memory.important_files == ()
+        assert ("important_files", "a.py") in made.watch.dismissed
+
+
+class TestTheAnswer:
+    def test_must_hold_operations(self) -> None:
+        reading = Reading(messages=MESSAGES, notes=Notes(), schema=SCHEMA)
+        for answer in ({}, {"operations": None}, {"operations": {"op": "add"}}):
+            with pytest.raises(SummaryMalformed):
+                reading.suggestions(answer)
+
+    @pytest.mark.parametrize(
+        ("reply", "error"),
+        [
+            (Reply(text="", stop_reason="refusal"), SummaryRefused),
+            (Reply(text='{"operations": [', stop_reason="max_tokens"), SummaryTooLong),
+            (Reply(text="Sure!", stop_reason="end_turn"), SummaryMalformed),
+            (Reply(text="[]", stop_reason="end_turn"), SummaryMalformed),
+        ],
+    )
+    def test_is_json_or_an_error(self, reply: Reply, error: type[Exception]) -> None:
+        with pytest.raises(error):
+            answer_of(reply)
+
+    def test_the_request_tells_rules_notes_and_what_was_taken_out_as_data(self) -> None:
+        notes = held((PERSON, {"decisions": ["a timer"]}), (READER, {"next": "look"}))
+        request = Reading(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=("use threads",)).request
+        assert "i1 decisions, by the person: a timer" in request.content
+        assert "i2 next, yours: look" in request.content
+        assert "use threads" in request.content
+        assert "#0 t0 user: Make the pool evict" in request.content
+        assert "timer" not in request.system
+        assert "- ticket: one text" in request.system
+        fields = request.schema["properties"]["operations"]["items"]["properties"]["field"]["enum"]
+        assert fields == ["task", "decisions", "open_questions", "next", "tried", "risks", "ticket"]
+
+
+WORDS = st.sampled_from(["a", "queue", "timer", "src/pool.py", "4096", "made_up", "—", "\n", "的"])
+TEXTS = st.one_of(st.text(max_size=400), st.lists(WORDS, max_size=80).map(" ".join))
+OPERATIONS = st.fixed_dictionaries(
+    {
+        "op": st.sampled_from([*Step, "burn"]),
+        "field": st.sampled_from(["task", "decisions", "next", "tried", "risks", "ticket", "blockers"]),
+        "item": st.sampled_from(["", *(f"i{number}" for number in range(1, 12))]),
+        "text": TEXTS,
+        "message": st.one_of(st.integers(-1, 9), st.none()),
+    }
+)
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5))
+ANYTHING = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+)
+ORIGINS = st.sampled_from([PERSON, AGENT, READER, Origin(author=Author.HARNESS, stale="gone")])
+GROUPS = st.lists(
+    st.tuples(
+        ORIGINS,
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "task": TEXTS,
+                "next": TEXTS,
+                "decisions": st.lists(TEXTS, max_size=3),
+                "tried": st.lists(TEXTS, max_size=2),
+                "blockers": st.lists(TEXTS, max_size=2),
+            },
+        ),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    groups=GROUPS,
+    operations=st.lists(st.one_of(OPERATIONS, ANYTHING), max_size=30),
+    dismissed=st.lists(TEXTS, max_size=3),
+)
+def test_whatever_is_answered_others_items_stay_word_for_word_and_the_size_holds(
+    groups: list[Any], operations: list[Any], dismissed: list[str]
+) -> None:
+    work = messages_of(
+        [call("c", "Bash", command="pytest"), result("c", "FAILED a.py::b - assert 1\n1 failed")]
+    )
+    kept = upkeep(held(*groups), Watch(), work, counter=COUNTER)
+    notes = kept.notes
+    made = read(notes, *operations, dismissed=tuple(dismissed), watch=kept.watch).notes
+
+    def others(notes: Notes) -> list[tuple[str, str]]:
+        own = (Via.READING, Via.UPKEEP)
+        return [key for key in keys(notes.memory) if notes.origin(*key).via not in own]
+
+    assert others(made) == others(notes)
+    for key in others(notes):
+        assert made.origin(*key).author is notes.origin(*key).author
+        assert made.origin(*key).turn == notes.origin(*key).turn
+    size = COUNTER.count(made.render())
+    assert size <= max(ASKED_TOKENS, COUNTER.count(notes.render()))
+    before = {item for _, item in keys(notes.memory)}
+    new = [key for key in keys(made.memory) if key[1] not in before and made.origin(*key).via is Via.READING]
+    assert len(new) <= MAX_SUGGESTIONS
+    assert all(len(item) <= MAX_ITEM and "\n" not in item for _, item in new)
+    assert not any("made_up" in item for _, item in new) or "made_up" in notes.memory.render()
