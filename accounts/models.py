@@ -45,6 +45,9 @@ class Project(models.Model):
     agreed_prices = models.JSONField(default=list)
     # Whether working memory is kept current from what tools are seen to do.
     memory_upkeep = models.BooleanField(default=False)
+    # Whether what a session's memory says and may hold elsewhere is proposed for review when it has come to
+    # rest. On: it changes no prompt and no session, asks no model, and nothing is offered unreviewed.
+    memory_proposals = models.BooleanField(default=True)
     # Fields of working memories beyond the usual ones: [{"name", "single", "max_items", "description"}].
     memory_fields = models.JSONField(default=list)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")

@@ -144,6 +144,7 @@ _PERIODIC = {
     "replays": ("sessions.tasks.replays_sweep", CONTEXTAPP_SWEEP_SECONDS),
     "profiles": ("sessions.tasks.profiles_refresh", CONTEXTAPP_PROFILE_SECONDS),
     "memory": ("sessions.tasks.memory_sweep", CONTEXTAPP_SWEEP_SECONDS),
+    "proposals": ("sessions.tasks.memory_propose", CONTEXTAPP_IDLE_CHECK_SECONDS),
 }
 # What no worker has taken within a minute is not worth taking: the next one is on its way.
 CELERY_BEAT_SCHEDULE = {

@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
-from sessions.memory import upkeep
+from sessions.memory import at_rest, upkeep
 from sessions.referenced import check as referenced
 from sessions.replay import work as replay_work
 from sessions.services import (
@@ -97,6 +97,11 @@ def memory_observe(session_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def memory_sweep() -> None:
     upkeep.upkeep_sweep()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def memory_propose() -> None:
+    at_rest.proposals_make()
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -25,6 +25,7 @@ from sessions.ledger import Ledger
 from sessions.models import AgentSession
 from sessions.redaction import redact
 from sessions.selectors.api import sessions_page
+from sessions.selectors.facts import facts_offered
 from sessions.selectors.lookups import session_find
 from sessions.services.sessions import NewSession, session_create, session_delete
 
@@ -149,7 +150,7 @@ class Sessions(Endpoint):
         operation_id="sessions_create",
         summary="Make a session",
         request=serializers.SessionCreate,
-        responses={201: serializers.Session, 200: serializers.Session, **errors(400, 409, 413, 415)},
+        responses={201: serializers.SessionMade, 200: serializers.SessionMade, **errors(400, 409, 413, 415)},
     )
     def post(self, call: Call) -> HttpResponse:
         key = call.principal.redaction
@@ -175,7 +176,8 @@ class Sessions(Endpoint):
         )
         if not created and data["if_exists"] == "error":
             raise Conflict("session_exists", f"a session {session.external_id!r} exists", param="id")
-        return answer(session_json(session), status=201 if created else 200)
+        offers = len(facts_offered(session=session))
+        return answer(session_json(session) | {"offers": offers}, status=201 if created else 200)
 
 
 class SessionDetail(Endpoint):

@@ -1,7 +1,7 @@
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile
 from sessions.models.imports import ImportedLog
-from sessions.models.memory import MemoryRevision, MemoryWatch, SharedFact
+from sessions.models.memory import FactSighting, MemoryRevision, MemoryWatch, ProposalWatch, SharedFact
 from sessions.models.referenced import ReferenceWatch
 from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
@@ -17,12 +17,14 @@ __all__ = [
     "Compaction",
     "CostBudget",
     "Edit",
+    "FactSighting",
     "ImportedLog",
     "MemoryRevision",
     "MemoryWatch",
     "Message",
     "Preamble",
     "PromptBase",
+    "ProposalWatch",
     "Recap",
     "ReferenceWatch",
     "ReplayResult",

@@ -13,6 +13,7 @@ from compaction.memory.operations import Operated, Operation, operate
 from compaction.memory.origins import lost_to
 from sessions import bodies
 from sessions.counter import counter
+from sessions.memory.sightings import proposals_wait, sightings_follow
 from sessions.models import AgentSession, MemoryRevision
 from sessions.redaction import redact, redaction_for
 from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
@@ -130,7 +131,7 @@ def revision_create(
 ) -> MemoryRevision:
     """Stores a revision. The session is locked. Raises `MemoryTooLarge`."""
     reason, _ = redact(writer.reason, key=redaction_for(session.project_id))
-    return MemoryRevision.objects.create(
+    revision = MemoryRevision.objects.create(
         session=session,
         number=number,
         turn_index=turn,
@@ -140,6 +141,10 @@ def revision_create(
         origins=bodies.pack(bodies.json_bytes(notes.to_json())),
         tokens=_tokens(notes),
     )
+    sightings_follow(session=session, number=number, notes=notes, author=writer.author)
+    if writer.via not in (Via.UPKEEP, Via.SHARED):
+        proposals_wait(session=session)
+    return revision
 
 
 def memory_warning(memory: WorkingMemory, tokens: int) -> str | None:

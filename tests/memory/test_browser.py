@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import Project
 from compaction.memory import Author
-from sessions.memory.facts import facts_propose
+from sessions.memory.proposals import facts_propose
 from sessions.models import AgentSession
 from sessions.services.memory import Writer, memory_patch
 from tests.browsing import barriers, fits_in_width

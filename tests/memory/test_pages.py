@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from accounts.models import Project
 from compaction.memory import Author, Via
-from sessions.memory.facts import facts_propose
+from sessions.memory.proposals import facts_propose
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory import Writer, memory_patch

@@ -17,15 +17,10 @@ from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.schema import errors
 from sessions.api.sessions import found_or_404, int_param
-from sessions.memory.facts import (
-    Item,
-    fact_decide,
-    facts_offered,
-    facts_page,
-    facts_propose,
-    facts_take,
-)
+from sessions.memory.facts import fact_decide, facts_take
+from sessions.memory.proposals import Item, facts_propose
 from sessions.models import SharedFact
+from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.selectors.lookups import as_uuid
 from sessions.services.memory import MemoryTooLarge
 
@@ -71,9 +66,7 @@ class FactOne(Endpoint):
     def patch(self, call: Call, fact_id: str) -> HttpResponse:
         data = serializers.validated(serializers.MemoryFactDecision, call.body)
         uuid = as_uuid(fact_id)
-        fact = (
-            SharedFact.objects.filter(project_id=call.principal.project_id, pk=uuid).first() if uuid else None
-        )
+        fact = facts_of(project_id=call.principal.project_id).filter(pk=uuid).first() if uuid else None
         if fact is None:
             raise NotFound("not_found", f"there is no fact {fact_id!r}", param="fact_id")
         try:
@@ -139,7 +132,8 @@ class Offers(Endpoint):
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
 
 
-def fact_json(fact: SharedFact) -> dict[str, Any]:
+def fact_json(fact: Any) -> dict[str, Any]:
+    """Of a row of `facts_of`, which has its doubts."""
     return {
         "id": str(fact.pk),
         "agent": fact.agent,
@@ -148,9 +142,12 @@ def fact_json(fact: SharedFact) -> dict[str, Any]:
         "state": fact.state,
         "session": str(fact.session_id) if fact.session_id else None,
         "revision": fact.revision,
+        "seen_in": fact.seen_in,
+        "seen_at": fact.seen_at,
         "created_at": fact.created_at,
         "confirmed_at": fact.confirmed_at,
         "expires_at": fact.expires_at,
+        "doubts": [{"session": str(seen.session_id), "why": seen.doubt} for seen in fact.doubts],
     }
 
 

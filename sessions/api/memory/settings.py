@@ -63,4 +63,9 @@ class Upkeep(Endpoint):
 
 
 def _answer(project: Project) -> HttpResponse:
-    return answer({"upkeep": project.memory_upkeep, "fields": project.memory_fields})
+    told = {
+        "upkeep": project.memory_upkeep,
+        "proposals": project.memory_proposals,
+        "fields": project.memory_fields,
+    }
+    return answer(told)

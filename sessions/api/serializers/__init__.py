@@ -25,7 +25,7 @@ from sessions.api.serializers.memory import (
     MemoryTake,
     MemoryTimeline,
 )
-from sessions.api.serializers.sessions import Session, SessionCreate, SessionPage
+from sessions.api.serializers.sessions import Session, SessionCreate, SessionMade, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
 from sessions.api.serializers.usage import Usage
 from sessions.api.serializers.webhooks import (
@@ -64,6 +64,7 @@ __all__ = [
     "SearchPage",
     "Session",
     "SessionCreate",
+    "SessionMade",
     "SessionPage",
     "ToolAnswer",
     "ToolCall",

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from compaction.memory import MAX_FILES, Churn, Motion, Via
 from sessions.api.serializers.fields import PlainText, Strict
 from sessions.models import MemoryRevision, SharedFact
+from sessions.selectors.facts import DOUBTS
 
 #: The churn verdict looks at so many revisions at most.
 CHURN_REVISIONS = 100
@@ -122,6 +123,9 @@ class MemorySettings(Strict):
     """How a project uses working memory."""
 
     upkeep = serializers.BooleanField(required=False, help_text="kept current from what tools did")
+    proposals = serializers.BooleanField(
+        required=False, help_text="facts are proposed by themselves once a session has come to rest"
+    )
     fields = MemoryField(many=True, required=False, help_text="fields beyond the usual ones")
 
 
@@ -136,6 +140,11 @@ MemoryDiff = inline_serializer(  # `from` is no name for an attribute
 )
 
 
+class MemoryDoubt(serializers.Serializer):
+    session = serializers.UUIDField()
+    why = serializers.CharField(help_text="it went stale there, or somebody took it out")
+
+
 class MemoryFact(serializers.Serializer):
     """Something worth knowing in other sessions. It is carried into one only when somebody takes it."""
 
@@ -146,9 +155,12 @@ class MemoryFact(serializers.Serializer):
     state = serializers.ChoiceField(choices=SharedFact.State.choices)
     session = serializers.UUIDField(allow_null=True, help_text="whose memory it comes from")
     revision = serializers.IntegerField(allow_null=True)
+    seen_in = serializers.IntegerField(help_text="how many sessions' memories had it")
+    seen_at = serializers.DateTimeField(help_text="when it was last seen in another session")
     created_at = serializers.DateTimeField()
     confirmed_at = serializers.DateTimeField(help_text="when it was last said again, or decided on")
     expires_at = serializers.DateTimeField(allow_null=True)
+    doubts = MemoryDoubt(many=True, help_text=f"sessions whose memory no longer has it, the newest {DOUBTS}")
 
 
 class MemoryFactList(serializers.Serializer):

@@ -67,6 +67,12 @@ class Session(serializers.Serializer):
     unpriced_turns = serializers.IntegerField()
 
 
+class SessionMade(Session):
+    offers = serializers.IntegerField(
+        help_text="facts of other sessions that it may take: `GET sessions/{id}/memory/offers/`"
+    )
+
+
 class SessionPage(serializers.Serializer):
     data = Session(many=True)
     next_cursor = serializers.CharField(allow_null=True)

@@ -16,11 +16,13 @@ from compaction.memory import ASKED_TOKENS, MAX_TOKENS, Author, Motion, Via, chu
 from compaction.memory.operations import Operation
 from compaction.memory.schema import title_of
 from sessions.dispatch import observe_dispatch
-from sessions.memory.facts import Item, facts_offered, facts_propose, facts_take
+from sessions.memory.facts import facts_take
+from sessions.memory.proposals import Item, facts_propose
 from sessions.models import AgentSession, MemoryWatch
 from sessions.pages.access import Viewer, number_of, page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.memory.rows import shown_fields, sizes_drawn
 from sessions.pages.tabs import session_context
+from sessions.selectors.facts import facts_offered
 from sessions.selectors.memory import (
     memory_latest,
     memory_notes,

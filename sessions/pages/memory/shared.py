@@ -15,9 +15,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
-from sessions.memory.facts import LONGEST, fact_decide, facts_page, facts_prunable, facts_prune
+from sessions.memory.facts import fact_decide, facts_prunable, facts_prune
+from sessions.memory.proposals import LONGEST
 from sessions.models import SharedFact
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of
+from sessions.selectors.facts import facts_review
 from sessions.selectors.memory import schema_of
 
 #: Facts of one state that the page shows.
@@ -43,7 +45,7 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     wanted = request.GET.get("state", SharedFact.State.PROPOSED)
     state = wanted if wanted in SharedFact.State.values else SharedFact.State.PROPOSED
-    facts = facts_page(project_id=viewer.project.pk, state=state, limit=SHOWN + 1)
+    facts = facts_review(project_id=viewer.project.pk, state=state, limit=SHOWN + 1)
     context = {
         "viewer": viewer,
         "facts": facts[:SHOWN],
@@ -99,7 +101,8 @@ def memory_settings(request: HttpRequest, slug: str) -> HttpResponse:
     lines = [line.strip() for line in request.POST.get("fields", "")[:2_000].splitlines() if line.strip()]
     known = {field["name"]: field for field in viewer.project.memory_fields}
     fields = [known.get(field["name"], {}) | field for field in map(_field, lines)]
-    changes = {"memory_upkeep": request.POST.get("upkeep") == "on", "memory_fields": fields}
+    switches = {f"memory_{name}": request.POST.get(name) == "on" for name in ("upkeep", "proposals")}
+    changes = switches | {"memory_fields": fields}
     try:
         schema_of(fields)
     except WorkingMemoryError as error:

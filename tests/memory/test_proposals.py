@@ -1,0 +1,261 @@
+"""Facts that propose themselves: once a session rests, bounded, once, and nothing is offered unreviewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.models import AuditEvent, Project
+from accounts.services import api_key_create
+from sessions.memory import at_rest
+from sessions.memory.sameness import digest_of
+from sessions.memory.sightings import rest
+from sessions.memory.upkeep import upkeep_run
+from sessions.models import AgentSession, ProposalWatch
+from sessions.tasks import memory_propose
+from tests.api.client import Api, code
+from tests.compaction.builders import call, result
+
+pytestmark = pytest.mark.django_db
+
+FACT = "always run pytest with -q"
+
+Say = Callable[..., None]
+
+
+@pytest.fixture
+def say(api: Api) -> Say:
+    """A model writes these decisions into the memory of a session of this name."""
+
+    def said(*decisions: str, name: str = "s1", agent: str = "coder", author: str = "model") -> None:
+        api.post("sessions/", {"id": name, "format": "openai", "agent": agent, "if_exists": "return"})
+        body = {"decisions": list(decisions), "task": "one task", "blockers": ["one blocker"]}
+        answer = api.patch(f"sessions/{name}/memory/?author={author}", body, if_match="*")
+        assert answer.status_code == 200, answer.content
+
+    return said
+
+
+def come_to_rest(*names: str) -> None:
+    """Time passes for these sessions, else for all, and the beat comes."""
+    ago = timezone.now() - rest()
+    sessions = AgentSession.objects.filter(external_id__in=names) if names else AgentSession.objects.all()
+    sessions.update(last_active_at=ago)
+    ProposalWatch.objects.filter(session__in=sessions).update(due_at=ago)
+    memory_propose()
+
+
+def facts(api: Api) -> dict[str, dict[str, Any]]:
+    return {fact["text"]: fact for fact in api.get("memory/facts/?limit=200").json()["data"]}
+
+
+def decide(api: Api, fact: str, **data: Any) -> None:
+    assert api.patch(f"memory/facts/{facts(api)[fact]['id']}/", data).status_code == 200
+
+
+class TestWhenASessionRests:
+    def test_what_a_model_wrote_is_proposed_and_not_before(self, api: Api, say: Say) -> None:
+        say(FACT)
+        memory_propose()
+        assert facts(api) == {}
+        come_to_rest()
+        [fact] = facts(api).values()
+        assert (fact["text"], fact["state"], fact["agent"], fact["seen_in"]) == (FACT, "proposed", "coder", 1)
+
+    def test_a_turn_puts_it_off(self, api: Api, say: Say) -> None:
+        say(FACT)
+        ProposalWatch.objects.update(due_at=timezone.now())
+        api.post("sessions/s1/turns/", {"messages": [{"role": "user", "content": "go on"}]})
+        memory_propose()
+        assert facts(api) == {}
+        assert ProposalWatch.objects.get().due_at == AgentSession.objects.get().last_active_at + rest()
+
+    def test_nothing_is_offered_before_a_person_accepted_it(self, api: Api, say: Say) -> None:
+        say(FACT)
+        come_to_rest()
+        made = api.post("sessions/", {"id": "new", "agent": "coder"}).json()
+        assert api.get("sessions/new/memory/offers/").json()["data"] == []
+        assert made["offers"] == 0
+        decide(api, FACT, state="accepted")
+        assert api.post("sessions/", {"id": "newer", "agent": "coder"}).json()["offers"] == 1
+        again = api.post("sessions/", {"id": "newer", "agent": "coder", "if_exists": "return"}).json()
+        assert again["offers"] == 1
+        api.post("sessions/newer/memory/offers/", {})
+        again = api.post("sessions/", {"id": "newer", "agent": "coder", "if_exists": "return"}).json()
+        assert again["offers"] == 0
+
+    def test_what_was_taken_from_others_is_no_news(self, api: Api, say: Say) -> None:
+        say(FACT)
+        come_to_rest()
+        decide(api, FACT, state="accepted")
+        api.post("sessions/", {"id": "s2", "agent": "coder"})
+        api.post("sessions/s2/memory/offers/", {})
+        come_to_rest()
+        assert facts(api)[FACT]["seen_in"] == 1
+
+    def test_what_a_person_wrote_is_and_what_a_program_wrote_is_not(self, api: Api, say: Say) -> None:
+        say("a person's", name="a", author="person")
+        say("a program's", name="b", author="harness")
+        come_to_rest()
+        assert set(facts(api)) == {"a person's"}
+
+    def test_a_stale_item_is_not(self, api: Api, say: Say, push: Callable[..., None]) -> None:
+        say("the test framework is pytest", "keep")
+        observe(api, push, "python -m unittest")
+        come_to_rest()
+        assert set(facts(api)) == {"keep"}
+
+    def test_a_project_may_have_it_off(self, api: Api, say: Say, project: Project) -> None:
+        assert api.patch("memory/settings/", {"proposals": False}).json()["proposals"] is False
+        [event] = AuditEvent.objects.filter(project=project, action="project.changed")
+        assert event.detail == {"memory_proposals": {"from": True, "to": False}}
+        say(FACT)
+        come_to_rest()
+        assert facts(api) == {}
+        assert not ProposalWatch.objects.exists()
+
+    def test_a_secret_is_taken_out_before(self, api: Api, say: Say) -> None:
+        say("log in with ghp_" + "a1B2" * 9)
+        come_to_rest()
+        [text] = facts(api)
+        assert "[redacted:" in text
+        decide(api, text, text="log in with ghp_" + "c3D4" * 9)
+        [text] = facts(api)
+        assert "[redacted:" in text
+
+
+class TestThatNothingFloods:
+    def test_a_session_proposes_so_many_a_persons_first(self, api: Api, say: Say) -> None:
+        say("by hand", author="person")
+        say("by hand", *(f"choice {n}" for n in range(at_rest.MOST + 5)))
+        come_to_rest()
+        assert len(facts(api)) == at_rest.MOST
+        assert "by hand" in facts(api)
+        say("by hand", *(f"another {n}" for n in range(5)))
+        come_to_rest()
+        assert len(facts(api)) == at_rest.MOST
+
+    def test_the_same_in_another_form_is_one_fact_that_two_sessions_had(self, api: Api, say: Say) -> None:
+        say(FACT)
+        say("  Always run  `pytest` with -q. ", name="s2")
+        say("always run pytest", name="s3")
+        come_to_rest()
+        assert {text: fact["seen_in"] for text, fact in facts(api).items()} == {
+            FACT: 2,
+            "always run pytest": 1,
+        }
+
+    def test_another_pass_and_the_same_session_count_nothing_twice(self, api: Api, say: Say) -> None:
+        say(FACT)
+        come_to_rest()
+        before = facts(api)
+        memory_propose()
+        say(FACT, "more")
+        come_to_rest()
+        assert facts(api)[FACT] == before[FACT]
+        assert set(facts(api)) == {FACT, "more"}
+
+    def test_what_was_rejected_never_comes_again_also_where_it_was_reworded(self, api: Api, say: Say) -> None:
+        say(FACT)
+        come_to_rest()
+        decide(api, FACT, text="use -q", state="rejected")
+        say(FACT, "Use -q!", name="s2")
+        come_to_rest()
+        assert {text: fact["state"] for text, fact in facts(api).items()} == {"use -q": "rejected"}
+        assert facts(api)["use -q"]["seen_in"] == 2
+
+    def test_a_pass_looks_at_so_many_and_the_next_at_the_others(
+        self, api: Api, say: Say, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(at_rest, "BATCH", 2)
+        for n in range(3):
+            say(f"fact {n}", name=f"s{n}")
+        come_to_rest()
+        assert len(facts(api)) == 2
+        memory_propose()
+        assert len(facts(api)) == 3
+
+    def test_what_a_session_costs_does_not_grow_with_the_project(self, say: Say) -> None:
+        counts = []
+        for start in (0, 10):
+            for n in range(start, start + 9):
+                say(f"fact {n}", "shared by all", name=f"s{n}")
+            come_to_rest()
+            say(f"fact {start + 9}", "shared by all", name=f"s{start + 9}")
+            AgentSession.objects.update(last_active_at=timezone.now() - rest())
+            ProposalWatch.objects.update(due_at=timezone.now() - rest())
+            with CaptureQueriesContext(connection) as captured:
+                memory_propose()
+            counts.append(len(captured))
+        assert counts[0] == counts[1] <= 16
+
+
+class TestDoubts:
+    def test_a_fact_whose_item_went_stale_or_was_taken_out_says_so(
+        self, api: Api, say: Say, push: Callable[..., None]
+    ) -> None:
+        tests = "the test framework is pytest"
+        say(tests, "no clock")
+        come_to_rest()
+        assert all(fact["doubts"] == [] for fact in facts(api).values())
+        observe(api, push, "python -m unittest")
+        api.patch("sessions/s1/memory/?author=person", {"decisions": [tests]}, if_match="*")
+        [stale], [left] = (facts(api)[text]["doubts"] for text in (tests, "no clock"))
+        assert stale["why"] == "stale: unittest is in use since turn 0"
+        assert left["why"].startswith("taken out by a person in revision ")
+        say(tests, "No clock")
+        assert facts(api)["no clock"]["doubts"] == []
+
+    def test_another_sessions_memory_leaves_it_alone(self, api: Api, say: Say) -> None:
+        say(FACT)
+        say(FACT, name="s2")
+        come_to_rest()
+        say(name="s2")
+        [doubt] = facts(api)[FACT]["doubts"]
+        assert doubt["session"] == str(AgentSession.objects.get(external_id="s2").pk)
+        assert "by the model" in doubt["why"]
+
+
+def test_projects_and_agents_do_not_meet(api: Api, say: Say, other_project: Project) -> None:
+    stranger = Api(api_key_create(project=other_project, name="x", scopes=["push", "read", "admin"])[1])
+    stranger.post("sessions/", {"id": "theirs", "agent": "coder"})
+    stranger.patch("sessions/theirs/memory/?author=model", {"decisions": [FACT, "secret plan"]}, if_match="*")
+    say(FACT)
+    say(FACT, name="s2", agent="writer")
+    come_to_rest()
+    mine = api.get("memory/facts/").json()["data"]
+    assert sorted((fact["agent"], fact["text"], fact["seen_in"]) for fact in mine) == [
+        ("coder", FACT, 1),
+        ("writer", FACT, 1),
+    ]
+    assert {text: fact["seen_in"] for text, fact in facts(stranger).items()} == {FACT: 1, "secret plan": 1}
+    assert code(stranger.patch(f"memory/facts/{mine[0]['id']}/", {"state": "accepted"})) == "not_found"
+
+
+@given(st.text(), st.sampled_from(["", " ", ".", "!", "\n", " . "]), st.booleans())
+def test_case_blanks_and_the_ending_make_no_difference(text: str, ending: str, upper: bool) -> None:
+    folded = text.casefold()
+    if folded.upper().casefold() == folded:
+        assert digest_of(text) == digest_of(f" {folded.upper() if upper else folded}{ending}")
+
+
+def test_a_word_makes_one() -> None:
+    assert digest_of("use port 8000") != digest_of("use port 8001")
+
+
+def test_the_beat_calls_the_task() -> None:
+    assert memory_propose.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+
+
+def observe(api: Api, push: Callable[..., None], command: str) -> None:
+    """A command runs and works, and upkeep reads the turn."""
+    push(call("c", "bash", command=command), result("c", "OK"))
+    upkeep_run(session_id=AgentSession.objects.get(external_id="s1").pk, asked=True)
