@@ -100,7 +100,7 @@ def store_make(*, slug: str, sessions: int, turns: int, seed: int, until: date, 
         for model in (AgentSession, Turn, Message, Compaction, Edit):
             cursor.execute(f'ANALYZE "{model._meta.db_table}"')
     told(f"{_bases(project):,} prompt bases are made")
-    told(f"{rollups_fill(most_batches=1_000_000):,} turns are summed")
+    told(f"{rollups_fill(most_batches=1_000_000, everywhere=True):,} turns are summed")
     return project
 
 

@@ -136,6 +136,7 @@ _PERIODIC = {
     "budgets": ("sessions.tasks.budgets_watch", CONTEXTAPP_ROLLUP_SECONDS),
     "retention": ("sessions.tasks.retention_run", 3_600.0),
     "rollups": ("sessions.tasks.rollups_fill", CONTEXTAPP_ROLLUP_SECONDS),
+    "derive": ("sessions.tasks.derive_everywhere", 300.0),
     "sweep": ("sessions.tasks.compactions_sweep", CONTEXTAPP_SWEEP_SECONDS),
     "webhooks": ("sessions.tasks.webhooks_sweep", CONTEXTAPP_SWEEP_SECONDS),
     "idle": ("sessions.tasks.compactions_idle", CONTEXTAPP_IDLE_CHECK_SECONDS),

@@ -69,6 +69,12 @@ def rollups_fill() -> None:
     rollups.rollups_fill()
 
 
+@shared_task  # type: ignore[untyped-decorator]
+def derive_everywhere() -> None:
+    rollups.rollups_fill(everywhere=True)
+    profiles.profiles_refresh(everywhere=True)
+
+
 @shared_task(name=dispatch.REPLAY)  # type: ignore[untyped-decorator]
 def replay_step(run_id: str) -> None:
     replay_work.run_step(run_id=UUID(run_id))

@@ -16,6 +16,7 @@ from sessions.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
 from sessions.limits import limit_of
 from sessions.models import AgentSession, Compaction, Message, SessionProfile
 from sessions.selectors.memory import memory_span
+from sessions.selectors.moved import LATELY, sessions_moved
 
 #: Points of a sparkline: as many as its few pixels can show.
 SPARKLINE = 48
@@ -40,10 +41,11 @@ class _Size:
     client_compacted: bool
 
 
-def profiles_refresh(*, limit: int = BATCH) -> int:
+def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
     """Makes the profiles that are missing or behind, of the sessions that moved last first; how many.
 
-    One pass over the table of sessions: a comparison of small columns, a few milliseconds for thousands.
+    Looks at the sessions that moved within the last hour; `everywhere`: compares those of all sessions, for
+    what no clock tells.
     """
     behind = (
         Q(profile=None)
@@ -53,7 +55,10 @@ def profiles_refresh(*, limit: int = BATCH) -> int:
         # to what is gone, moves no counter.
         | Q(profile__updated_at__lt=F("last_active_at") + _REST, last_active_at__lt=timezone.now() - _REST)
     )
-    rows = list(AgentSession.objects.filter(behind).order_by("-last_active_at")[:limit])
+    found = AgentSession.objects.filter(behind)
+    if not everywhere:
+        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
+    rows = list(found.order_by("-last_active_at")[:limit])
     for session in rows:
         profile_write(session=session)
     return len(rows)

@@ -2,8 +2,8 @@
 
 Turns are appended under the session's lock, so a count of turns says which of them the sums contain: what is
 behind it is added, whatever its time, and a turn that comes late lands in its own quarter. Who changes stored
-turns (an import that writes the end of a log anew, a price that changes) calls `rollups_forget`, and the
-session is summed from its beginning. All of it is whole numbers, so the sums are those of the turns.
+turns (an import that writes the end of a log anew) calls `rollups_forget`, and the session is summed from its
+beginning. All of it is whole numbers, so the sums are those of the turns.
 
 What a compaction saved is estimated: the tokens that the edits kept out of a prompt would have stood in its
 cached beginning. So they are taken at the model's price for cached tokens where the call read from the cache,
@@ -20,9 +20,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Least
+from django.utils import timezone
 
 from sessions import pricing
 from sessions.models import AgentSession, RollupCursor, UsageRollup
+from sessions.selectors.moved import LATELY, sessions_moved
 
 #: Whoever fills holds this lock alone, who forgets shares it: no sums of turns that are being replaced.
 _LOCK = 0x726F6C6C
@@ -31,11 +35,12 @@ _LOCK = 0x726F6C6C
 _SESSIONS, _TURNS = 50, 20_000
 
 
-def rollups_fill(*, most_batches: int = 200) -> int:
-    """Adds what the sums lack. Answers how many turns were summed."""
+def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
+    """Adds what the sums lack of the sessions that moved within the last hour; `everywhere`: of all. Answers
+    how many turns were summed."""
     summed = 0
     for _ in range(most_batches):
-        batch = _fill_batch()
+        batch = _fill_batch(everywhere)
         summed += batch
         if not batch:
             break
@@ -51,11 +56,10 @@ def rollups_forget(*sessions: UUID) -> None:
 
 
 @transaction.atomic
-def _fill_batch() -> int:
+def _fill_batch(everywhere: bool) -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        cursor.execute(_DUE, {"sessions": _SESSIONS, "turns": _TURNS})
-        due = cursor.fetchall()
+        due = _due(everywhere)
         if not due:
             return 0
         ids, firsts, ends = (list(column) for column in zip(*due, strict=True))
@@ -66,6 +70,15 @@ def _fill_batch() -> int:
             cursor.execute(_ADD, dict(zip(_COLUMNS, map(list, zip(*sums, strict=True)), strict=True)))
         cursor.execute(_MOVE, {"ids": ids, "ends": ends})
     return int(sum(ends) - sum(firsts))
+
+
+def _due(everywhere: bool) -> Sequence[tuple[UUID, int, int]]:
+    """Sessions with the turns that their sums lack: from the first, up to before the last."""
+    summed = Coalesce("rollupcursor__turns", 0)
+    found = AgentSession.objects.annotate(first=summed, end=Least("turn_count", summed + _TURNS))
+    if not everywhere:
+        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
+    return list(found.filter(turn_count__gt=F("first")).values_list("pk", "first", "end")[:_SESSIONS])
 
 
 def _priced(row: Sequence[Any]) -> Sequence[Any]:
@@ -83,13 +96,6 @@ def input_rates(model: str, day: datetime) -> tuple[Decimal, Decimal]:
     table = pricing.rates(model, day)
     return (table[0].cache_read, table[0].uncached) if table else (Decimal(0), Decimal(0))
 
-
-_DUE = f"""
-SELECT s.id, coalesce(c.turns, 0), least(s.turn_count, coalesce(c.turns, 0) + %(turns)s)
-  FROM {AgentSession._meta.db_table} s LEFT JOIN {RollupCursor._meta.db_table} c ON c.session_id = s.id
- WHERE s.turn_count > coalesce(c.turns, 0)
- LIMIT %(sessions)s
-"""  # noqa: S608
 
 #: The hidden tokens by the provider's count, which is ours times what it reported of the prompt over what we
 #: counted. Never more than the model's window would have taken: a longer prompt could not have been sent.
