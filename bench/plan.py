@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from compaction import formats, references
+from compaction.adapters import tiktoken_counter
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.capabilities import Capabilities
 from compaction.context import Context
@@ -136,6 +137,7 @@ def _median_ms(work: Callable[[], None], runs: int, *, forget: bool = False) -> 
     for _ in range(runs):
         if forget:
             references.forget()
+            tiktoken_counter.forget()
         started = time.process_time()
         work()
         found.append(1_000 * (time.process_time() - started))

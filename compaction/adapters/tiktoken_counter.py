@@ -31,17 +31,39 @@ _PATTERN = "|".join(
 #: linear time, and the splitting pattern gives up on runs of millions. A cut costs about one token.
 _CHUNK = 32_768
 
+#: Counts that a process remembers, some 15 MB: a plan counts again what was pushed, and names by thousands.
+_REMEMBERED = 1 << 17
+
 _loading = threading.Lock()
+
+#: By hash and length of a text. The hash has 64 bits and a secret key, so two texts of one length that share
+#: it are not to be met, and the texts themselves need not be kept.
+_known: dict[tuple[int, int], int] = {}
 
 
 class TiktokenCounter:
     """Counts tokens with o200k_base. Special tokens in a text count as the plain text that they are."""
 
     def count(self, text: str) -> int:
-        encode = _encoding().encode_ordinary
-        if len(text) <= _CHUNK:
-            return len(encode(text))
-        return sum(len(encode(text[start : start + _CHUNK])) for start in range(0, len(text), _CHUNK))
+        key = (hash(text), len(text))
+        tokens = _known.get(key)
+        if tokens is None:
+            if len(_known) >= _REMEMBERED:
+                forget()
+            tokens = _known[key] = _count(text)
+        return tokens
+
+
+def forget() -> None:
+    """Counts everything anew from here on."""
+    _known.clear()
+
+
+def _count(text: str) -> int:
+    encode = _encoding().encode_ordinary
+    if len(text) <= _CHUNK:
+        return len(encode(text))
+    return sum(len(encode(text[start : start + _CHUNK])) for start in range(0, len(text), _CHUNK))
 
 
 def _encoding() -> tiktoken.Encoding:
