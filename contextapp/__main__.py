@@ -72,14 +72,15 @@ def port_number() -> int:
 def run(home: Path, host: str, port: int) -> None:
     """Until a signal: raises Stop, or StartError when something does not start or keeps ending."""
     servers.check_port(host, port)
+    web, worker, beat = servers.web(host, port), servers.worker(), servers.beat(home)
     os.chdir(ROOT)
     os.environ["CONTEXTAPP_HOME"] = str(home)
     with Supervisor() as supervisor:
         start_data(supervisor, home)
         prepare_data()
         # One after the other: side by side they would share the processor, and the first page come later.
-        supervisor.start(servers.web(host, port))
-        supervisor.start(servers.worker(), servers.beat(home))
+        supervisor.start(web)
+        supervisor.start(worker, beat)
         welcome(home, host, port)
         supervisor.watch()
 

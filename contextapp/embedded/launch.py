@@ -1,8 +1,8 @@
-"""Run a program so that it ends with its parent and, for Postgres, not as root.
+"""Run a program so that it ends with its parent, as nice as is asked and, for Postgres, not as root.
 
-`python launch.py --parent PID --signal NAME [--unprivileged FOLDER] -- PROGRAM…` replaces itself by the
-program. It is a program of its own because all this has to happen between fork and exec, where a process
-that has threads must not run Python. It needs the standard library only.
+`python launch.py --parent PID --signal NAME [--nice N] [--unprivileged FOLDER] -- PROGRAM…` replaces itself
+by the program. It is a program of its own because all this has to happen between fork and exec, where a
+process that has threads must not run Python. It needs the standard library only.
 """
 
 from __future__ import annotations
@@ -106,9 +106,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--signal", required=True)
+    parser.add_argument("--nice", type=int, default=0)
     parser.add_argument("--unprivileged", type=Path, metavar="FOLDER")
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
+    os.nice(options.nice)
     if options.unprivileged and os.geteuid() == 0:
         try:
             leave_root(options.unprivileged)

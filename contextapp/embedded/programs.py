@@ -23,7 +23,8 @@ LOG_BYTES = 5_000_000
 class Program:
     """`stop_seconds` is how long it may take to end after `stop_signal` before it is killed. Without a
     `log` it writes to the terminal. `owns` is a folder that must belong to whoever runs the program,
-    and says that this may not be root."""
+    and says that this may not be root. `nice`, from 0 to 19, is how far it stands back for the others where
+    they share processors."""
 
     name: str
     command: tuple[str, ...]
@@ -33,12 +34,15 @@ class Program:
     stop_seconds: float = 10
     log: Path | None = None
     owns: Path | None = None
+    nice: int = 0
 
 
-def launched(command: tuple[str, ...], *, stop_signal: signal.Signals, owns: Path | None) -> list[str]:
+def launched(
+    command: tuple[str, ...], *, stop_signal: signal.Signals, owns: Path | None, nice: int = 0
+) -> list[str]:
     """The command line that runs `command` so that it ends with this process, and not as root."""
     own = ["--unprivileged", str(owns)] if owns else []
-    options = ["--parent", str(os.getpid()), "--signal", stop_signal.name, *own]
+    options = ["--parent", str(os.getpid()), "--signal", stop_signal.name, "--nice", str(nice), *own]
     return [sys.executable, "-I", "-S", launch.__file__, *options, "--", *command]
 
 
@@ -52,7 +56,9 @@ class Child:
 
     def _start(self) -> subprocess.Popen[bytes]:
         program = self.program
-        command = launched(program.command, stop_signal=program.stop_signal, owns=program.owns)
+        command = launched(
+            program.command, stop_signal=program.stop_signal, owns=program.owns, nice=program.nice
+        )
         with open_log(program.log) as log:
             self.log_start = log.seek(0, os.SEEK_END) if program.log else 0
             return subprocess.Popen(  # noqa: S603

@@ -47,7 +47,16 @@ def worker() -> Program:
         environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
         is_ready=lambda: True,
         stop_seconds=20,
+        nice=worker_nice(),
     )
+
+
+def worker_nice() -> int:
+    """Nobody waits for what the worker does; agents wait for their pushes. Raises StartError."""
+    text = os.environ.get("CONTEXTAPP_WORKER_NICE") or "10"
+    if not text.isdecimal() or int(text) > 19:
+        raise StartError(f"CONTEXTAPP_WORKER_NICE is {text!r}, which is not a whole number from 0 to 19.")
+    return int(text)
 
 
 def beat(home: Path) -> Program:

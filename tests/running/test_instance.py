@@ -38,6 +38,7 @@ def test_it_starts_and_two_live_side_by_side_and_a_signal_ends_them(tmp_path):
         for name in ("api-key", "admin-password", "secret-key"):
             assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
             assert str(first.home / "api-key") in first.said
+        assert [niceness(first, name) for name in ("granian", WORKER)] == [0, 10]
         commands = "\n".join(children(first.process.pid).values())
         assert all(part in commands for part in ("postgres", "valkey-server", "granian", "celery"))
 
@@ -100,6 +101,12 @@ def pids(instance: Instance, command: str) -> list[int]:
     return [pid for pid, line in children(instance.process.pid).items() if command in line]
 
 
+def niceness(instance: Instance, command: str) -> int:
+    """How far its processes stand back behind the instance itself."""
+    [found] = {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids(instance, command)}
+    return found - os.getpriority(os.PRIO_PROCESS, instance.process.pid)
+
+
 def using(home: Path) -> list[str]:
     """The command lines of an instance's processes, whoever their parent is by now."""
     told = f"CONTEXTAPP_HOME={home}\0".encode()
@@ -135,6 +142,11 @@ def test_it_says_that_the_data_folder_is_not_writable(tmp_path):
 def test_it_says_that_the_port_is_none(tmp_path):
     instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_PORT="http")
     assert_refused(instance, "'http', which is not a port number")
+
+
+def test_it_says_that_the_worker_cannot_be_that_nice(tmp_path):
+    instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_WORKER_NICE="-5")
+    assert_refused(instance, "'-5', which is not a whole number from 0 to 19")
 
 
 def test_it_says_that_the_database_cannot_be_reached(tmp_path):
