@@ -45,6 +45,8 @@ class Project(models.Model):
     agreed_prices = models.JSONField(default=list)
     # Whether working memory is kept current from what tools are seen to do.
     memory_upkeep = models.BooleanField(default=False)
+    # The model that reads new turns for it beside; empty: none does, and nothing is paid for.
+    memory_model = models.CharField(max_length=200, blank=True)
     # Whether what a session's memory says and may hold elsewhere is proposed for review when it has come to
     # rest. On: it changes no prompt and no session, asks no model, and nothing is offered unreviewed.
     memory_proposals = models.BooleanField(default=True)

@@ -1,10 +1,10 @@
-"""Which model summarises for a project, and the client that asks it."""
+"""Which models summarise and keep memories for a project, and the clients that ask them."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -15,6 +15,7 @@ from sessions.counter import counter
 
 if TYPE_CHECKING:
     from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
+    from compaction.adapters.claude import Claude
 
 #: The name that stands for "no model": nothing of the project leaves the server.
 OFF = "off"
@@ -39,14 +40,36 @@ def summarizer(model: str) -> AnthropicSummarizer:
     from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
     from compaction.adapters.claude import DEFAULT_MODEL
 
-    return AnthropicSummarizer(
-        settings.CONTEXTAPP_ANTHROPIC_API_KEY,
-        base_url=settings.CONTEXTAPP_ANTHROPIC_BASE_URL,
-        model=model or DEFAULT_MODEL,
-        timeout=settings.CONTEXTAPP_SUMMARIZER_TIMEOUT,
-        total_timeout=settings.CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT,
-        backoff=settings.CONTEXTAPP_SUMMARIZER_BACKOFF,
-    )
+    return AnthropicSummarizer(model=model or DEFAULT_MODEL, **_options())
+
+
+def reader_missing(project: Project) -> str:
+    """Why no model reads for the project's memories; "" where one does."""
+    if not project.memory_model:
+        return "no model is set"
+    if not project.memory_upkeep:
+        return "upkeep is off"
+    if summarizer_model(project) == OFF:
+        return "the model that summarises is “off”, so nothing of the project leaves the server"
+    return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "no API key is set"
+
+
+@cache
+def reader(model: str) -> Claude:
+    """The client that asks a model what it reads: one a process and model."""
+    from compaction.adapters.claude import Claude
+
+    return Claude(model=model, **_options())
+
+
+def _options() -> dict[str, Any]:
+    return {
+        "api_key": settings.CONTEXTAPP_ANTHROPIC_API_KEY,
+        "base_url": settings.CONTEXTAPP_ANTHROPIC_BASE_URL,
+        "timeout": settings.CONTEXTAPP_SUMMARIZER_TIMEOUT,
+        "total_timeout": settings.CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT,
+        "backoff": settings.CONTEXTAPP_SUMMARIZER_BACKOFF,
+    }
 
 
 def preload() -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from sessions import dispatch
-from sessions.memory import at_rest, upkeep
+from sessions.memory import at_rest, reading, upkeep
 from sessions.referenced import check as referenced
 from sessions.replay import work as replay_work
 from sessions.services import (
@@ -93,16 +93,19 @@ def references_check() -> None:
 @shared_task(name=dispatch.UPKEEP)  # type: ignore[untyped-decorator]
 def memory_upkeep(session_id: str) -> None:
     upkeep.upkeep_run(session_id=UUID(session_id))
+    reading.reading_run(session_id=UUID(session_id))
 
 
 @shared_task(name=dispatch.OBSERVE)  # type: ignore[untyped-decorator]
 def memory_observe(session_id: str) -> None:
     upkeep.upkeep_run(session_id=UUID(session_id), asked=True)
+    reading.reading_run(session_id=UUID(session_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def memory_sweep() -> None:
     upkeep.upkeep_sweep()
+    reading.readings_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]

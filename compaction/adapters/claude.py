@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import reduce
 from typing import TypeVar
 
 import anthropic
@@ -70,14 +71,19 @@ class Claude:
 
 
 class Asking:
-    """Questions to a model that belong together. `usage` sums up all `requests` that the provider answered,
-    repeated ones included; `requests` counts every one that was sent."""
+    """Questions to a model that belong together. `calls` is the usage of each request that the provider
+    answered, repeated ones included; `requests` counts every one that was sent."""
 
     def __init__(self, claude: Claude) -> None:
-        self.usage = Usage()
+        self.calls: list[Usage] = []
         self.requests = 0
         self._claude = claude
         self._deadline = time.monotonic() + claude.total_timeout
+
+    @property
+    def usage(self) -> Usage:
+        """All calls together. Each has a price of its own: that of a long prompt may be another."""
+        return reduce(_sum, self.calls, Usage())
 
     def answer(self, request: Request, read: Callable[[Reply], T], *, shorter: str) -> T:
         """What `read` makes of the model's answer; asked once more where its form or length is wrong, then
@@ -132,19 +138,28 @@ class Asking:
     def _read(self, message: ApiMessage) -> Reply:
         """Adds a message's usage; its text. Raises SummaryMalformed for what is no message."""
         try:
-            self.usage = _sum(self.usage, message.usage)
+            self.calls.append(_usage(message.usage))
             text = "".join(block.text for block in message.content if block.type == "text")
-        except (AttributeError, TypeError) as error:  # the SDK does not check what it is sent
+        except (AttributeError, TypeError, ValueError) as error:  # the SDK does not check what it is sent
             raise SummaryMalformed("the answer is not a message") from error
         return Reply(text=text, stop_reason=message.stop_reason)
 
 
-def _sum(usage: Usage, told: ApiUsage) -> Usage:
+def _usage(told: ApiUsage) -> Usage:
     return Usage(
-        uncached_tokens=usage.uncached_tokens + told.input_tokens,
-        cache_read_tokens=usage.cache_read_tokens + (told.cache_read_input_tokens or 0),
-        cache_write_tokens=usage.cache_write_tokens + (told.cache_creation_input_tokens or 0),
-        output_tokens=usage.output_tokens + told.output_tokens,
+        uncached_tokens=int(told.input_tokens),
+        cache_read_tokens=int(told.cache_read_input_tokens or 0),
+        cache_write_tokens=int(told.cache_creation_input_tokens or 0),
+        output_tokens=int(told.output_tokens),
+    )
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        uncached_tokens=one.uncached_tokens + other.uncached_tokens,
+        cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
+        cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
     )
 
 

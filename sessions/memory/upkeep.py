@@ -20,11 +20,11 @@ from django.utils import timezone
 from compaction.memory import Author, Notes, Via
 from compaction.memory.upkeep import Kept, Watch, upkeep
 from compaction.messages import Message as MessageValue
-from sessions import bodies
-from sessions.convert import message_value
 from sessions.counter import counter
 from sessions.dispatch import upkeep_dispatch
-from sessions.models import AgentSession, MemoryWatch, Message, Turn
+from sessions.memory.turns import turns_messages
+from sessions.memory.watches import watch_load, watch_store, watch_turn
+from sessions.models import AgentSession
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory import MemoryTooLarge, Writer, revision_create
 
@@ -57,7 +57,7 @@ def upkeep_run(*, session_id: UUID, asked: bool = False) -> int:
     session = AgentSession.objects.select_related("project").filter(pk=session_id).first()
     if session is None or not (asked or session.project.memory_upkeep):
         return 0
-    first = end = _next_turn(session)
+    first = end = watch_turn(session)
     while end < session.turn_count:
         end = _step(session)
     return end - first
@@ -75,10 +75,6 @@ def upkeep_sweep() -> int:
     return sum(upkeep_dispatch(session_id) for session_id in ids)
 
 
-def _next_turn(session: AgentSession) -> int:
-    return MemoryWatch.objects.filter(session=session).values_list("turn", flat=True).first() or 0
-
-
 def _step(session: AgentSession) -> int:
     """Reads some turns and writes what they made of the memory; the next turn to read."""
     for _ in range(_TRIES):
@@ -90,9 +86,7 @@ def _step(session: AgentSession) -> int:
 
 
 def _read(session: AgentSession) -> _Read:
-    row = MemoryWatch.objects.filter(session=session).first()
-    watch = Watch.from_json(bodies.json_value(bodies.unpack(row.data))) if row is not None else Watch()
-    first = row.turn if row is not None else 0
+    first, watch = watch_load(session)
     latest = memory_latest(session_id=session.pk)
     notes, made = memory_notes(latest), []
     for turn, messages in _turns(session, first):
@@ -110,17 +104,9 @@ def _read(session: AgentSession) -> _Read:
 
 
 def _turns(session: AgentSession, first: int) -> Iterator[tuple[int, list[MessageValue]]]:
-    """The messages of the next turns, turn by turn. By position, which is what the messages' key has."""
-    end = min(first + TURNS_AT_ONCE, session.turn_count)
-    turns = Turn.objects.filter(session=session, index__gte=first, index__lt=end).order_by("index")
-    spans = list(turns.values_list("first_position", "message_count"))
-    if not spans:
-        return
-    rows = Message.objects.filter(
-        session=session, position__gte=spans[0][0], position__lt=spans[-1][0] + spans[-1][1]
-    )
-    values = (message_value(row, session.format) for row in rows.select_related("blob").order_by("position"))
-    for turn, group in groupby(values, key=lambda message: message.turn):
+    """The messages of the next turns, turn by turn."""
+    messages = turns_messages(session, first, min(first + TURNS_AT_ONCE, session.turn_count))
+    for turn, group in groupby(messages, key=lambda message: message.turn):
         yield turn, list(group)
 
 
@@ -132,12 +118,11 @@ def _write(session: AgentSession, read: _Read) -> bool:
         return True
     latest = memory_latest(session_id=locked.pk)
     current = latest.number if latest is not None else 0
-    if current != read.number or _next_turn(locked) != read.first:
+    if current != read.number or watch_turn(locked) != read.first:
         return False
     for turn, kept in read.made:
         current += _stored(locked, current + 1, turn, kept.notes, kept.reason)
-    data = bodies.pack(bodies.json_bytes(read.watch.to_json()))
-    MemoryWatch.objects.update_or_create(session=locked, defaults={"turn": read.end, "data": data})
+    watch_store(locked, read.end, read.watch)
     return True
 
 

@@ -2,6 +2,7 @@ from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile
 from sessions.models.imports import ImportedLog
 from sessions.models.memory import FactSighting, MemoryRevision, MemoryWatch, ProposalWatch, SharedFact
+from sessions.models.reading import MemoryReader, MemoryReading
 from sessions.models.referenced import ReferenceWatch
 from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
@@ -19,6 +20,8 @@ __all__ = [
     "Edit",
     "FactSighting",
     "ImportedLog",
+    "MemoryReader",
+    "MemoryReading",
     "MemoryRevision",
     "MemoryWatch",
     "Message",
