@@ -35,12 +35,18 @@ def read_object(body: bytes) -> dict[str, Any]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        if "depth limit" in error.msg:
+            raise _too_deep() from None
         raise BadJson(f"the body is not JSON that can be stored: {error}") from None
     if not isinstance(value, dict):
         raise BadJson("the body must be a JSON object")
     if depth_exceeds(value, MAX_DEPTH):
-        raise TooDeep(f"the JSON is nested deeper than {MAX_DEPTH} levels")
+        raise _too_deep()
     return value
+
+
+def _too_deep() -> TooDeep:
+    return TooDeep(f"the JSON is nested deeper than {MAX_DEPTH} levels")
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:

@@ -6,13 +6,13 @@ import shlex
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from sessions.api import serializers
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404, int_param
 from sessions.models import AgentSession
 from sessions.selectors import contents
@@ -21,7 +21,7 @@ _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters
 
 
 class Blob(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="blobs_get",
         summary="Bring back what was clipped, collapsed or offloaded",
         parameters=[
@@ -70,7 +70,7 @@ def content_json(call: Call, content: contents.Content) -> dict[str, Any]:
 
 
 class Search(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="search",
         summary="Search the whole transcript, also what the prompt no longer shows",
         parameters=[

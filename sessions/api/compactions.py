@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey
 from compaction.edits import Edit as EditValue
@@ -14,7 +14,7 @@ from sessions.api import serializers
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404, int_param
 from sessions.budgets import policy_of
 from sessions.convert import edit_value
@@ -31,7 +31,7 @@ from sessions.services.triggers import compaction_ask
 
 
 class Compact(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="compact",
         summary="Compact now, or show what a compaction would do",
         request=serializers.CompactRequest,
@@ -88,7 +88,7 @@ def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
 
 
 class Compactions(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="compactions_list",
         summary="The records of a session's compactions, newest first",
         parameters=[OpenApiParameter("limit", int), OpenApiParameter("cursor", str)],
@@ -112,7 +112,7 @@ class Compactions(Endpoint):
 
 
 class CompactionOne(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="compactions_get",
         summary="One compaction with its edits and its recap",
         responses={200: serializers.CompactionDetail, **errors()},
@@ -123,7 +123,7 @@ class CompactionOne(Endpoint):
 
 
 class Revert(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="compactions_revert",
         summary="Take the edits of one compaction back; its record stays",
         request=None,

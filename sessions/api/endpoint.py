@@ -57,6 +57,7 @@ class Call:
         limit = settings.CONTEXTAPP_MAX_BODY_BYTES
         if self.request.content_type not in _JSON_TYPES:
             raise InvalidRequest("unsupported_media_type", "send the body as application/json", status=415)
+        refuse_compressed(self.request)
         length = self.request.META.get("CONTENT_LENGTH") or "0"
         try:
             if length.isdigit() and int(length) > limit:
@@ -118,8 +119,25 @@ class Endpoint(APIView):
             raise NotAllowed("missing_scope", f"the API key lacks the scope `{scope}`")
         if "\0" in request.path:
             raise NotFound("not_found", "no address has a NUL character")
+        _refuse_unknown(request, handler.query_names)
         response: HttpResponse = handler(Call(request, principal), **kwargs)
         return response
+
+
+def refuse_compressed(request: HttpRequest) -> None:
+    """Raises `InvalidRequest` where the body says that it is compressed: it would be read as it is."""
+    if request.META.get("HTTP_CONTENT_ENCODING", "identity").lower() != "identity":
+        raise InvalidRequest("unsupported_media_type", "send the body without compression", status=415)
+
+
+def _refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
+    """A filter that is misspelt would otherwise answer with everything."""
+    for name in request.GET:
+        if name not in known:
+            takes = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
+            raise InvalidRequest(
+                "unknown_field", f"`{name}` is no parameter of this call; it takes {takes}", param=name
+            )
 
 
 def answer(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:

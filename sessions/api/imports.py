@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Project, Scope
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import Call, Endpoint, answer, refuse_compressed
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.importers.base import LogFile
 from sessions.importers.jobs import Reader
 from sessions.importers.registry import IMPORTERS
@@ -32,7 +32,7 @@ _NAMES = [importer.name for importer in IMPORTERS]
 
 
 class Imports(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="imports_create",
         summary="Import a log file of a known format",
         parameters=[
@@ -104,6 +104,7 @@ def _format(call: Call) -> str | None:
 def _log(call: Call) -> LogFile:
     """The uploaded file: `file` of a form, or the body itself. Raises `InvalidRequest`."""
     request = call.request
+    refuse_compressed(request)
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdigit() and int(length) > settings.CONTEXTAPP_MAX_IMPORT_BYTES:
         raise _too_large()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
 
 from accounts.models import Scope
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404
 from sessions.services.pins import message_pin
 
@@ -19,7 +18,7 @@ from sessions.services.pins import message_pin
 class Pin(Endpoint):
     scopes: ClassVar = {"PUT": Scope.PUSH, "DELETE": Scope.PUSH}
 
-    @extend_schema(
+    @described(
         operation_id="pins_put",
         summary="Pin a message: no later compaction edits it",
         request=None,
@@ -30,7 +29,7 @@ class Pin(Endpoint):
         that compaction to bring it back."""
         return self._set(call, session_id, position, pinned=True)
 
-    @extend_schema(
+    @described(
         operation_id="pins_delete",
         summary="Let a pinned message go",
         responses={200: serializers.Pinned, **errors()},

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import gone, int_param
 from sessions.models.session import Format
 from sessions.selectors.lookups import routed
@@ -21,7 +21,7 @@ from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, pro
 class Prompt(Endpoint):
     checks_key_itself = ("GET",)
 
-    @extend_schema(
+    @described(
         operation_id="prompt_get",
         summary="Fetch the prompt: valid, within the budget, ready for the provider's client",
         parameters=[

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
 
 from accounts.models import ApiKey
 from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404
 from sessions.services.compactions import CompactionOpen
 from sessions.services.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 
 class RecapEdit(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="recap_edit",
         summary="Write the recap of a compaction anew",
         request=serializers.RecapText,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
 from compaction.policy import PRESETS, Policy, get_policy
@@ -15,7 +15,7 @@ from compaction.replay import Limit, Prices
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.serializers import replays as shapes
 from sessions.api.serializers.fields import validated
 from sessions.api.sessions import found_or_404, int_param
@@ -32,7 +32,7 @@ RATIOS = (1.0, 0.5, 0.2)
 class Replays(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.ADMIN}
 
-    @extend_schema(
+    @described(
         operation_id="replays_list",
         summary="Replays, newest first",
         parameters=[OpenApiParameter("cursor", str), OpenApiParameter("limit", int)],
@@ -46,7 +46,7 @@ class Replays(Endpoint):
         more = cursor_encode(str(rows[limit - 1].pk)) if len(rows) > limit else None
         return answer({"data": [_run_json(run) for run in rows[:limit]], "next_cursor": more})
 
-    @extend_schema(
+    @described(
         operation_id="replays_create",
         summary="Replay stored sessions under other policies and budgets",
         request=shapes.ReplayCreate,
@@ -76,7 +76,7 @@ class Replays(Endpoint):
 class ReplayOne(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.ADMIN}
 
-    @extend_schema(
+    @described(
         operation_id="replays_get",
         summary="One replay: how far it is, and what it found",
         parameters=[
@@ -87,7 +87,7 @@ class ReplayOne(Endpoint):
     def get(self, call: Call, replay_id: str) -> HttpResponse:
         return answer(_detail_json(_found(call, replay_id), prices=_prices(call)))
 
-    @extend_schema(
+    @described(
         operation_id="replays_change",
         summary="Confirm a replay, end it, or take it up again",
         request=shapes.ReplayChange,
@@ -107,7 +107,7 @@ class ReplayOne(Endpoint):
 class ReplayOfSession(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @extend_schema(
+    @described(
         operation_id="replays_session",
         summary="What a replay found of one session, call by call",
         responses={200: shapes.ReplaySession, **errors()},

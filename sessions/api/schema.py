@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 
 from sessions.api.examples import EXAMPLES
 from sessions.api.serializers import Error
 
 #: Every call may answer these.
-_ALWAYS = (401, 403, 404, 429, 500, 503)
+_ALWAYS = (400, 401, 403, 404, 429, 500, 503)
 
 _TAGS = {
     "turns": "Turns and prompts",
@@ -30,6 +31,20 @@ _TAGS = {
     "replays": "Replays",
     "webhooks": "Webhooks",
 }
+
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def described(*, parameters: Sequence[OpenApiParameter] = (), **told: Any) -> Callable[[Handler], Handler]:
+    """What the schema says of a call, which refuses query parameters that it does not name."""
+
+    def describe(handler: Handler) -> Handler:
+        query = frozenset(each.name for each in parameters if each.location == OpenApiParameter.QUERY)
+        handler.query_names = query  # type: ignore[attr-defined]  # functions take attributes
+        return extend_schema(parameters=list(parameters), **told)(handler)
+
+    return describe
 
 
 def errors(*statuses: int) -> dict[int, Any]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
@@ -18,7 +18,7 @@ from sessions.api.counting import preamble_read
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest, NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.budgets import budget_tokens
 from sessions.health import GRADES
 from sessions.ledger import Ledger
@@ -110,7 +110,7 @@ _FILTERS = [
 
 
 class Sessions(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="sessions_list",
         summary="List sessions, newest first",
         parameters=_FILTERS,
@@ -146,7 +146,7 @@ class Sessions(Endpoint):
             }
         )
 
-    @extend_schema(
+    @described(
         operation_id="sessions_create",
         summary="Make a session",
         request=serializers.SessionCreate,
@@ -181,7 +181,7 @@ class Sessions(Endpoint):
 
 
 class SessionDetail(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="sessions_get",
         summary="Show a session, by its id or its external id",
         responses={200: serializers.Session, **errors(404)},
@@ -189,7 +189,7 @@ class SessionDetail(Endpoint):
     def get(self, call: Call, session_id: str) -> HttpResponse:
         return answer(session_json(found_or_404(call, session_id)))
 
-    @extend_schema(
+    @described(
         operation_id="sessions_delete",
         summary="Delete a session with everything that only it used",
         responses={204: None, **errors(404)},

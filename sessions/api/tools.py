@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from compaction.jsontext import loads_object
 from sessions.agent_tools import TOOLS, ToolError
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404
 from sessions.models.session import Format
 
 
 class Tools(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="tools_list",
         summary="The tools that an agent hands to its model, in either format",
         parameters=[OpenApiParameter("format", str, enum=Format.values, description="else anthropic")],
@@ -34,7 +34,7 @@ class Tools(Endpoint):
 
 
 class ToolCalls(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="tool_calls",
         summary="Run one of the agent's tools",
         request=serializers.ToolCall,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from compaction.messages import Usage
 from sessions.api import serializers
@@ -16,7 +16,7 @@ from sessions.api.counting import messages_read, preamble_read
 from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404, gone, int_param, size_json
 from sessions.memory.wake import upkeep_wake
 from sessions.rawjson import raw_elements
@@ -34,7 +34,7 @@ _FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_
 class Turns(Endpoint):
     checks_key_itself = ("POST",)
 
-    @extend_schema(
+    @described(
         operation_id="turns_list",
         summary="List turns with their messages, oldest first, or the newest N",
         parameters=[
@@ -63,7 +63,7 @@ class Turns(Endpoint):
             }
         )
 
-    @extend_schema(
+    @described(
         operation_id="turns_push",
         summary="Push a turn",
         parameters=[

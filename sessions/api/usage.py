@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from django.db import DataError
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.selectors.usage import GROUPS, Span, Used, usage_sums
 
 _LONGEST_DAYS = 366
@@ -28,7 +28,7 @@ _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 
 
 class Usage(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="usage_get",
         summary="Sum cost and tokens by day, model, agent or tag",
         parameters=[

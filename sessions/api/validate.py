@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
 
 from accounts.models import Scope
 from compaction.capabilities import capabilities_of
@@ -12,14 +11,14 @@ from compaction.invariants import validate
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 
 #: A whole prompt holds the messages of many pushes.
 _PROMPT_OF_PUSHES = 10
 
 
 class Validate(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="prompts_validate",
         summary="Check whether a provider takes these messages",
         request=serializers.ValidateRequest,

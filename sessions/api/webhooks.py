@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
 
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.lookups import as_uuid
 from sessions.services.webhook_http import ForbiddenAddress
@@ -23,7 +22,7 @@ _SHOWN_DELIVERIES = 20
 class Webhooks(Endpoint):
     scopes: ClassVar = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
 
-    @extend_schema(
+    @described(
         operation_id="webhooks_list",
         summary="The project's webhooks",
         responses={200: serializers.WebhookList, **errors()},
@@ -32,7 +31,7 @@ class Webhooks(Endpoint):
         rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
         return answer({"data": [_webhook_json(row) for row in rows]})
 
-    @extend_schema(
+    @described(
         operation_id="webhooks_create",
         summary="Tell an address of compactions",
         request=serializers.WebhookCreate,
@@ -54,7 +53,7 @@ class Webhooks(Endpoint):
 class WebhookOne(Endpoint):
     scopes: ClassVar = {"GET": Scope.ADMIN, "PATCH": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
-    @extend_schema(
+    @described(
         operation_id="webhooks_get",
         summary="One webhook with its newest deliveries",
         responses={200: serializers.WebhookDetail, **errors()},
@@ -62,7 +61,7 @@ class WebhookOne(Endpoint):
     def get(self, call: Call, webhook_id: str) -> HttpResponse:
         return answer(_detail_json(_found(call, webhook_id)))
 
-    @extend_schema(
+    @described(
         operation_id="webhooks_change",
         summary="Change a webhook, or switch it off",
         request=serializers.WebhookChange,
@@ -81,7 +80,7 @@ class WebhookOne(Endpoint):
             raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
         return answer(_detail_json(webhook))
 
-    @extend_schema(
+    @described(
         operation_id="webhooks_delete",
         summary="Delete a webhook; what it was not told yet is dropped",
         responses={204: None, **errors()},

@@ -15,6 +15,7 @@ from accounts.services import audit_record
 from sessions import bodies, pricing
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Preamble
+from sessions.selectors.lookups import as_uuid
 from sessions.services.large_contents import contents_remove
 from sessions.services.push_values import NewPreamble
 from sessions.storage import is_external
@@ -39,7 +40,14 @@ class NewSession:
 
 @transaction.atomic
 def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, bool]:
-    """The session and whether it was made now; the one that is there where its external id is taken."""
+    """The session and whether it was made now; the one that is there where its external id is taken.
+
+    Calls take our ids as names too, so another session's id is taken as well.
+    """
+    if new.external_id and (uuid := as_uuid(new.external_id)) is not None:
+        named = AgentSession.objects.filter(project_id=project_id, pk=uuid).first()
+        if named is not None:
+            return named, False
     session = AgentSession(
         project_id=project_id,
         format=new.format,

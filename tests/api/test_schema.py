@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,10 @@ from django.test import Client
 from django.urls import get_resolver
 from playwright.sync_api import Page, expect
 
+from accounts.models import Project
+from accounts.services import api_key_create
 from sessions.api.endpoint import Endpoint
+from tests.api.client import Api
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +67,17 @@ def _has_examples(operation: Any) -> bool:
     answers = [answer for status, answer in operation["responses"].items() if status in {"200", "201"}]
     shown = [content for answer in answers for content in answer.get("content", {}).values()]
     return asked and (not shown or any("examples" in content for content in shown))
+
+
+@pytest.mark.django_db
+def test_every_call_refuses_a_parameter_that_it_does_not_know(schema: Any, project: Project) -> None:
+    """Of a list whose filter is misspelt everything would come, and of a prompt the newest."""
+    api = Api(api_key_create(project=project, name="all", scopes=["push", "read", "admin"])[1])
+    for path, method, _ in operations(schema):
+        address = re.sub(r"{(\w+)}", "1", path)
+        refused = api.call(method.upper(), f"{address}?limits=1")
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"], error["param"]) == (400, "unknown_field", "limits"), path
 
 
 def test_every_call_needs_a_bearer_key(schema: Any) -> None:

@@ -66,6 +66,15 @@ class TestMaking:
         assert (found.status_code, found.json()) == (200, first)
         assert AgentSession.objects.count() == 1
 
+    def test_another_sessions_own_id_is_taken_too(self, api: Api) -> None:
+        """Calls take both: a session of such a name could not be reached, its turns would go elsewhere."""
+        first = api.post(SESSIONS, {"id": "a"}).json()
+        again = api.post(SESSIONS, {"id": first["id"]})
+        assert (again.status_code, code(again)) == (409, "session_exists")
+        found = api.post(SESSIONS, {"id": first["id"].upper(), "if_exists": "return"})
+        assert (found.status_code, found.json()["id"]) == (200, first["id"])
+        assert AgentSession.objects.count() == 1
+
     def test_the_same_id_may_be_used_in_another_project(self, api: Api, stranger_api: Api) -> None:
         for caller in (api, stranger_api):
             assert caller.post(SESSIONS, {"id": "a"}).status_code == 201

@@ -3,12 +3,14 @@ served as a valid prompt."""
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
 import pytest
 from django.test import override_settings
 
+from sessions.bodies import json_bytes
 from sessions.models import AgentSession, Message, Turn
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, TURNS, answer, assert_valid, call, push, request, result
@@ -49,7 +51,7 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("a lone low surrogate as a key", rb'{"messages":[{"role":"user","\udc00":1}]}', 400, "bad_json"),
     ("a raw control character", b'{"messages":[{"role":"user","content":"\x01"}]}', 400, "bad_json"),
     ("nested too deep", deep(101), 400, "too_deep"),
-    ("nested far too deep", deep(100_000), 400, "bad_json"),
+    ("nested far too deep", deep(100_000), 400, "too_deep"),
     ("no messages", {}, 400, "missing_field"),
     ("messages null", {"messages": None}, 400, "missing_field"),
     ("an empty list", {"messages": []}, 400, "invalid_field"),
@@ -95,6 +97,12 @@ def test_it_is_refused_and_nothing_is_stored(api: Api, body: Any, status: int, t
     assert (response.status_code, code(response)) == (status, told), response.content
     assert Turn.objects.count() == Message.objects.count() == 0
     assert AgentSession.objects.get().turn_count == 0
+
+
+def test_a_body_that_is_compressed_is_refused_as_such(api: Api) -> None:
+    response = api.post(TURNS, gzip.compress(json_bytes({"messages": [ASK]})), content_encoding="gzip")
+    assert (response.status_code, code(response)) == (415, "unsupported_media_type")
+    assert api.post(TURNS, {"messages": [ASK]}, content_encoding="identity").status_code == 201
 
 
 def tool_use(**fields: Any) -> dict[str, Any]:

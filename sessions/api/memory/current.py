@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 from django.utils.http import parse_etags
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
@@ -13,7 +13,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.memory.shapes import etag_of, memory_json
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404, int_param, no_session
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest
@@ -28,7 +28,7 @@ _ETAG = OpenApiParameter(
 
 
 class Memory(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_get",
         summary="Show the working memory",
         parameters=[_ETAG, OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER)],
@@ -42,7 +42,7 @@ class Memory(Endpoint):
             return HttpResponse(status=304, headers={"ETag": etag})
         return answer(memory_json(latest), headers={"ETag": etag})
 
-    @extend_schema(
+    @described(
         operation_id="memory_patch",
         summary="Change the working memory by a merge patch (RFC 7396)",
         parameters=[

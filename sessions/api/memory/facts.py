@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
@@ -15,7 +15,7 @@ from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.memory.shapes import etag_of, memory_json
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404, int_param
 from sessions.memory.facts import fact_decide, facts_take
 from sessions.memory.proposals import Item, facts_propose
@@ -26,7 +26,7 @@ from sessions.services.memory import MemoryTooLarge
 
 
 class Facts(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_facts_list",
         summary="List the facts that sessions of the project may share, newest first",
         parameters=[
@@ -57,7 +57,7 @@ class Facts(Endpoint):
 
 
 class FactOne(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_facts_decide",
         summary="Accept, reject or reword a fact",
         request=serializers.MemoryFactDecision,
@@ -79,7 +79,7 @@ class FactOne(Endpoint):
 
 
 class Proposals(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_proposals_create",
         summary="Propose items of a session's working memory for other sessions",
         request=serializers.MemoryProposal,
@@ -99,7 +99,7 @@ class Proposals(Endpoint):
 
 
 class Offers(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_offers_list",
         summary="List the facts that a session may take into its working memory",
         responses={200: serializers.MemoryFactList, **errors()},
@@ -108,7 +108,7 @@ class Offers(Endpoint):
         facts = facts_offered(session=found_or_404(call, session_id))
         return answer({"data": [fact_json(fact) for fact in facts]})
 
-    @extend_schema(
+    @described(
         operation_id="memory_offers_take",
         summary="Take offered facts into the session's working memory",
         request=serializers.MemoryTake,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from compaction.memory import diff
@@ -12,7 +12,7 @@ from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
 from sessions.api.memory.shapes import change_json, churn_json, memory_json, no_revision, step_json
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
 from sessions.api.sessions import found_or_404, int_param
 from sessions.selectors.memory import (
@@ -26,7 +26,7 @@ from sessions.selectors.memory import (
 
 
 class MemoryRevisions(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_revisions_list",
         summary="List the revisions of the working memory, newest first",
         parameters=[
@@ -46,7 +46,7 @@ class MemoryRevisions(Endpoint):
 
 
 class MemoryRevisionDetail(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_revisions_get",
         summary="Show one revision of the working memory",
         responses={200: serializers.MemoryShown, **errors()},
@@ -62,7 +62,7 @@ class MemoryRevisionDetail(Endpoint):
 
 
 class MemoryDiffs(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_diff",
         summary="Show what changed between two revisions of the working memory",
         parameters=[
@@ -96,7 +96,7 @@ class MemoryDiffs(Endpoint):
 
 
 class MemorySteps(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_timeline",
         summary="Show what each revision of the working memory changed, newest first",
         parameters=[

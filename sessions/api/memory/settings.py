@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
 
 from accounts.models import Project, Scope
 from accounts.services import project_update
@@ -11,14 +10,14 @@ from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import errors
+from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404
 from sessions.dispatch import observe_dispatch
 from sessions.selectors.memory import schema_of
 
 
 class MemorySettings(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_settings_get",
         summary="Show whether upkeep is on, and the project's own fields",
         responses={200: serializers.MemorySettings, **errors()},
@@ -26,7 +25,7 @@ class MemorySettings(Endpoint):
     def get(self, call: Call) -> HttpResponse:
         return _answer(Project.objects.get(pk=call.principal.project_id))
 
-    @extend_schema(
+    @described(
         operation_id="memory_settings_change",
         summary="Turn upkeep on or off, set the project's own fields",
         request=serializers.MemorySettings,
@@ -49,7 +48,7 @@ class MemorySettings(Endpoint):
 
 
 class Upkeep(Endpoint):
-    @extend_schema(
+    @described(
         operation_id="memory_upkeep",
         summary="Have upkeep read a session, also where the project has it off",
         request=None,
