@@ -69,8 +69,8 @@ def _reword(fact: SharedFact, new: str) -> None:
 @transaction.atomic
 def facts_decide(*, project: Project, ids: Collection[UUID], state: str, user: Any = None) -> int:
     """Accepts or rejects several facts of a project as they are; how many were not yet."""
-    rows = SharedFact.objects.select_for_update().filter(project=project, pk__in=ids).exclude(state=state)
-    facts = list(rows.order_by("pk"))
+    rows = SharedFact.objects.filter(project=project, pk__in=ids).exclude(state=state)
+    facts = list(rows.select_related("project").select_for_update(of=("self",)).order_by("pk"))
     for fact in facts:
         fact_decide(fact=fact, state=state, user=user)
     return len(facts)

@@ -64,8 +64,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 // What j and k step through, and what each stands in.
-const ROWS = "[data-row] .title, [data-turn] h3 a, .seen-row > summary, .raw-row > summary";
-const HOLDERS = "[data-row], [data-turn], .seen-row, .raw-row";
+const ROWS = "[data-row] .title, [data-turn] h3 a, [data-fact], .seen-row > summary, .raw-row > summary";
+const HOLDERS = "[data-row], [data-turn], [data-fact], .seen-row, .raw-row";
 
 function rowStep(step) {
   const links = [...document.querySelectorAll(ROWS)];

@@ -11,15 +11,17 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
-from sessions.memory.facts import fact_decide, facts_prunable, facts_prune
+from sessions.memory.facts import fact_decide, facts_decide, facts_prunable, facts_prune
 from sessions.memory.proposals import LONGEST
 from sessions.models import SharedFact
-from sessions.pages.access import Viewer, page_or_fragment, viewer_of
-from sessions.selectors.facts import facts_review
+from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
+from sessions.selectors.facts import facts_of, facts_review
+from sessions.selectors.lookups import as_uuid
 from sessions.selectors.memory import schema_of
 
 #: Facts of one state that the page shows.
@@ -33,18 +35,17 @@ _STATES = (
 
 
 class FactForm(forms.Form):
-    """`expires` is the last day that the fact holds."""
+    """`expires` is the last day that the fact holds, `list` the list that it is decided on in."""
 
     state = forms.ChoiceField(choices=SharedFact.State.choices)
-    text = forms.CharField(max_length=LONGEST)
+    text = forms.CharField(max_length=LONGEST, required=False)
     expires = forms.DateField(required=False)
 
 
 @require_safe
 def memory(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
-    wanted = request.GET.get("state", SharedFact.State.PROPOSED)
-    state = wanted if wanted in SharedFact.State.values else SharedFact.State.PROPOSED
+    state = _state(request.GET.get("state"))
     facts = facts_review(project_id=viewer.project.pk, state=state, limit=SHOWN + 1)
     context = {
         "viewer": viewer,
@@ -60,28 +61,59 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
-    """Accepts, rejects or rewords a fact."""
+    """Accepts, rejects or rewords a fact, or takes that back. htmx gets the row, a browser the list."""
     viewer = _writer(request, slug)
-    row = SharedFact.objects.filter(project=viewer.project, pk=fact).select_related("project").first()
+    rows = facts_of(project_id=viewer.project.pk).filter(pk=fact)
+    row = rows.select_related("project").first()
     if row is None:
         raise Http404("no such fact")
-    form = FactForm(request.POST)
+    error = _decided(row, FactForm(request.POST), request)
+    state = _state(request.POST.get("list"))
+    if wants_fragment(request):
+        context = {"viewer": viewer, "fact": rows.get(), "state": state, "error": error}
+        return page_or_fragment(request, "memory/_fact.html", "memory/_fact.html", context)
+    if error:
+        messages.error(request, f"Not changed: {error}")
+    return _to_list(slug, state)
+
+
+def _decided(fact: SharedFact, form: FactForm, request: HttpRequest) -> str:
+    """What was wrong with the decision, "" where nothing was."""
     if not form.is_valid():
-        told = " ".join(str(error) for errors in form.errors.values() for error in errors)
-        messages.error(request, f"Not changed: {told}")
-        return redirect("memory", slug=slug)
+        return " ".join(str(error) for errors in form.errors.values() for error in errors)
     day = form.cleaned_data["expires"]
     try:
         fact_decide(
-            fact=row,
+            fact=fact,
             state=form.cleaned_data["state"],
-            text=form.cleaned_data["text"].replace("\r\n", "\n"),
+            text=form.cleaned_data["text"].replace("\r\n", "\n") if "text" in form.data else None,
             expires_at=datetime.combine(day, time.max, tzinfo=UTC) if day else None,
             user=request.user,
         )
     except WorkingMemoryError as error:
-        messages.error(request, f"Not changed: {error}.")
-    return redirect("memory", slug=slug)
+        return f"{error}."
+    return ""
+
+
+@require_POST
+def memory_facts(request: HttpRequest, slug: str) -> HttpResponse:
+    """Accepts or rejects those that were selected."""
+    viewer = _writer(request, slug)
+    ids = [uuid for text in request.POST.getlist("fact")[:SHOWN] if (uuid := as_uuid(text))]
+    state = request.POST.get("state")
+    if state not in (SharedFact.State.ACCEPTED, SharedFact.State.REJECTED):
+        raise Http404("no such decision")
+    count = facts_decide(project=viewer.project, ids=ids, state=state, user=request.user)
+    messages.success(request, f"{count} {state}." if count else "Nothing was selected.")
+    return _to_list(slug, SharedFact.State.PROPOSED)
+
+
+def _state(asked: str | None) -> str:
+    return asked if asked in SharedFact.State.values else SharedFact.State.PROPOSED
+
+
+def _to_list(slug: str, state: str) -> HttpResponse:
+    return redirect(f"{reverse('memory', args=[slug])}?state={state}")
 
 
 @require_POST

@@ -17,6 +17,7 @@ urlpatterns = [
     path(f"{_SESSION}take/", current.session_memory_take, name="session_memory_take"),
     path(f"{_SESSION}<int:number>/", revision.session_memory_revision, name="session_memory_revision"),
     path(_SHARED, shared.memory, name="memory"),
+    path(f"{_SHARED}facts/", shared.memory_facts, name="memory_facts"),
     path(f"{_SHARED}facts/<uuid:fact>/", shared.memory_fact, name="memory_fact"),
     path(f"{_SHARED}prune/", shared.memory_prune, name="memory_prune"),
     path(f"{_SHARED}settings/", shared.memory_settings, name="memory_settings"),

@@ -1,0 +1,189 @@
+"""The review of proposed facts: over HTTP, and in a real browser by keyboard and mouse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from accounts.models import AuditEvent, Project
+from compaction.memory import Author
+from sessions.memory.proposals import facts_propose
+from sessions.models import AgentSession, SharedFact
+from sessions.services.memory import Writer, memory_patch
+from tests.browsing import barriers, fits_in_width
+from tests.pages.transcripts import make_session
+
+MODEL, PERSON = Writer(author=Author.MODEL), Writer(author=Author.PERSON)
+
+
+def says(project: Project, name: str, *decisions: str) -> AgentSession:
+    """A session whose memory holds these, proposed."""
+    session: AgentSession = make_session(project, name=name, agent="coder")
+    memory_patch(session=session, changes={"decisions": list(decisions)}, writer=MODEL)
+    facts_propose(session=session)
+    return session
+
+
+@pytest.fixture
+def seen(project: Project) -> AgentSession:
+    """Three facts, of which three sessions had `run pytest -q`, and a person took it out of the last one."""
+    says(project, "first", "run pytest -q", "no clock")
+    says(project, "second", "Run pytest -q.", "pin the compiler")
+    session = says(project, "third", "run pytest  -q")
+    memory_patch(session=session, changes={"decisions": []}, writer=PERSON)
+    return session
+
+
+def listed(client: Client, project: Project, state: str = "proposed") -> str:
+    page = client.get(reverse("memory", args=[project.slug]), {"state": state})
+    return page.content.decode()
+
+
+def stored(text: str) -> SharedFact:
+    return SharedFact.objects.get(text=text)
+
+
+@pytest.mark.django_db
+class TestOverHttp:
+    def test_what_most_sessions_had_comes_first_and_what_is_in_doubt_says_why(
+        self, owner_client: Client, project: Project, seen: AgentSession
+    ) -> None:
+        page = listed(owner_client, project)
+        assert page.index("run pytest -q") < page.index("pin the compiler") < page.index("no clock")
+        assert "seen in 3 sessions</b>" in page
+        assert "taken out by a person in revision 2" in page
+
+    def test_a_row_is_decided_in_place_and_taken_back(
+        self, owner_client: Client, project: Project, seen: AgentSession
+    ) -> None:
+        fact = stored("no clock")
+        url = reverse("memory_fact", args=[project.slug, fact.pk])
+        data = {"state": "accepted", "text": "use no clock", "list": "proposed"}
+        row = owner_client.post(url, data, headers={"HX-Request": "true"}).content.decode()
+        assert "<!doctype" not in row
+        assert "use no clock" in row
+        assert "Undo" in row
+        owner_client.post(url, {"state": "proposed", "list": "proposed"}, headers={"HX-Request": "true"})
+        fact.refresh_from_db()
+        assert (fact.state, fact.text) == ("proposed", "use no clock")
+
+    def test_a_decision_that_cannot_be_is_said_in_its_row(
+        self, owner_client: Client, project: Project, seen: AgentSession
+    ) -> None:
+        url = reverse("memory_fact", args=[project.slug, stored("no clock").pk])
+        data = {"state": "accepted", "text": "Pin the compiler!", "list": "proposed"}
+        row = owner_client.post(url, data, headers={"HX-Request": "true"}).content.decode()
+        assert "Not changed: " in row
+        assert stored("no clock").state == "proposed"
+
+    def test_several_are_accepted_at_once(
+        self, member_client: Client, project: Project, seen: AgentSession
+    ) -> None:
+        ids = [str(fact.pk) for fact in SharedFact.objects.exclude(text="no clock")]
+        url = reverse("memory_facts", args=[project.slug])
+        page = member_client.post(url, {"state": "accepted", "fact": [*ids, "x"]}, follow=True)
+        assert b"2 accepted." in page.content
+        assert stored("no clock").state == "proposed"
+        assert AuditEvent.objects.filter(action="memory.fact.accepted").count() == 2
+        again = member_client.post(url, {"state": "accepted"}, follow=True)
+        assert b"Nothing was selected." in again.content
+        assert member_client.post(url, {"state": "old", "fact": ids}).status_code == 404
+
+    def test_another_projects_facts_are_out_of_reach(
+        self, stranger_client: Client, other_project: Project, project: Project, seen: AgentSession
+    ) -> None:
+        fact = stored("no clock")
+        page = listed(stranger_client, other_project)
+        assert "Nothing to review" in page
+        assert "comes here by itself" in page
+        own = reverse("memory_facts", args=[other_project.slug])
+        stranger_client.post(own, {"state": "accepted", "fact": str(fact.pk)})
+        url = reverse("memory_fact", args=[other_project.slug, fact.pk])
+        assert stranger_client.post(url, {"state": "accepted"}).status_code == 404
+        theirs = reverse("memory_facts", args=[project.slug])
+        assert stranger_client.post(theirs, {"state": "accepted"}).status_code == 404
+        assert stored("no clock").state == "proposed"
+
+    def test_who_only_looks_decides_nothing(
+        self, viewer_client: Client, project: Project, seen: AgentSession
+    ) -> None:
+        url = reverse("memory_facts", args=[project.slug])
+        fact = stored("no clock")
+        assert viewer_client.post(url, {"state": "accepted", "fact": str(fact.pk)}).status_code == 403
+        assert ">Accept<" not in listed(viewer_client, project)
+
+    def test_what_it_reads_does_not_grow(self, owner_client: Client, project: Project) -> None:
+        counts = []
+        for start in (0, 5):
+            for n in range(start, start + 5):
+                session = says(project, f"s{n}", f"fact {n}", "shared by all")
+                memory_patch(session=session, changes={"decisions": []}, writer=PERSON)
+            with CaptureQueriesContext(connection) as captured:
+                listed(owner_client, project)
+            counts.append(len(captured))
+        assert counts[0] == counts[1] <= 8
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+class TestInABrowser:
+    def test_by_keyboard(self, page_as: Any, owner: Any, project: Project, seen: AgentSession) -> None:
+        page: Page = page_as(owner)
+        page.goto(reverse("memory", args=[project.slug]))
+        rows = page.locator("[data-fact]")
+        page.keyboard.press("j")
+        expect(rows.nth(0)).to_be_focused()
+        page.keyboard.press("r")
+        expect(rows.nth(0)).to_have_class("is-decided")
+        expect(rows.nth(1)).to_be_focused()
+        page.keyboard.press("e")
+        expect(rows.nth(1).locator("textarea")).to_be_focused()
+        page.keyboard.press("ControlOrMeta+a")
+        page.keyboard.type("pin the compiler to 4.2")
+        page.keyboard.press("Escape")
+        expect(rows.nth(1)).to_be_focused()
+        page.keyboard.press("a")
+        expect(rows.nth(1)).to_contain_text("accepted")
+        expect(rows.nth(2)).to_be_focused()
+        page.keyboard.press("k")
+        page.keyboard.press("k")
+        page.keyboard.press("u")
+        expect(rows.nth(0)).to_be_focused()
+        expect(rows.nth(0).locator("textarea")).to_have_value("run pytest -q")
+        states = {fact.text: fact.state for fact in SharedFact.objects.all()}
+        assert states == {
+            "run pytest -q": "proposed",
+            "pin the compiler to 4.2": "accepted",
+            "no clock": "proposed",
+        }
+
+    def test_several_at_once_but_for_what_was_edited(
+        self, page_as: Any, owner: Any, project: Project, seen: AgentSession
+    ) -> None:
+        page: Page = page_as(owner)
+        page.goto(reverse("memory", args=[project.slug]))
+        page.locator("[data-fact] textarea").nth(1).fill("pin it")
+        page.get_by_label("All", exact=True).check()
+        page.get_by_role("button", name="Accept selected").click()
+        expect(page.get_by_text("2 accepted.")).to_be_visible()
+        expect(page.locator("[data-fact]")).to_have_count(1)
+        assert stored("pin the compiler").state == "proposed"
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    def test_accessibility_and_width(
+        self, page_as: Any, owner: Any, project: Project, seen: AgentSession, theme: str
+    ) -> None:
+        page: Page = page_as(owner)
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.goto(reverse("memory", args=[project.slug]))
+        page.get_by_role("button", name="Accept", exact=True).first.click()
+        expect(page.locator(".is-decided")).to_have_count(1)
+        assert barriers(page) == []
+        assert fits_in_width(page)
