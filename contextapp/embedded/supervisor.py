@@ -53,7 +53,7 @@ class Supervised:
         if len(self.failures) >= FAILURES:
             name = self.child.program.name
             raise StartError(f"{name} ended {FAILURES} times in a short while; giving up.")
-        return FIRST_PAUSE * 2 ** (len(self.failures) - 1)
+        return FIRST_PAUSE * 2.0 ** (len(self.failures) - 1)
 
 
 class Supervisor:
