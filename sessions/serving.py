@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from compaction import formats
 from compaction.capabilities import Capabilities
 from compaction.formats import anthropic, openai
 from compaction.messages import Message
@@ -130,18 +131,13 @@ def prompt_fields(
             fields["tools"] = orjson.Fragment(tools)
         return fields
     prompt = render(
-        _parsed(elements, native),
+        formats.parse(elements.values(), format=native),
         format=wanted,
         system=bodies.json_value(system) if system else None,
         tools=bodies.json_value(tools) if tools else None,
         capabilities=capabilities,
     )
     return prompt.to_json()
-
-
-def _parsed(elements: Elements, native: str) -> tuple[Message, ...]:
-    parse = openai.parse if native == openai.NAME else anthropic.parse
-    return parse(elements.values())
 
 
 def _joins(

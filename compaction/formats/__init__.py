@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from compaction.errors import FormatError
 from compaction.formats import anthropic, openai
 from compaction.messages import JSON, Message
-from compaction.tokens import TokenCounter
+from compaction.tokens import TokenCounter, message_tokens
 
 
 class Format(Protocol):
@@ -15,9 +16,7 @@ class Format(Protocol):
 
     NAME: str
 
-    def parse(
-        self, payload: JSON, *, start_position: int = 0, turn: int = 0, counter: TokenCounter | None = None
-    ) -> tuple[Message, ...]: ...
+    def read(self, item: JSON, *, position: int, turn: int) -> Message: ...
 
     def tools_field(self, tools: JSON) -> list[JSON]: ...
 
@@ -41,6 +40,14 @@ def parse(
     turn: int = 0,
     counter: TokenCounter | None = None,
 ) -> tuple[Message, ...]:
-    """Messages of a provider's JSON list; see the format's own `parse`. Raises FormatError."""
-    reader = get_format(format)
-    return reader.parse(payload, start_position=start_position, turn=turn, counter=counter)
+    """Messages of a list as it stands under `messages` in a request. Tolerates anything in it.
+
+    Positions count from `start_position`. `tokens` is 0 where no `counter` is given. Raises FormatError where
+    there is no such format.
+    """
+    read = get_format(format).read
+    items = payload if isinstance(payload, list | tuple) else [payload]
+    messages = (read(item, position=start_position + index, turn=turn) for index, item in enumerate(items))
+    if counter is None:
+        return tuple(messages)
+    return tuple(replace(message, tokens=message_tokens(message, counter)) for message in messages)

@@ -7,7 +7,6 @@ leaves the other blocks, and the unknown fields of its own (`cache_control`), as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from compaction.formats.blocks import (
@@ -22,7 +21,6 @@ from compaction.formats.blocks import (
 )
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
-from compaction.tokens import TokenCounter, message_tokens
 
 NAME = "anthropic"
 
@@ -32,21 +30,8 @@ RESPONSE_FIELDS = frozenset({"id", "type", "model", "stop_reason", "stop_sequenc
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
-def parse(
-    payload: JSON, *, start_position: int = 0, turn: int = 0, counter: TokenCounter | None = None
-) -> tuple[Message, ...]:
-    """Messages of a list as it stands under `messages` in a request. Tolerates anything, raises nothing.
-
-    Positions count from `start_position`. `tokens` is 0 where no `counter` is given.
-    """
-    items = payload if isinstance(payload, list | tuple) else [payload]
-    messages = (_message(item, start_position + index, turn) for index, item in enumerate(items))
-    if counter is None:
-        return tuple(messages)
-    return tuple(replace(message, tokens=message_tokens(message, counter)) for message in messages)
-
-
-def _message(item: JSON, position: int, turn: int) -> Message:
+def read(item: JSON, *, position: int, turn: int) -> Message:
+    """One message. Tolerates anything, raises nothing."""
     if not isinstance(item, Mapping):
         words = (Text(text=as_text(item)),)
         return Message(

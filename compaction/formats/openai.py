@@ -7,7 +7,6 @@ refusal, its tool calls. A message with role `tool` is one `ToolResult`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from compaction.formats.blocks import (
@@ -21,7 +20,6 @@ from compaction.formats.blocks import (
 )
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
-from compaction.tokens import TokenCounter, message_tokens
 
 NAME = "openai"
 
@@ -46,21 +44,8 @@ _PART_KINDS = frozenset({"image_url", "input_audio", "file"})
 _ERROR_PREFIX = "Error: "
 
 
-def parse(
-    payload: JSON, *, start_position: int = 0, turn: int = 0, counter: TokenCounter | None = None
-) -> tuple[Message, ...]:
-    """Messages of a list as it stands under `messages` in a request. Tolerates anything, raises nothing.
-
-    Positions count from `start_position`. `tokens` is 0 where no `counter` is given.
-    """
-    items = payload if isinstance(payload, list | tuple) else [payload]
-    messages = (_message(item, start_position + index, turn) for index, item in enumerate(items))
-    if counter is None:
-        return tuple(messages)
-    return tuple(replace(message, tokens=message_tokens(message, counter)) for message in messages)
-
-
-def _message(item: JSON, position: int, turn: int) -> Message:
+def read(item: JSON, *, position: int, turn: int) -> Message:
+    """One message. Tolerates anything, raises nothing."""
     if not isinstance(item, Mapping):
         words = (Text(text=as_text(item)),)
         return Message(
