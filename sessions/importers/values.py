@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -10,6 +11,10 @@ from typing import Any
 from sessions.usage import MAX_TOKENS
 
 TITLE_LENGTH = 120
+_ATTACHED = re.compile(r"\A(?:\s*<([\w-]+)>.*?</\1>)+", re.DOTALL)
+_TAG = re.compile(r"</?[\w-]+>")
+_ANNOUNCES = re.compile(r"\bfollowing\b[^.]*:$", re.IGNORECASE)
+_HEADING = re.compile(r"^#+ ")
 
 #: More than any call costs; a larger figure is a mistake (micro-dollars).
 _MAX_MICROUSD = 10**12
@@ -44,12 +49,22 @@ def microusd_of(dollars: Any) -> int | None:
 
 
 def title_of(text: str) -> str:
-    """The first line with words, at most `TITLE_LENGTH` characters."""
-    for line in text[:4_000].splitlines():
-        words = " ".join(line.replace("\x00", "").split())
-        if words:
-            return words if len(words) <= TITLE_LENGTH else words[: TITLE_LENGTH - 1].rstrip() + "…"
-    return ""
+    """The first line that says what the text is about, at most `TITLE_LENGTH` characters.
+
+    That is behind what is attached in tags, and behind a line such as "Implement the following plan:".
+    """
+    opening = text[:4_000].replace("\x00", "")
+    lines = _lines(_ATTACHED.sub("", opening)) or _lines(opening)
+    if len(lines) > 1 and _ANNOUNCES.search(lines[0]):
+        lines = lines[1:]
+    title = _HEADING.sub("", lines[0]) if lines else ""
+    return title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with words, blanks squeezed; lone tags only where there is nothing else."""
+    lines = [words for line in text.splitlines() if (words := " ".join(line.split()))]
+    return [line for line in lines if not _TAG.fullmatch(line)] or lines
 
 
 def text_of(content: Any) -> str:

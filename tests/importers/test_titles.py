@@ -1,0 +1,53 @@
+"""The title of a session that a log does not name: what its first message is about."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions.importers.values import TITLE_LENGTH, title_of
+
+TITLES = [
+    ("\n\n  Fix   the\tlogin \nIt fails.", "Fix the login"),
+    ("Implement the following plan:\n\n# Plan: hooks in a chain\n\n## Context", "Plan: hooks in a chain"),
+    (
+        (
+            "<uploaded_files>\n/workspace/repo\n</uploaded_files>\nHere is a repository. Consider the "
+            "following description:\n\n<description>\nminversion fails\nSince 1.4 it does.\n</description>"
+        ),
+        "minversion fails",
+    ),
+    ("<task>\nFix the login\n</task>", "Fix the login"),
+    ("<task>Fix the login</task>", "<task>Fix the login</task>"),
+    ("<a>\n1\n</a>\n\n<b>\n2\n</b>\nAnd now?", "And now?"),
+    ("<uploaded_files>", "<uploaded_files>"),
+    ("Do the following:", "Do the following:"),
+    ("Why does this happen:\n$ make", "Why does this happen:"),
+    ("# Heading", "Heading"),
+    ("#5 is open again", "#5 is open again"),
+    ("\x00\n", ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "title"), TITLES)
+def test_it_is_the_first_line_that_says_what_it_is_about(text: str, title: str) -> None:
+    assert title_of(text) == title
+
+
+@given(st.text(alphabet="<>/ab#: \nfollowing"))
+def test_words_make_a_title_of_one_line_that_is_no_longer_than_allowed(text: str) -> None:
+    title = title_of(text * 5)
+    assert bool(title) == bool(text.split())
+    assert len(title) <= TITLE_LENGTH
+    assert title.splitlines() == ([title] if title else [])
+
+
+def test_tags_that_never_end_take_no_time() -> None:
+    started = time.process_time()
+    title_of("<a>" * 2_000)
+    title_of("<a></a>" * 1_000 + "following" * 1_000)
+    assert time.process_time() - started < 1
