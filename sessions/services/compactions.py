@@ -232,9 +232,12 @@ def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes]) -
     """Makes the prompt base anew from a view, with the counters that belong to it. The session is locked."""
     elements = elements_of(view, raw, session.format)
     seam = Continuation().after(formats.parse(elements.values(), format=session.format), session.format)
-    PromptBase.objects.update_or_create(
-        session=session,
-        defaults={"compaction_number": session.compaction_count, "data": elements.pack()},
+    base = PromptBase(session=session, compaction_number=session.compaction_count, data=elements.pack())
+    PromptBase.objects.bulk_create(
+        [base],
+        update_conflicts=True,
+        unique_fields=["session"],
+        update_fields=["compaction_number", "data"],
     )
     AgentSession.objects.filter(pk=session.pk).update(
         edits_revision=F("edits_revision") + 1,
