@@ -88,12 +88,17 @@ class Job:
     dismissed: Sequence[str]
 
 
-def reading_run(*, session_id: UUID) -> int:
-    """Has the model read what is due, some turns after the others; how many readings got through."""
-    count = 0
-    while (job := _claimed(session_id)) is not None and _read(job):
-        count += 1
-    return count
+def reading_run(*, session_id: UUID) -> bool:
+    """Has the model read the turns that are due, and sends for more of them; whether any were read.
+
+    One reading a task: a long session must not hold a worker for minutes that others wait for.
+    """
+    job = _claimed(session_id)
+    if job is None or not _read(job):
+        return False
+    if _due(job.session, job.end) is not None:
+        upkeep_dispatch(session_id)
+    return True
 
 
 def readings_sweep() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, F, Sum
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction, SavedView, UsageRollup
+from sessions.models import AgentSession, Compaction, MemoryReading, SavedView, UsageRollup
 from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
 
 #: The list says "1,000+" from there on: counting further would cost more than it tells.
@@ -33,7 +34,8 @@ class SubAgents:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savings:
     """What compaction kept out of a session's prompts, summed over its calls: tokens at the provider's count,
-    and their price less what the summaries cost. As of the last filling of the sums (see `rollups`)."""
+    and their price less what was paid for summaries and for working memory. As of the last filling of the
+    sums (see `rollups`)."""
 
     tokens: int
     microusd: int
@@ -141,18 +143,26 @@ def _sub_agents(parents: Sequence[UUID]) -> Mapping[UUID, SubAgents]:
 
 def _savings(ids: Sequence[UUID]) -> Mapping[UUID, Savings]:
     sums = UsageRollup.objects.filter(session_id__in=ids, hidden_tokens__gt=0).values("session_id")
-    spent = dict(
-        Compaction.objects.filter(session_id__in=ids, cost_microusd__gt=0)
+    spent = _spent(ids)
+    return {
+        row["session_id"]: Savings(tokens=row["tokens"], microusd=row["microusd"] - spent[row["session_id"]])
+        for row in sums.annotate(tokens=Sum("hidden_tokens"), microusd=Sum("saved_microusd"))
+    }
+
+
+def _spent(ids: Sequence[UUID]) -> Mapping[UUID, int]:
+    """What was paid for each session to models that summarised or read, in micro-dollars. One query."""
+    summaries, readings = (
+        rows.filter(session_id__in=ids, cost_microusd__gt=0)
         .values("session_id")
         .annotate(cost=Sum("cost_microusd"))
         .values_list("session_id", "cost")
+        for rows in (Compaction.objects.all(), MemoryReading.objects.all())
     )
-    return {
-        row["session_id"]: Savings(
-            tokens=row["tokens"], microusd=row["microusd"] - spent.get(row["session_id"], 0)
-        )
-        for row in sums.annotate(tokens=Sum("hidden_tokens"), microusd=Sum("saved_microusd"))
-    }
+    spent = Counter[UUID]()
+    for session_id, cost in summaries.union(readings, all=True):
+        spent[session_id] += cost
+    return spent
 
 
 def _distinct(project: Project, field: str) -> list[str]:

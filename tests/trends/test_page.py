@@ -111,7 +111,7 @@ def test_two_periods_of_ones_choice(used, viewer_client):
     assert rows == {"fixer": (3_000_000, 0), "reader": (1_000_000, 1_500_000)}
 
 
-def test_savings_are_net_of_rebilling_and_summaries(project, viewer_client):
+def test_savings_are_net_of_rebilling_summaries_and_readings(project, viewer_client):
     session = session_make(project, "s", model="claude-sonnet-4-5")
     shrunk = {"prompt_estimate": 1_010_000, "prompt_served": 10_000, "prompt_reported": 10_000}
     turns_add(session, [turn_make(session, 0, NOON, cache_read_tokens=9_000, **shrunk)])
@@ -127,14 +127,29 @@ def test_savings_are_net_of_rebilling_and_summaries(project, viewer_client):
             cost_microusd=cost,
             finished_at=NOON,
         )
+    tokens = dict.fromkeys(("uncached", "cache_read", "cache_write", "output"), 1)
+    for at, cost in ((NOON, 3_000), (NOON, None), (NOON + timedelta(days=90), 5_000)):
+        session.memory_readings.create(
+            at=at,
+            model="claude-haiku-4-5",
+            first_turn=0,
+            end_turn=1,
+            state="failed",
+            requests=1,
+            cost_microusd=cost,
+            **{f"{name}_tokens": count for name, count in tokens.items()},
+        )
     rollups_fill()
-    savings = viewer_client.get(address(), MARCH).context["savings"]
+    response = viewer_client.get(address(), MARCH)
+    assert "Working memory by a model" in response.content.decode()
+    savings = response.context["savings"]
     cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
     assert savings.gross == cached * 1_000_000 * 1_000_000
     # A cache write is a quarter dearer than an uncached token.
     assert savings.rebilled == (uncached * 5 / 4 - cached) * 2 * 15_000 * 1_000_000
     assert savings.summariser == 27_000
-    assert savings.net == savings.gross - savings.rebilled - 27_000
+    assert savings.reader == 3_000
+    assert savings.net == savings.gross - savings.rebilled - 27_000 - 3_000
     assert (savings.compactions, savings.without_model) == (2, 1)
 
 

@@ -10,36 +10,42 @@ from uuid import UUID
 from django.db import connection
 
 from sessions import pricing
-from sessions.models import AgentSession, Compaction
+from sessions.models import AgentSession, Compaction, MemoryReading
 from sessions.selectors.trends.sums import Sums, Wanted, narrowed, parameters_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savings:
     """Money in micro-dollars. `gross` is what the hidden tokens would have cost; a compaction makes the
-    provider read the rest anew, which is `rebilled`; a model that summarised is the `summariser`."""
+    provider read the rest anew, which is `rebilled`; a model that summarised is the `summariser`, one that
+    read for working memories the `reader`."""
 
     gross: int
     rebilled: int
     summariser: int
+    reader: int
     compactions: int
     without_model: int
 
     @property
     def net(self) -> int:
-        return self.gross - self.rebilled - self.summariser
+        return self.gross - self.rebilled - self.summariser - self.reader
 
 
 def savings_of(*, project_id: UUID, wanted: Wanted, sums: Sums) -> Savings:
-    """The savings of a span whose sums are known. One query."""
+    """The savings of a span whose sums are known. Two queries."""
     start, _ = wanted.span.bounds()
+    parameters = parameters_of(project_id, wanted)
     with connection.cursor() as cursor:
-        cursor.execute(_sql(wanted), parameters_of(project_id, wanted))
+        cursor.execute(_sql(wanted), parameters)
         rows = cursor.fetchall()
+        cursor.execute(_read_sql(wanted), parameters)
+        [(read,)] = cursor.fetchall()
     return Savings(
         gross=sums.saved_microusd,
         rebilled=sum(_rebilled(model, tokens or 0, start) for model, tokens, *_ in rows),
         summariser=sum(cost or 0 for *_, cost in rows),
+        reader=read or 0,
         compactions=sum(row[2] for row in rows),
         without_model=sum(row[3] for row in rows),
     )
@@ -68,4 +74,14 @@ def _sql(wanted: Wanted) -> str:
          WHERE s.project_id = %(project)s AND c.finished_at >= %(start)s AND c.finished_at < %(end)s
                {narrowed(wanted, model="s.model")}
          GROUP BY s.model
+    """  # noqa: S608  every piece is a name written in this file
+
+
+def _read_sql(wanted: Wanted) -> str:
+    return f"""
+        SELECT sum(r.cost_microusd)::bigint
+          FROM {MemoryReading._meta.db_table} r
+          JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
+         WHERE s.project_id = %(project)s AND r.at >= %(start)s AND r.at < %(end)s
+               {narrowed(wanted, model="s.model")}
     """  # noqa: S608  every piece is a name written in this file

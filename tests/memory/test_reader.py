@@ -1,0 +1,525 @@
+"""Reading by a model, as a whole: turns are pushed, a worker has its task, a provider answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Project
+from sessions import bodies, dispatch, pricing, summarizers
+from sessions.memory import reading as background
+from sessions.memory.reading import READ_TOKENS, readings_sweep
+from sessions.memory.upkeep import upkeep_run
+from sessions.models import AgentSession, MemoryReader, MemoryReading, MemoryRevision
+from sessions.tasks import memory_observe, memory_upkeep
+from tests.api.client import Api
+from tests.background.world import eventually
+from tests.compaction.builders import assistant, call, result, user
+from tests.memory.conftest import MEMORY
+from tests.provider import behaviours as it
+from tests.provider.server import FakeProvider
+
+pytestmark = pytest.mark.django_db
+
+MODEL = "claude-haiku-4-5"
+FAILS = "FAILED tests/test_a.py::test_b - assert 1 == 2\n1 failed"
+#: More than the model is asked for at once.
+LONG = "The pool evicts by a queue. " * (READ_TOKENS // 5)
+SECRET = "AKIA" + "QWERTYUIOPASDFGH"
+
+Push = Callable[..., None]
+
+
+def operations(*told: dict[str, Any]) -> it.Behaviour:
+    """The model answers these operations."""
+    return it.says(json.dumps({"operations": list(told)}))
+
+
+def op(
+    op: str, text: str = "", *, field: str = "decisions", item: str = "", message: int = 0
+) -> dict[str, Any]:
+    return {"op": op, "field": field, "item": item, "text": text, "message": message}
+
+
+NOTHING = operations()
+
+
+@pytest.fixture
+def provider(settings: Any) -> Iterator[FakeProvider]:
+    """The provider that the workers ask; it has nothing to say until it is told else."""
+    with FakeProvider(otherwise=NOTHING) as provider:
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+        settings.CONTEXTAPP_ANTHROPIC_BASE_URL = provider.url
+        settings.CONTEXTAPP_SUMMARIZER_BACKOFF = 0.01
+        summarizers.reader.cache_clear()
+        yield provider
+        summarizers.reader.cache_clear()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sessions that were sent to the workers for."""
+    told: list[str] = []
+    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
+    return told
+
+
+@pytest.fixture
+def stored(session: dict[str, Any]) -> UUID:
+    return UUID(session["id"])
+
+
+@pytest.fixture
+def model_on(project: Project) -> None:
+    Project.objects.filter(pk=project.pk).update(memory_upkeep=True, memory_model=MODEL)
+
+
+@pytest.fixture
+def work(stored: UUID, sent: Any) -> Callable[[], None]:
+    """What a worker does when it is sent for."""
+    return lambda: memory_upkeep(str(stored))
+
+
+def rest(stored: UUID) -> None:
+    """The session has come to rest."""
+    AgentSession.objects.filter(pk=stored).update(last_active_at=timezone.now() - timedelta(hours=1))
+
+
+def later(stored: UUID) -> None:
+    """The pause after a claim has passed."""
+    MemoryReader.objects.filter(session_id=stored).update(free_at=timezone.now() - timedelta(seconds=1))
+
+
+def memory(api: Api) -> dict[str, Any]:
+    shown: dict[str, Any] = api.get(MEMORY).json()["memory"]
+    return shown
+
+
+def states() -> list[str]:
+    """What came of each reading, oldest first."""
+    return list(MemoryReading.objects.order_by("at").values_list("state", flat=True))
+
+
+class TestWhenItIsAsked:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {},
+            {"memory_upkeep": True},
+            {"memory_model": MODEL},
+            {"memory_upkeep": True, "memory_model": MODEL, "summarizer_model": "off"},
+        ],
+        ids=["by default", "upkeep alone", "a model alone", "nothing may leave the server"],
+    )
+    def test_not_unless_a_project_wants_it(
+        self, provider: FakeProvider, project: Project, push: Push, stored: UUID, work: Any, changes: Any
+    ) -> None:
+        Project.objects.filter(pk=project.pk).update(**changes)
+        push(user(LONG))
+        rest(stored)
+        work()
+        assert readings_sweep() == 0
+        assert provider.requests == []
+        assert not MemoryReading.objects.exists()
+
+    @pytest.mark.usefixtures("model_on")
+    def test_not_without_a_key(self, provider: FakeProvider, push: Push, work: Any, settings: Any) -> None:
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
+        push(user(LONG))
+        work()
+        assert provider.requests == []
+
+    @pytest.mark.usefixtures("model_on")
+    def test_not_for_every_turn_but_when_enough_is_new(
+        self, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        push(user("Mend the pool"))
+        work()
+        assert provider.requests == []
+        push(assistant(LONG))
+        work()
+        work()
+        [request] = provider.requests
+        assert request.body["model"] == MODEL
+        assert "#0 t0 user: Mend the pool" in request.body["messages"][0]["content"]
+        assert "#1 t1 assistant:" in request.body["messages"][0]["content"]
+
+    @pytest.mark.usefixtures("model_on")
+    def test_and_when_the_session_has_come_to_rest(
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, sent: list[str]
+    ) -> None:
+        push(user("Mend the pool"))
+        work()
+        assert readings_sweep() == 0
+        rest(stored)
+        sent.clear()
+        assert readings_sweep() == 1
+        assert sent == [str(stored)]
+        work()
+        assert len(provider.requests) == 1
+        assert readings_sweep() == 0
+
+    @pytest.mark.usefixtures("model_on")
+    def test_it_reads_what_is_new_and_nothing_else(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        counts = []
+        for name in ("first", "second", "third", "fourth"):
+            push(user(f"the {name} of them"), assistant(LONG))
+            with CaptureQueriesContext(connection) as captured:
+                work()
+            counts.append(len(captured))
+        told = provider.requests[-1].body["messages"][0]["content"]
+        assert "the fourth of them" in told
+        assert "the third of them" not in told
+        assert counts[1] == counts[2] == counts[3] <= 60
+
+    @pytest.mark.usefixtures("model_on")
+    def test_a_long_session_is_read_in_bounded_steps_each_a_task_of_its_own(
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
+    ) -> None:
+        sent: list[UUID] = []
+        monkeypatch.setattr(background, "upkeep_dispatch", sent.append)
+        for number in range(120):
+            push(user(f"step {number}"))
+        work()
+        assert MemoryReader.objects.get().turn == background.TURNS_AT_ONCE
+        assert sent == [stored]
+        work()
+        work()
+        assert len(provider.requests) == 2
+        assert sent == [stored]
+        rest(stored)
+        memory_observe(str(stored))
+        assert MemoryReader.objects.get().turn == 120
+
+    @pytest.mark.usefixtures("model_on")
+    def test_a_turn_that_is_larger_than_a_request_is_read_in_pieces(
+        self, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        """What the first piece adds, the second one is told."""
+        provider.script(operations(op("add", "we evict by a queue")))
+        push(*(user(f"{number} " + LONG) for number in range(40)))
+        work()
+        assert len(provider.requests) >= 2
+        assert "yours: we evict by a queue" in provider.requests[1].body["messages"][0]["content"]
+        assert MemoryReading.objects.get().requests == len(provider.requests)
+
+
+@pytest.mark.usefixtures("model_on")
+class TestWhatItWrites:
+    def test_beside_what_tools_showed_with_where_it_comes_from(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        provider.script(
+            operations(
+                op("add", "a queue and no timer", message=3),
+                op("add", "evict by a queue", field="next", message=3),
+            )
+        )
+        push(user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant(LONG))
+        work()
+        shown = api.get(MEMORY).json()
+        assert shown["memory"]["decisions"] == ["a queue and no timer"]
+        assert len(shown["memory"]["blockers"]) == 1
+        assert (shown["author"], shown["reason"]) == ("model", "read turns 0 to 0: decisions, next")
+        [item] = [item for item in shown["items"] if item["field"] == "decisions"]
+        assert (item["author"], item["via"], item["turn"], item["message"]) == ("model", "reading", 0, 3)
+        [step, before] = api.get(f"{MEMORY}timeline/").json()["data"]
+        assert before["author"] == "harness"
+        assert step["revision"] == 2
+
+    def test_a_persons_item_is_never_overwritten_whatever_it_asks_for(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        api.patch(f"{MEMORY}?author=person", {"decisions": ["a timer"], "next": "mine"}, if_match="*")
+        provider.script(
+            operations(
+                *(op(step, "a queue", item="i1") for step in ("replace", "remove", "resolve")),
+                op("add", "evict by a queue", field="next"),
+                op("stale", "a queue is used", item="i1"),
+            )
+        )
+        push(assistant(LONG))
+        work()
+        assert "i1 decisions, by the person: a timer" in provider.requests[0].body["messages"][0]["content"]
+        shown = api.get(MEMORY).json()
+        assert (shown["memory"]["decisions"], shown["memory"]["next"]) == (["a timer"], "mine")
+        [item] = [item for item in shown["items"] if item["field"] == "decisions"]
+        assert (item["author"], item["stale"]) == ("person", "a queue is used")
+
+    def test_what_somebody_took_out_is_not_put_back(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        provider.otherwise = operations(op("add", "We evict by a queue"))
+        push(assistant(LONG))
+        work()
+        assert memory(api)["decisions"] == ["We evict by a queue"]
+        api.patch(f"{MEMORY}?author=person", {"decisions": []}, if_match="*")
+        for _ in range(2):
+            push(assistant(LONG))
+            work()
+            assert memory(api)["decisions"] == []
+        assert "We evict by a queue" in provider.requests[-1].body["messages"][0]["content"]
+        assert MemoryReading.objects.filter(state="done").count() == 3
+
+    def test_what_is_made_up_is_dropped_and_the_rest_kept(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        provider.script(operations(op("add", "see src/made_up.py"), {"op": 1}, op("add", "a queue")))
+        push(assistant(LONG))
+        work()
+        assert memory(api)["decisions"] == ["a queue"]
+
+    def test_no_secret_of_an_answer_is_stored_or_logged(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG, logger="sessions")
+        provider.script(
+            operations(op("add", f"the key is {SECRET}"), op("add", "a queue")),
+            it.says(f"the key is {SECRET}"),
+            it.says(json.dumps({"operations": SECRET})),
+        )
+        for _ in range(2):
+            push(assistant(LONG))
+            work()
+        stored = [
+            *(
+                bodies.unpack(row.body) + bodies.unpack(row.origins or b"")
+                for row in MemoryRevision.objects.all()
+            ),
+            *(row.reason.encode() for row in MemoryReading.objects.all()),
+            *(row.told.encode() for row in MemoryReader.objects.all()),
+        ]
+        assert stored
+        assert not any(SECRET.encode() in one for one in stored)
+        assert SECRET not in caplog.text
+        assert memory(api)["decisions"] == ["a queue"]
+
+    def test_in_the_fields_of_the_project_too(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        fields = [{"name": "risks", "description": "what may go wrong"}]
+        assert api.patch("memory/settings/", {"fields": fields}).status_code == 200
+        provider.script(operations(op("add", "the clock is mocked", field="risks")))
+        push(assistant(LONG))
+        work()
+        assert "- risks: what may go wrong, a list" in provider.requests[0].body["system"]
+        assert memory(api)["risks"] == ["the clock is mocked"]
+
+    def test_over_what_others_wrote_while_the_model_thought(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        suggestions = background._suggestions
+
+        def interrupted(*arguments: Any) -> Any:
+            found = suggestions(*arguments)
+            api.patch(f"{MEMORY}?author=person", {"decisions": ["mine"]}, if_match="*")
+            return found
+
+        monkeypatch.setattr(background, "_suggestions", interrupted)
+        provider.script(operations(op("add", "a queue")))
+        push(assistant(LONG))
+        work()
+        assert memory(api)["decisions"] == ["mine", "a queue"]
+
+
+@pytest.mark.usefixtures("model_on")
+class TestWhatItCosts:
+    def test_each_reading_is_kept_with_its_tokens_and_its_price(
+        self, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        push(assistant(LONG))
+        work()
+        row = MemoryReading.objects.get()
+        assert (row.state, row.model, row.first_turn, row.end_turn, row.requests) == ("done", MODEL, 0, 1, 1)
+        assert row.uncached_tokens > 1_000
+        rates = pricing.rates(MODEL, row.at.replace(minute=0, second=0, microsecond=0))[0]
+        told = (rates.uncached * row.uncached_tokens + rates.output * row.output_tokens) * 1_000_000
+        assert row.cost_microusd == round(told) > 0
+
+    def test_also_what_was_spent_in_vain(self, provider: FakeProvider, push: Push, work: Any) -> None:
+        provider.script(it.says("no JSON"), it.says("no JSON either"))
+        push(assistant(LONG))
+        work()
+        row = MemoryReading.objects.get()
+        assert (row.state, row.requests) == ("failed", 2)
+        assert row.cost_microusd
+
+    def test_a_model_without_a_price_is_unpriced(
+        self, provider: FakeProvider, project: Project, push: Push, work: Any
+    ) -> None:
+        Project.objects.update(memory_model="a-model-of-our-own")
+        push(assistant(LONG))
+        work()
+        assert MemoryReading.objects.get().cost_microusd is None
+
+
+@pytest.mark.usefixtures("model_on")
+class TestTrouble:
+    def test_a_provider_that_is_down_is_left_alone_for_a_while_and_nothing_is_lost(
+        self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any
+    ) -> None:
+        provider.otherwise = it.overloaded()
+        push(user("Mend it"), assistant(LONG))
+        work()
+        tries = len(provider.requests)
+        row = MemoryReader.objects.get()
+        assert (row.turn, row.attempts) == (0, 1)
+        assert "529" in row.told
+        assert row.free_at is not None
+        assert row.free_at > timezone.now() + timedelta(minutes=5)
+        push(call("c", "bash", command="pytest"), result("c", FAILS))
+        work()
+        rest(stored)
+        assert readings_sweep() == 0
+        assert len(provider.requests) == tries
+        assert len(memory(api)["blockers"]) == 1, "what tools show goes on"
+        later(stored)
+        provider.otherwise = operations(op("add", "a queue"))
+        assert readings_sweep() == 1
+        work()
+        told = provider.requests[-1].body["messages"][0]["content"]
+        assert "Mend it" in told
+        assert "#3 t1" in told
+        row.refresh_from_db()
+        assert (row.turn, row.attempts, row.free_at, row.told) == (2, 0, None, "")
+
+    def test_the_pause_grows_with_each_try(
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any
+    ) -> None:
+        provider.otherwise = it.error(500)
+        push(assistant(LONG))
+        pauses = []
+        for _ in range(5):
+            work()
+            row = MemoryReader.objects.get()
+            assert row.free_at is not None
+            pauses.append(round((row.free_at - timezone.now()) / timedelta(minutes=10)))
+            later(stored)
+        assert pauses == [1, 2, 4, 6, 6]
+
+    def test_turns_that_it_declines_to_read_are_given_up_at_once(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
+        provider.script(it.refusal(), operations(op("add", "a queue")))
+        push(assistant(LONG))
+        work()
+        row = MemoryReader.objects.get()
+        assert (row.turn, row.free_at, row.told) == (1, None, "the model declined to answer")
+        push(assistant(LONG))
+        work()
+        assert memory(api)["decisions"] == ["a queue"]
+        assert list(MemoryReading.objects.order_by("at").values_list("state", flat=True)) == [
+            "given_up",
+            "done",
+        ]
+
+    @pytest.mark.parametrize("behaviour", [it.says("no JSON"), it.says("{", stop_reason="max_tokens")])
+    def test_answers_of_no_use_are_paid_for_three_times_and_no_more(
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, behaviour: it.Behaviour
+    ) -> None:
+        provider.otherwise = behaviour
+        push(assistant(LONG))
+        for _ in range(5):
+            work()
+            later(stored)
+        assert len(provider.requests) == 6
+        assert states() == ["failed", "failed", "given_up"]
+
+    def test_a_fault_of_our_own_is_not_told_in_its_words_and_pauses(
+        self, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: Any) -> Any:
+            raise RuntimeError(f"quotes {SECRET}")
+
+        monkeypatch.setattr(background, "_suggestions", broken)
+        push(assistant(LONG))
+        work()
+        row = MemoryReader.objects.get()
+        assert row.told == "a fault of the server; its log tells more"
+        assert row.free_at is not None
+
+    def test_a_worker_that_dies_in_the_middle_loses_nothing(
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any
+    ) -> None:
+        push(assistant(LONG))
+        upkeep_run(session_id=stored)
+        assert background._claimed(stored) is not None  # and there it dies
+        work()
+        assert provider.requests == []
+        later(stored)
+        work()
+        assert len(provider.requests) == 1
+        assert MemoryReader.objects.get().turn == 1
+
+    def test_a_worker_that_was_too_slow_writes_its_cost_and_nothing_else(
+        self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
+    ) -> None:
+        suggestions, calls = background._suggestions, []
+
+        def slow(*arguments: Any) -> Any:
+            found = suggestions(*arguments)
+            if not calls:
+                calls.append(1)
+                later(stored)
+                work()
+            return found
+
+        monkeypatch.setattr(background, "_suggestions", slow)
+        provider.script(operations(op("add", "a timer")), operations(op("add", "a queue")))
+        push(assistant(LONG))
+        work()
+        assert memory(api)["decisions"] == ["a queue"]
+        assert states() == ["done", "superseded"]
+        assert all(row.cost_microusd for row in MemoryReading.objects.all())
+
+    def test_a_session_that_is_deleted_meanwhile_is_no_error(
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
+    ) -> None:
+        suggestions = background._suggestions
+
+        def gone(*arguments: Any) -> Any:
+            AgentSession.objects.filter(pk=stored).delete()
+            return suggestions(*arguments)
+
+        monkeypatch.setattr(background, "_suggestions", gone)
+        push(assistant(LONG))
+        work()
+        assert not MemoryReading.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("model_on")
+def test_two_workers_at_once_pay_once(
+    api: Api, provider: FakeProvider, push: Push, stored: UUID, sent: list[str]
+) -> None:
+    asked = []
+
+    def answer(request: dict[str, Any]) -> it.Answer:
+        asked.append(request)
+        provider.wait(0.5)
+        return operations(op("add", "a queue"))(request)
+
+    provider.otherwise = answer
+    push(assistant(LONG))
+
+    def worker(_: int) -> None:
+        memory_upkeep(str(stored))
+        connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(worker, range(8)))
+    eventually(lambda: MemoryReading.objects.count() == 1)
+    assert len(asked) == 1
+    assert memory(api)["decisions"] == ["a queue"]
