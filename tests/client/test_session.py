@@ -18,6 +18,9 @@ from contextapp_client import (
 )
 
 from sessions.api import serializers
+from sessions.memory.facts import facts_decide
+from sessions.memory.proposals import facts_propose
+from sessions.models import AgentSession
 
 QUESTION = {"role": "user", "content": "Why does the build fail?"}
 ANSWER = {"role": "assistant", "content": "A test is missing."}
@@ -217,6 +220,18 @@ class TestMemory:
         changed = {change["field"] for change in session.memory_diff(first=1, last=2)["changes"]}
         assert changed == {"decisions", "next"}
 
+    def test_facts_of_other_sessions(self, app: ContextApp, session: Session) -> None:
+        session.patch_memory({"decisions": ["no new tools", "pin the compiler"]})
+        told = AgentSession.objects.get(external_id=session.id)
+        facts = facts_propose(session=told)
+        facts_decide(project=told.project, ids=[fact.pk for fact in facts], state="accepted")
+        other = app.session("other", create={"agent": told.agent})
+        offered = {fact["text"]: fact["id"] for fact in other.memory_offers()}
+        now = other.take_offers([offered["pin the compiler"]])
+        assert now["memory"]["decisions"] == ["pin the compiler"]
+        assert other.take_offers()["memory"]["decisions"] == ["pin the compiler", "no new tools"]
+        assert other.memory_offers() == []
+
     def test_a_stale_revision(self, session: Session) -> None:
         session.patch_memory({"task": "a"})
         with pytest.raises(Conflict) as caught:
@@ -238,6 +253,7 @@ def test_usage(app: ContextApp, session: Session) -> None:
         (types.PushResult, serializers.TurnPushed),
         (types.CompactionRecord, serializers.CompactionDetail),
         (types.Content, serializers.Content),
+        (types.Fact, serializers.MemoryFact),
     ],
 )
 def test_types_name_fields_that_the_server_has(ours: Any, theirs: Any) -> None:

@@ -167,10 +167,12 @@ class TestThatNothingFloods:
         say(FACT)
         come_to_rest()
         decide(api, FACT, text="use -q", state="rejected")
-        say(FACT, "Use -q!", name="s2")
+        say(FACT, name="s2")
+        come_to_rest()
+        say("Use -q!", name="s3")
         come_to_rest()
         assert {text: fact["state"] for text, fact in facts(api).items()} == {"use -q": "rejected"}
-        assert facts(api)["use -q"]["seen_in"] == 2
+        assert facts(api)["use -q"]["seen_in"] == 3
 
     def test_a_pass_looks_at_so_many_and_the_next_at_the_others(
         self, api: Api, say: Say, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 from uuid import uuid4
 
@@ -152,6 +152,15 @@ class Session:
             repeatable=revision is None,
         )
         return cast(types.Memory, answer.json())
+
+    def memory_offers(self) -> list[types.Fact]:
+        """Facts of other sessions that were accepted and that working memory does not have."""
+        return cast(list[types.Fact], self._call("GET", "memory", "offers").json()["data"])
+
+    def take_offers(self, facts: Sequence[str] | None = None) -> types.Memory:
+        """Take facts that are offered into working memory, by their ids; all of them without any."""
+        body = {} if facts is None else {"facts": list(facts)}
+        return cast(types.Memory, self._call("POST", "memory", "offers", body=body).json())
 
     def memory_revisions(self) -> Iterator[types.Memory]:
         """All revisions of working memory, newest first."""

@@ -218,6 +218,24 @@ class MemoryItem(TypedDict):
     stale: str | None
 
 
+class Fact(TypedDict):
+    """Something worth knowing in other sessions of the agent. `seen_in` counts the sessions that had it."""
+
+    id: str
+    agent: str
+    field: str
+    text: str
+    state: Literal["proposed", "accepted", "rejected"]
+    session: str | None
+    revision: int | None
+    seen_in: int
+    seen_at: str
+    created_at: str
+    confirmed_at: str
+    expires_at: str | None
+    doubts: list[JsonObject]
+
+
 class Memory(TypedDict):
     """A revision of working memory. `warning` says where it is larger than is asked for."""
 
