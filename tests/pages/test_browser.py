@@ -269,13 +269,18 @@ def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
 
 def test_nothing_is_wider_than_a_phone(at, page, sample, project):
     page.set_viewport_size({"width": 390, "height": 800})
-    compacted = compacted_session(project, name="compacted")
+    compacted = compacted_session(project, name="c" * 200)
+    compacted.agent, compacted.model = "a" * 100, "m" * 200
+    compacted.save(update_fields=["agent", "model"])
     last = compacted.turn_count - 1
     for path in (
         reverse("sessions", args=[project.slug]),
         address(sample),
         page_address("session_turn", compacted, last),
+        page_address("session_chart_table", compacted),
+        page_address("session_compactions", compacted),
         page_address("session_compaction", compacted, 1),
+        page_address("session_replay", compacted),
         page_address("session_prompt", compacted),
         page_address("session_raw", compacted),
     ):
