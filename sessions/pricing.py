@@ -50,9 +50,10 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
 
 
 @dataclass(frozen=True, slots=True)
-class _Rates:
-    """Dollars a token of one call."""
+class Rates:
+    """Dollars a token, for prompts of more than `above` tokens."""
 
+    above: int
     uncached: Decimal
     cache_read: Decimal
     cache_write: Decimal
@@ -60,6 +61,7 @@ class _Rates:
     output: Decimal
 
     def of(self, usage: Usage, cache_write_1h_tokens: int) -> Decimal:
+        """Dollars of one call."""
         for_an_hour = min(cache_write_1h_tokens, usage.cache_write_tokens)
         return (
             self.uncached * usage.uncached_tokens
@@ -80,7 +82,7 @@ def _tiers(model: str, at: datetime) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _rates(model: str, at: datetime, tier: int) -> _Rates:
+def _rates(model: str, at: datetime, tier: int) -> Rates:
     """The rates of a model in one minute, for prompts of more than `tier` tokens.
 
     A look-up in the table takes longer than all else that a push computes, so it is made once a minute and
@@ -100,7 +102,8 @@ def _rates(model: str, at: datetime, tier: int) -> _Rates:
     def rate(**tokens: int) -> Decimal:
         return (total(**tokens) - total()) / step
 
-    return _Rates(
+    return Rates(
+        above=max(tier, 0),
         uncached=rate(prompt=step),
         cache_read=rate(prompt=step, cache_read_tokens=step),
         cache_write=rate(prompt=step, cache_write_tokens=step),
@@ -109,28 +112,12 @@ def _rates(model: str, at: datetime, tier: int) -> _Rates:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Dollars a token, for prompts of more than `above` tokens."""
-
-    above: int
-    uncached: Decimal
-    cache_read: Decimal
-    cache_write: Decimal
-    cache_write_1h: Decimal
-    output: Decimal
-
-
 def rates(model: str, at: datetime | None = None) -> tuple[Rates, ...]:
     """The model's whole table at the time `at` (None: today), smallest prompts first; empty without one."""
     if _find(model) is None:
         return ()
     minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
-    found = ((start, _rates(model, minute, start)) for start in (-1, *sorted(_tiers(model, minute))))
-    return tuple(
-        Rates(max(start, 0), r.uncached, r.cache_read, r.cache_write, r.cache_write_1h, r.output)
-        for start, r in found
-    )
+    return tuple(_rates(model, minute, tier) for tier in (-1, *sorted(_tiers(model, minute))))
 
 
 def context_window(model: str) -> int | None:

@@ -14,29 +14,17 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Project, Scope
 from accounts.services import api_key_create
 from sessions.models import AgentSession, ReplayRun
-from sessions.replay import runs, work
+from sessions.replay import work
 from tests.api.client import Api, code
-from tests.pages.transcripts import make_session, reading_turn
+from tests.pages.transcripts import make_session
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
 @pytest.fixture
 def admin(project: Project) -> Api:
     scopes = [Scope.READ, Scope.PUSH, Scope.ADMIN]
     return Api(api_key_create(project=project, name="admin", scopes=scopes)[1])
-
-
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (runs, work):
-        monkeypatch.setattr(module, "replay_dispatch", lambda id: True)
-
-
-@pytest.fixture
-def session(project: Project) -> AgentSession:
-    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
-    return make_session(project, turns, name="long")
 
 
 def made(admin: Api, **body: Any) -> dict[str, Any]:

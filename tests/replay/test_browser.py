@@ -15,24 +15,14 @@ from sessions.models import AgentSession, ReplayRun
 from sessions.replay import runs, work
 from sessions.services.compactions import session_compact
 from tests.browsing import barriers, fits_in_width
-from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def session(project: Project) -> AgentSession:
-    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
-    session = make_session(project, turns, name="long", title="A long one")
+def run(project: Project, session: AgentSession, sent: list[object]) -> ReplayRun:
+    """A run of a session that was compacted; it is done."""
     session_compact(session=session, trigger="user")
-    return session
-
-
-@pytest.fixture
-def run(project: Project, session: AgentSession, monkeypatch: pytest.MonkeyPatch) -> ReplayRun:
-    """A run that is done; no worker is asked."""
-    for module in (runs, work):
-        monkeypatch.setattr(module, "replay_dispatch", lambda id: True)
     policies = [get_policy(name) for name in ("off", "baseline", "balanced")]
     made = runs.run_create(
         project=project, sessions=[session], policies=policies, limits=[Limit(ratio=0.5)], title="half"

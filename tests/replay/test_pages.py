@@ -10,24 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import AuditEvent, Project
 from sessions.models import AgentSession, ReplayRun
 from sessions.pages.replay import curves
-from sessions.replay import runs, work
-from tests.pages.transcripts import make_session, reading_turn
+from sessions.replay import work
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 ASKED = {"policies": ["off", "baseline", "balanced"], "ratios": ["1.0", "0.5"], "count": "5"}
-
-
-@pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (runs, work):
-        monkeypatch.setattr(module, "replay_dispatch", lambda id: True)
-
-
-@pytest.fixture
-def session(project: Project) -> AgentSession:
-    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
-    return make_session(project, turns, name="long", title="A long one")
 
 
 @pytest.fixture

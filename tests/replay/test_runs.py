@@ -14,7 +14,7 @@ from sessions.models import AgentSession, ReplayResult, ReplayRun
 from sessions.replay import runs, work
 from sessions.replay.stored import session_transcript
 from sessions.replay.table import found_of, rows_of, sessions_newest
-from tests.pages.transcripts import make_session, reading_turn
+from tests.pages.transcripts import make_session
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider
 
@@ -22,21 +22,6 @@ pytestmark = pytest.mark.django_db
 
 POLICIES = [get_policy("off"), get_policy("balanced"), get_policy("baseline")]
 LIMITS = [Limit(ratio=1.0), Limit(ratio=0.5)]
-
-
-@pytest.fixture
-def session(project: Project) -> AgentSession:
-    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
-    return make_session(project, turns, name="long")
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The runs that a worker was sent for."""
-    found: list[object] = []
-    for module in (runs, work):
-        monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))
-    return found
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+"""A session to replay, and no worker but the test itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import Project
+from sessions.models import AgentSession
+from sessions.replay import runs, work
+from tests.pages.transcripts import make_session, reading_turn
+
+
+@pytest.fixture
+def session(project: Project) -> AgentSession:
+    turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
+    return make_session(project, turns, name="long", title="A long one")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The runs that a worker was sent for; none comes."""
+    found: list[object] = []
+    for module in (runs, work):
+        monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))
+    return found
