@@ -12,10 +12,12 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import Project
+from accounts.models import AuditEvent, Project
 from sessions import bodies, dispatch, pricing, summarizers
 from sessions.memory import reading as background
 from sessions.memory.reading import READ_TOKENS, readings_sweep
@@ -523,3 +525,84 @@ def test_two_workers_at_once_pay_once(
     eventually(lambda: MemoryReading.objects.count() == 1)
     assert len(asked) == 1
     assert memory(api)["decisions"] == ["a queue"]
+
+
+class TestSettingsAndState:
+    def test_the_api_sets_the_model_and_says_why_it_does_not_read(
+        self, api: Api, project: Project, settings: Any
+    ) -> None:
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
+        shown = api.get("memory/settings/").json()
+        assert (shown["model"], shown["model_missing"]) == ("", None)
+        named = api.patch("memory/settings/", {"model": MODEL}).json()
+        assert (named["model"], named["model_missing"]) == (MODEL, "upkeep is off")
+        assert api.patch("memory/settings/", {"upkeep": True}).json()["model_missing"] == "no API key is set"
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+        assert api.get("memory/settings/").json()["model_missing"] is None
+        for wrong in ("two words", "x" * 201, None, "nul\0"):
+            refused = api.patch("memory/settings/", {"model": wrong})
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
+        assert api.patch("memory/settings/", {"model": ""}).json()["model"] == ""
+        event = AuditEvent.objects.filter(project=project, detail__has_key="memory_model").latest("pk")
+        assert event.detail["memory_model"] == {"from": MODEL, "to": ""}
+
+    def test_an_owner_sets_it_on_the_page_which_says_why_it_does_not_read(
+        self, owner_client: Client, project: Project, settings: Any
+    ) -> None:
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
+        save, page = reverse("memory_settings", args=[project.slug]), reverse("memory", args=[project.slug])
+        told = owner_client.post(save, {"upkeep": "on", "model": "two words"}, follow=True).content.decode()
+        assert "Not saved: a model&#x27;s name" in told
+        told = owner_client.post(save, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
+        assert "It does not read: no API key is set." in told
+        project.refresh_from_db()
+        assert project.memory_model == MODEL
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+        assert "It does not read" not in owner_client.get(page).content.decode()
+
+    def test_the_tab_and_the_api_say_how_far_it_has_read_or_why_not(
+        self,
+        api: Api,
+        provider: FakeProvider,
+        project: Project,
+        push: Push,
+        stored: UUID,
+        work: Any,
+        owner_client: Client,
+    ) -> None:
+        url = reverse("session_memory", args=[project.slug, stored])
+
+        def told() -> tuple[dict[str, Any], str]:
+            state: dict[str, Any] = api.get(f"{MEMORY}upkeep/").json()["reading"]
+            return state, " ".join(owner_client.get(url).content.decode().split())
+
+        push(assistant(LONG))
+        state, page = told()
+        assert (state["missing"], state["turn"], state["readings"]) == ("no model is set", 0, 0)
+        assert MODEL not in page
+        Project.objects.filter(pk=project.pk).update(memory_model=MODEL)
+        assert f"{MODEL} does not read: upkeep is off." in told()[1]
+        Project.objects.filter(pk=project.pk).update(memory_upkeep=True)
+        provider.script(*[it.overloaded()] * 3)
+        work()
+        state, page = told()
+        assert "529" in state["told"]
+        assert state["next_try_at"] is not None
+        assert f"{MODEL} could not read from turn 0 on: " in page
+        later(stored)
+        upkeep_run(session_id=stored)
+        assert background._claimed(stored) is not None
+        assert f"{MODEL} reads from turn 0 on." in told()[1]
+        later(stored)
+        work()
+        state, page = told()
+        assert (state["turn"], state["told"], state["next_try_at"]) == (1, None, None)
+        assert state["readings"] == 2
+        assert (
+            state["cost_microusd"] == sum(row.cost_microusd or 0 for row in MemoryReading.objects.all()) > 0
+        )
+        assert f"{MODEL} has gone through 1 of 1 turns, last " in page
+        provider.script(it.refusal())
+        push(assistant(LONG))
+        work()
+        assert "the last of them in vain: the model declined to answer." in told()[1]

@@ -1,6 +1,8 @@
-"""`memory/settings/`, and asking upkeep to read a session."""
+"""`memory/settings/`, how far upkeep has come with a session, and asking it to read one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.http import HttpResponse
 
@@ -10,16 +12,19 @@ from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import described, errors
 from sessions.api.sessions import found_or_404
+from sessions.api.schema import described, errors
 from sessions.dispatch import observe_dispatch
+from sessions.memory.watches import watch_turn
 from sessions.selectors.memory import schema_of
+from sessions.selectors.readings import ReadingState, reading_state
+from sessions.summarizers import reader_missing
 
 
 class MemorySettings(Endpoint):
     @described(
         operation_id="memory_settings_get",
-        summary="Show whether upkeep is on, and the project's own fields",
+        summary="Show whether upkeep is on, which model reads, and the project's own fields",
         responses={200: serializers.MemorySettings, **errors()},
     )
     def get(self, call: Call) -> HttpResponse:
@@ -27,7 +32,7 @@ class MemorySettings(Endpoint):
 
     @described(
         operation_id="memory_settings_change",
-        summary="Turn upkeep on or off, set the project's own fields",
+        summary="Turn upkeep on or off, name a model that reads, set the project's own fields",
         request=serializers.MemorySettings,
         responses={200: serializers.MemorySettings, **errors(400, 415)},
     )
@@ -49,6 +54,22 @@ class MemorySettings(Endpoint):
 
 class Upkeep(Endpoint):
     @described(
+        operation_id="memory_upkeep_get",
+        summary="Show how far upkeep and the model that reads have come with a session",
+        responses={200: serializers.MemoryUpkeep, **errors()},
+    )
+    def get(self, call: Call, session_id: str) -> HttpResponse:
+        session = found_or_404(call, session_id)
+        project = Project.objects.get(pk=session.project_id)
+        told = {
+            "upkeep": project.memory_upkeep,
+            "turn": watch_turn(session),
+            "turns": session.turn_count,
+            "reading": _reading_json(reading_state(session=session, project=project)),
+        }
+        return answer(told)
+
+    @described(
         operation_id="memory_upkeep",
         summary="Have upkeep read a session, also where the project has it off",
         request=None,
@@ -58,12 +79,28 @@ class Upkeep(Endpoint):
         observe_dispatch(found_or_404(call, session_id).pk)
         return HttpResponse(status=202)
 
-    scopes = {"POST": Scope.PUSH}
+    scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
+
+
+def _reading_json(state: ReadingState) -> dict[str, Any]:
+    return {
+        "model": state.model,
+        "missing": state.missing or None,
+        "turn": state.turn,
+        "read_at": state.read_at,
+        "told": state.told or None,
+        "next_try_at": state.free_at,
+        "readings": state.readings,
+        "unpriced_readings": state.unpriced,
+        "cost_microusd": state.cost_microusd,
+    }
 
 
 def _answer(project: Project) -> HttpResponse:
     told = {
         "upkeep": project.memory_upkeep,
+        "model": project.memory_model,
+        "model_missing": (reader_missing(project) or None) if project.memory_model else None,
         "proposals": project.memory_proposals,
         "fields": project.memory_fields,
     }

@@ -24,6 +24,7 @@ from sessions.api.serializers.memory import (
     MemoryShown,
     MemoryTake,
     MemoryTimeline,
+    MemoryUpkeep,
 )
 from sessions.api.serializers.sessions import Session, SessionCreate, SessionMade, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
@@ -58,6 +59,7 @@ __all__ = [
     "MemoryShown",
     "MemoryTake",
     "MemoryTimeline",
+    "MemoryUpkeep",
     "Pinned",
     "Prompt",
     "RecapText",

@@ -123,10 +123,43 @@ class MemorySettings(Strict):
     """How a project uses working memory."""
 
     upkeep = serializers.BooleanField(required=False, help_text="kept current from what tools did")
+    model = serializers.RegexField(
+        r"^[\w.:/@-]*$",
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="the model that reads new turns beside upkeep; empty: none, and nothing is paid for",
+    )
+    model_missing = serializers.CharField(
+        read_only=True, allow_null=True, help_text="why the model that is named does not read"
+    )
     proposals = serializers.BooleanField(
         required=False, help_text="facts are proposed by themselves once a session has come to rest"
     )
     fields = MemoryField(many=True, required=False, help_text="fields beyond the usual ones")
+
+
+class MemoryReadingState(serializers.Serializer):
+    model = serializers.CharField(allow_blank=True, help_text="empty: none is set")
+    missing = serializers.CharField(allow_null=True, help_text="why no model reads; null where one does")
+    turn = serializers.IntegerField(help_text="the next turn that it reads")
+    read_at = serializers.DateTimeField(allow_null=True)
+    told = serializers.CharField(allow_null=True, help_text="why the last try did not get through")
+    next_try_at = serializers.DateTimeField(
+        allow_null=True, help_text="until then nobody asks it; null: nothing is under way, and nothing waits"
+    )
+    readings = serializers.IntegerField(help_text="how often it was asked, in vain or not")
+    unpriced_readings = serializers.IntegerField()
+    cost_microusd = serializers.IntegerField(help_text="1,000,000 are a dollar; without the unpriced ones")
+
+
+class MemoryUpkeep(serializers.Serializer):
+    """How far upkeep has come with a session."""
+
+    upkeep = serializers.BooleanField(help_text="whether the project has it on")
+    turn = serializers.IntegerField(help_text="the next turn whose tool results it reads")
+    turns = serializers.IntegerField(help_text="the session's turns")
+    reading = MemoryReadingState(help_text="the part by a model")
 
 
 MemoryDiff = inline_serializer(  # `from` is no name for an attribute

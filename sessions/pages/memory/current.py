@@ -18,7 +18,8 @@ from compaction.memory.schema import title_of
 from sessions.dispatch import observe_dispatch
 from sessions.memory.facts import facts_take
 from sessions.memory.proposals import Item, facts_propose
-from sessions.models import AgentSession, MemoryWatch
+from sessions.memory.watches import watch_turn
+from sessions.models import AgentSession
 from sessions.pages.access import Viewer, number_of, page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.memory.rows import shown_fields, sizes_drawn
 from sessions.pages.tabs import session_context
@@ -31,6 +32,7 @@ from sessions.selectors.memory import (
     memory_timeline,
     schema_of,
 )
+from sessions.selectors.readings import reading_state
 from sessions.services.memory import MemoryTooLarge, PersonsItem, Writer, memory_operate, memory_warning
 
 #: Revisions that one page of the time line shows, that the churn verdict looks at, and that are drawn.
@@ -60,7 +62,6 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
     notes, last = memory_notes(row), row.number if row is not None else 0
     span = memory_span(session_id=session.pk, first=max(last - CHURN_REVISIONS, 0), last=last)
     verdict, share = churn(span)
-    watch = MemoryWatch.objects.filter(session=session).only("turn").first()
     return {
         "row": row,
         "fields": shown_fields(notes),
@@ -75,7 +76,8 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
         "motions": [(title_of(one.field), one) for one in motions(span) if one.motion is not Motion.EMPTY],
         "span_count": len(span) - 1,
         "offers": facts_offered(session=session),
-        "watched": watch.turn if watch is not None else 0,
+        "watched": watch_turn(session),
+        "reading": reading_state(session=session, project=viewer.project),
     }
 
 

@@ -1,0 +1,55 @@
+"""How far a model has read a session for its working memory, or why it has not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q, Sum
+from django.utils import timezone
+
+from accounts.models import Project
+from sessions.models import AgentSession, MemoryReader, MemoryReading
+from sessions.summarizers import reader_missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingState:
+    """`missing` says why no model reads, "" where one does. `turn` is the next one to read, `told` why the
+    last try did not get through, `free_at` when the next one may begin, None where at once. The readings cost
+    `cost_microusd`, those without a price left out."""
+
+    model: str
+    missing: str
+    turn: int
+    read_at: datetime | None
+    told: str
+    free_at: datetime | None
+    readings: int
+    unpriced: int
+    cost_microusd: int
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a worker has claimed the next turns, and has not said yet what came of it."""
+        return self.free_at is not None and not self.told
+
+
+def reading_state(*, session: AgentSession, project: Project) -> ReadingState:
+    """Two queries."""
+    row = MemoryReader.objects.filter(session=session).first() or MemoryReader(session=session)
+    paid = MemoryReading.objects.filter(session=session).aggregate(
+        count=Count("pk"), cost=Sum("cost_microusd"), unpriced=Count("pk", filter=Q(cost_microusd=None))
+    )
+    waits = row.free_at is not None and row.free_at > timezone.now()
+    return ReadingState(
+        model=project.memory_model,
+        missing=reader_missing(project),
+        turn=row.turn,
+        read_at=row.read_at,
+        told=row.told,
+        free_at=row.free_at if waits else None,
+        readings=paid["count"],
+        unpriced=paid["unpriced"],
+        cost_microusd=paid["cost"] or 0,
+    )
