@@ -21,7 +21,7 @@ from sessions.selectors.memory import memory_latest, memory_notes
 log = logging.getLogger(__name__)
 
 #: Sessions that one pass looks at.
-BATCH = 100
+BATCH = 50
 
 #: Facts of one session beyond which nothing more of it is proposed unasked.
 MOST = 20

@@ -48,7 +48,9 @@ def facts_propose(*, session: AgentSession, items: Sequence[Item] | None = None)
     wanted = _proposable(notes) if items is None else [_held(notes, item) for item in items]
     if row is None:
         return []
-    return facts_say(session=locked, revision=row.number, items=wanted, asked=True)
+    ids = facts_say(session=locked, revision=row.number, items=wanted, asked=True)
+    facts = facts_of(project_id=locked.project_id).in_bulk(ids)
+    return [facts[pk] for pk in ids]
 
 
 def items_unasked(notes: Notes) -> list[Item]:
@@ -89,9 +91,10 @@ def facts_say(
     items: Sequence[Item],
     most: int | None = None,
     asked: bool = False,
-) -> list[SharedFact]:
-    """The facts that a revision of a session's memory says. New ones are proposed, at most `most`; known ones
-    are confirmed, where the session had not said them before or somebody `asked`. The session is locked."""
+) -> list[UUID]:
+    """The ids of the facts that a revision of a session's memory says. New ones are proposed, at most `most`;
+    known ones are confirmed, where the session had not said them before or somebody `asked`. The session is
+    locked."""
     told: dict[bytes, Item] = {}
     for item in items:
         told.setdefault(digest_of(item.text), item)
@@ -106,8 +109,7 @@ def facts_say(
         for digest, pk in found.items()
     }
     _see(session, sightings, asked)
-    stored = facts_of(project_id=session.project_id).in_bulk(list(sightings))
-    return [stored[pk] for pk in sightings]
+    return list(sightings)
 
 
 def _known(session: AgentSession, digests: Collection[bytes]) -> dict[bytes, SharedFact]:
