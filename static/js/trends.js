@@ -20,7 +20,8 @@ function short(value, unit) {
   for (const [step, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
     if (size >= step) return `${sign}${Number((size / step).toPrecision(3))}${name}`;
   }
-  return `${sign}${Number(size.toPrecision(3))}`;
+  const cents = sign && size >= 0.01 && size < 1;
+  return sign + (cents ? size.toFixed(2) : Number(size.toPrecision(3)));
 }
 
 function tipPlugin(data, fills) {

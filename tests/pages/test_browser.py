@@ -270,8 +270,8 @@ def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
 def test_nothing_is_wider_than_a_phone(at, page, sample, project):
     page.set_viewport_size({"width": 390, "height": 800})
     compacted = compacted_session(project, name="c" * 200)
-    compacted.agent, compacted.model = "a" * 100, "m" * 200
-    compacted.save(update_fields=["agent", "model"])
+    compacted.agent, compacted.model, compacted.tags = "a" * 100, "m" * 200, ["t" * 100]
+    compacted.save(update_fields=["agent", "model", "tags"])
     last = compacted.turn_count - 1
     for path in (
         reverse("sessions", args=[project.slug]),

@@ -163,6 +163,17 @@ def test_the_csv_is_exact_and_cannot_be_a_formula(project, viewer_client):
     assert (row["turns"], row["cache_read_tokens"]) == ("1", "80")
 
 
+def test_only_sessions_that_cost_something_are_among_the_dearest(used, viewer_client):
+    free = session_make(used, "free", agent="reader")
+    turns_add(free, [turn_make(free, 0, NOON, cost=None)])
+    nameless = session_make(used, "nameless")
+    turns_add(nameless, [turn_make(nameless, 0, NOON, cost=100)])
+    rollups_fill()
+    page = viewer_client.get(address(), MARCH)
+    assert [session.title for session in page.context["top"]] == ["fix", "Reads a lot", "nameless"]
+    assert '<span class="under">1 turn</span>' in page.content.decode()
+
+
 def test_many_groups_are_drawn_as_some_and_the_rest(project, viewer_client):
     for number in range(12):
         session = session_make(project, f"s{number}", agent=f"a{number:02}")

@@ -112,9 +112,9 @@ def trend_total(*, project_id: UUID, wanted: Wanted) -> Sums:
 
 
 def top_sessions(*, project_id: UUID, wanted: Wanted, limit: int = 10) -> list[TopSession]:
-    """The dearest first. One query."""
+    """Those that cost something, the dearest first. One query."""
     keys = "s.id, s.title, s.external_id, s.agent"
-    order = "ORDER BY sum(r.cost_microusd) DESC, s.id"
+    order = "HAVING sum(r.cost_microusd) > 0 ORDER BY sum(r.cost_microusd) DESC, s.id"
     rows = _rows(keys, project_id, wanted, tail=f"{order} LIMIT {int(limit)}")
     return [TopSession(id=row[0], title=row[1] or row[2], agent=row[3], sums=_sums(row[4:])) for row in rows]
 
