@@ -8,7 +8,7 @@ import http.client
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
@@ -51,6 +51,7 @@ def url_check(url: str) -> SplitResult:
         raise ForbiddenAddress("the URL must begin with https:// and name a host")
     if parts.username is not None or parts.fragment or not url.isascii() or not url.isprintable():
         raise ForbiddenAddress("the URL must be plain ASCII, without a user name and a fragment")
+    _refuse_private(parts.hostname, _resolved(parts.hostname, socket.AI_NUMERICHOST))
     return parts
 
 
@@ -58,14 +59,25 @@ def target_of(url: str) -> Target:
     """Resolves the URL's host. Raises `ForbiddenAddress` where one of its addresses is not public."""
     parts = url_check(url)
     assert parts.hostname is not None
-    try:
-        found = socket.getaddrinfo(parts.hostname, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise ForbiddenAddress(f"{parts.hostname} cannot be resolved: {error}") from None
-    addresses = [str(entry[4][0]) for entry in found]
-    if not settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE and not all(map(_is_public, addresses)):
-        raise ForbiddenAddress(f"{parts.hostname} is not a public address")
+    addresses = _resolved(parts.hostname)
+    if not addresses:
+        raise ForbiddenAddress(f"{parts.hostname} cannot be resolved")
+    _refuse_private(parts.hostname, addresses)
     return Target(url=parts, address=addresses[0])
+
+
+def _resolved(host: str, flags: int = 0) -> list[str]:
+    """The addresses of a host, none where it is not known. Nobody is asked with `AI_NUMERICHOST`."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
+    except (OSError, UnicodeError):
+        return []
+    return [str(entry[4][0]) for entry in found]
+
+
+def _refuse_private(host: str, addresses: Sequence[str]) -> None:
+    if not settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE and not all(map(_is_public, addresses)):
+        raise ForbiddenAddress(f"{host} is not a public address")
 
 
 def _is_public(text: str) -> bool:

@@ -219,9 +219,11 @@ class TestTheApi:
             "https://",
             "https://u:p@x.example/",
             "https://x:99999/",
+            *("https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/", "https://0x7f.1/"),
         ],
     )
-    def test_what_no_webhook_may_be(self, api: Api, url: str) -> None:
+    def test_what_no_webhook_may_be(self, api: Api, url: str, settings: Any) -> None:
+        settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = False
         assert code(api.post("webhooks/", {"url": url})) == "invalid_field"
 
 
