@@ -69,6 +69,12 @@ def _has_examples(operation: Any) -> bool:
     return asked and (not shown or any("examples" in content for content in shown))
 
 
+def test_the_documentation_begins_with_sessions_and_knows_every_tag(schema: Any) -> None:
+    listed = [tag["name"] for tag in schema["tags"]]
+    assert listed[:2] == ["Sessions", "Turns and prompts"]
+    assert set(listed) == {tag for _, _, operation in operations(schema) for tag in operation["tags"]}
+
+
 @pytest.mark.django_db
 def test_every_call_refuses_a_parameter_that_it_does_not_know(schema: Any, project: Project) -> None:
     """Of a list whose filter is misspelt everything would come, and of a prompt the newest."""
