@@ -29,6 +29,8 @@ from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user
 from tests.memory.conftest import MEMORY
 from tests.provider import behaviours as it
+from tests.provider.behaviours import operation as op
+from tests.provider.behaviours import operations
 from tests.provider.server import FakeProvider
 
 pytestmark = pytest.mark.django_db
@@ -40,17 +42,6 @@ LONG = "The pool evicts by a queue. " * (READ_TOKENS // 5)
 SECRET = "AKIA" + "QWERTYUIOPASDFGH"
 
 Push = Callable[..., None]
-
-
-def operations(*told: dict[str, Any]) -> it.Behaviour:
-    """The model answers these operations."""
-    return it.says(json.dumps({"operations": list(told)}))
-
-
-def op(
-    op: str, text: str = "", *, field: str = "decisions", item: str = "", message: int = 0
-) -> dict[str, Any]:
-    return {"op": op, "field": field, "item": item, "text": text, "message": message}
 
 
 NOTHING = operations()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from compaction.memory.upkeep import Watch, upkeep
 from compaction.memory.values import ASKED_TOKENS
 from tests.compaction.builders import COUNTER, assistant, call, result, user
 from tests.compaction.sessions import messages_of
+from tests.provider.behaviours import operation
 
 SCHEMA = Schema((CustomField(name="risks", max_items=2), CustomField(name="ticket", single=True)))
 MESSAGES = messages_of(
@@ -47,10 +49,7 @@ def held(*groups: tuple[Origin, dict[str, Any]]) -> Notes:
     return notes
 
 
-def op(
-    op: str, text: str = "", *, field: str = "decisions", item: str = "", message: Any = 3
-) -> dict[str, Any]:
-    return {"op": op, "field": field, "item": item, "text": text, "message": message}
+op = partial(operation, message=3)
 
 
 def read(

@@ -31,6 +31,17 @@ def says(text: str, *, stop_reason: str = "end_turn") -> Behaviour:
     return lambda request: _message(request, text, stop_reason)
 
 
+def operations(*told: Any, delay: float = 0.0) -> Behaviour:
+    """What a model that reads for a working memory answers, after `delay` seconds."""
+    text = json.dumps({"operations": told})
+    return lambda request: replace(_message(request, text), delay=delay)
+
+
+def operation(op: str, text: str = "", *, field: str = "decisions", item: str = "", message: Any = 0) -> JSON:
+    """One of them."""
+    return {"op": op, "field": field, "item": item, "text": text, "message": message}
+
+
 def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
     """A valid summary of what the request holds, after `delay` seconds; `changes` replace fields of it."""
 

@@ -1,0 +1,63 @@
+"""A model that reads for working memory, with real workers that really die."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.background.world import World, eventually
+from tests.provider.behaviours import operation, operations
+
+MINUTE = 60.0
+A_QUEUE = operation("add", "we evict by a queue")
+
+
+@pytest.fixture
+def reading_world(world: World) -> Iterator[World]:
+    """The instance, whose project has a model that reads."""
+    world.provider.otherwise = operations(A_QUEUE)
+    assert world.call("PATCH", "memory/settings/", {"upkeep": True, "model": "claude-haiku-4-5"})[0] == 200
+    yield world
+    assert world.call("PATCH", "memory/settings/", {"upkeep": False, "model": ""})[0] == 200
+
+
+def decisions(world: World, session: str) -> list[str]:
+    found: list[str] = world.call("GET", f"sessions/{session}/memory/")[1]["memory"].get("decisions", [])
+    return found
+
+
+def asked(world: World, words: str) -> int:
+    """How often the model was asked about these words: it reads what earlier tests left behind as well."""
+    return sum(words in request.body["messages"][0]["content"] for request in world.provider.requests)
+
+
+def push(world: World, words: str) -> str:
+    session = world.session()
+    body = {"messages": [{"role": "user", "content": words}]}
+    assert world.call("POST", f"sessions/{session}/turns/", body)[0] == 201
+    return session
+
+
+def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None:
+    session = push(reading_world, "Mend the pool")
+    eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"], MINUTE)
+    [row] = reading_world.rows(
+        """SELECT r.state, r.requests, r.cost_microusd FROM agent_sessions_memoryreading r
+             JOIN agent_sessions_agentsession s ON s.id = r.session_id WHERE s.external_id = %s""",
+        session,
+    )
+    assert (row["state"], row["requests"]) == ("done", 1)
+    assert row["cost_microusd"] > 0
+
+
+def test_a_worker_killed_while_the_model_reads_loses_nothing(reading_world: World) -> None:
+    reading_world.provider.otherwise = operations(A_QUEUE, delay=1.5)
+    session = push(reading_world, "Mend the queue")
+    eventually(lambda: asked(reading_world, "Mend the queue"), MINUTE)
+    reading_world.provider.otherwise = operations(A_QUEUE)
+    reading_world.kill("celery")
+    eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"], MINUTE)
+    told = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["reading"]
+    assert (told["turn"], told["told"], told["next_try_at"]) == (1, None, None)
+    assert asked(reading_world, "Mend the queue") == 2
