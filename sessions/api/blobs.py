@@ -9,11 +9,12 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from sessions.api import serializers
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.found import found_or_404
+from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
+from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404, int_param
 from sessions.models import AgentSession
 from sessions.selectors import contents
 
@@ -75,17 +76,13 @@ class Search(Endpoint):
         summary="Search the whole transcript, also what the prompt no longer shows",
         parameters=[
             OpenApiParameter("q", str, required=True, description='words, all of them; "in quotes" a phrase'),
-            OpenApiParameter("limit", int, description="1 to 100, else 20"),
-            OpenApiParameter("cursor", str),
+            *paging(default=20, most=100),
         ],
         responses={200: serializers.SearchPage, **errors(400)},
     )
     def get(self, call: Call, session_id: str) -> HttpResponse:
         session = found_or_404(call, session_id)
-        limit = int_param(call, "limit", default=20, least=1, most=100)
-        before = None
-        if cursor := call.query.get("cursor"):
-            [before] = cursor_decode(cursor, int)
+        limit, before = limit_param(call, default=20, most=100), number_cursor(call)
         hits, more = search_json(session, call.query.get("q", ""), before=before, limit=limit)
         return answer({"data": hits, "next_cursor": cursor_encode(more) if more is not None else None})
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey
 from compaction.edits import Edit as EditValue
 from compaction.policy import Policy
 from sessions.api import serializers
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, NotFound
+from sessions.api.found import found_or_404
+from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404, int_param
 from sessions.budgets import policy_of
 from sessions.convert import edit_value
 from sessions.models import AgentSession, Compaction, Edit
@@ -91,24 +90,16 @@ class Compactions(Endpoint):
     @described(
         operation_id="compactions_list",
         summary="The records of a session's compactions, newest first",
-        parameters=[OpenApiParameter("limit", int), OpenApiParameter("cursor", str)],
+        parameters=paging(),
         responses={200: serializers.CompactionPage, **errors(400)},
     )
     def get(self, call: Call, session_id: str) -> HttpResponse:
         session = found_or_404(call, session_id)
-        limit = int_param(call, "limit", default=50, least=1, most=200)
+        limit = limit_param(call)
         rows = Compaction.objects.filter(session=session).order_by("-number")
-        if cursor := call.query.get("cursor"):
-            [before] = cursor_decode(cursor, int)
+        if (before := number_cursor(call)) is not None:
             rows = rows.filter(number__lt=before)
-        page = list(rows[: limit + 1])
-        more = page[limit - 1].number if len(page) > limit else None
-        return answer(
-            {
-                "data": [compaction_json(row) for row in page[:limit]],
-                "next_cursor": cursor_encode(more) if more is not None else None,
-            }
-        )
+        return answer(page_json(list(rows[: limit + 1]), limit, compaction_json, lambda row: [row.number]))
 
 
 class CompactionOne(Endpoint):

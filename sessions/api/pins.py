@@ -10,8 +10,8 @@ from accounts.models import Scope
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import NotFound
+from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404
 from sessions.services.pins import message_pin
 
 

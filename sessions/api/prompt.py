@@ -10,8 +10,9 @@ from drf_spectacular.utils import OpenApiParameter
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.found import gone
+from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
-from sessions.api.sessions import gone, int_param
 from sessions.models.session import Format
 from sessions.selectors.lookups import routed
 from sessions.selectors.memory import memory_latest, memory_notes

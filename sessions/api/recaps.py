@@ -9,8 +9,8 @@ from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404
 from sessions.services.compactions import CompactionOpen
 from sessions.services.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 

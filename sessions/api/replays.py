@@ -12,13 +12,13 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.models import ApiKey, Scope
 from compaction.policy import PRESETS, Policy, get_policy
 from compaction.replay import Limit, Prices
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.found import found_or_404
+from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import described, errors
 from sessions.api.serializers import replays as shapes
 from sessions.api.serializers.fields import validated
-from sessions.api.sessions import found_or_404, int_param
 from sessions.models import AgentSession, ReplayRun
 from sessions.replay import runs
 from sessions.replay.price_tables import named_prices
@@ -35,16 +35,13 @@ class Replays(Endpoint):
     @described(
         operation_id="replays_list",
         summary="Replays, newest first",
-        parameters=[OpenApiParameter("cursor", str), OpenApiParameter("limit", int)],
+        parameters=paging(),
         responses={200: shapes.ReplayList, **errors(400)},
     )
     def get(self, call: Call) -> HttpResponse:
-        limit = int_param(call, "limit", default=50, least=1, most=200)
-        cursor = call.query.get("cursor")
-        before = as_uuid(cursor_decode(cursor, str)[0]) if cursor else None
-        rows = runs_newest(project_id=call.principal.project_id, before=before, limit=limit + 1)
-        more = cursor_encode(str(rows[limit - 1].pk)) if len(rows) > limit else None
-        return answer({"data": [_run_json(run) for run in rows[:limit]], "next_cursor": more})
+        limit = limit_param(call)
+        rows = runs_newest(project_id=call.principal.project_id, before=id_cursor(call), limit=limit + 1)
+        return answer(page_json(rows, limit, _run_json, lambda run: [str(run.pk)]))
 
     @described(
         operation_id="replays_create",

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any, NoReturn
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
-from django.utils.dateparse import parse_datetime
-from django.utils.timezone import is_naive
 from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
-from sessions.api.auth import authenticate
 from sessions.api.counting import preamble_read
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
-from sessions.api.errors import Conflict, InvalidRequest, NotFound
+from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.found import found_or_404
+from sessions.api.paging import cursor_param, foreign_cursor, limit_param, page_json, paging
+from sessions.api.parameters import int_param, read_time, time_param
 from sessions.api.schema import described, errors
 from sessions.budgets import budget_tokens
 from sessions.health import GRADES
@@ -26,23 +25,8 @@ from sessions.models import AgentSession
 from sessions.redaction import redact
 from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered
-from sessions.selectors.lookups import session_find
+from sessions.selectors.lookups import as_uuid
 from sessions.services.sessions import NewSession, session_create, session_delete
-
-
-def found_or_404(call: Call, name: str) -> AgentSession:
-    session = session_find(project_id=call.principal.project_id, name=name)
-    return session if session is not None else no_session(name)
-
-
-def no_session(name: str) -> NoReturn:
-    raise NotFound("not_found", f"there is no session {name!r} in this project", param="id")
-
-
-def gone(call: Call, name: str) -> NoReturn:
-    """For the calls that check in their own statement that the key lives: it may be the key that is gone."""
-    authenticate(call.request)
-    no_session(name)
 
 
 def size_json(*, shown: Ledger, context: Ledger, budget: int, calibration: float) -> dict[str, Any]:
@@ -104,8 +88,7 @@ _FILTERS = [
     OpenApiParameter("active_to", datetime, description="was active at this time or earlier"),
     OpenApiParameter("min_peak_tokens", int, description="peak prompt size of at least so many tokens"),
     OpenApiParameter("health", str, description="grades of health, such as `C,D`"),
-    OpenApiParameter("limit", int, description="1 to 200, else 50"),
-    OpenApiParameter("cursor", str),
+    *paging(),
 ]
 
 
@@ -117,33 +100,25 @@ class Sessions(Endpoint):
         responses={200: serializers.SessionPage, **errors(400)},
     )
     def get(self, call: Call) -> HttpResponse:
-        limit = int_param(call, "limit", default=50, least=1, most=200)
+        limit = limit_param(call)
         filters = {
             name: str(call.query[name]) for name in ("q", "agent", "model", "tag") if call.query.get(name)
         }
         if any("\0" in text for text in filters.values()):
             raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
-        after = None
-        if cursor := call.query.get("cursor"):
-            at, id_text = cursor_decode(cursor, str, str)
-            after = (_time(at, "cursor"), _uuid(id_text))
         rows = sessions_page(
             project_id=call.principal.project_id,
             metadata=_metadata(call.query.get("metadata")),
-            active_from=_time_param(call, "active_from"),
-            active_to=_time_param(call, "active_to"),
+            active_from=time_param(call, "active_from"),
+            active_to=time_param(call, "active_to"),
             min_peak_tokens=int_param(call, "min_peak_tokens", default=0, least=0),
             health=_grades(call),
-            after=after,
+            after=_cursor(call),
             limit=limit + 1,
             **filters,
         )
-        more = rows[limit - 1] if len(rows) > limit else None
         return answer(
-            {
-                "data": [session_json(row) for row in rows[:limit]],
-                "next_cursor": more and cursor_encode(more.last_active_at.isoformat(), str(more.id)),
-            }
+            page_json(rows, limit, session_json, lambda row: (row.last_active_at.isoformat(), str(row.id)))
         )
 
     @described(
@@ -202,6 +177,17 @@ class SessionDetail(Endpoint):
     scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
 
 
+def _cursor(call: Call) -> tuple[datetime, UUID] | None:
+    """The last row of the page before: when it was active, and its id."""
+    keys = cursor_param(call, str, str)
+    if keys is None:
+        return None
+    at, id = read_time(keys[0]), as_uuid(keys[1])
+    if at is None or id is None:
+        raise foreign_cursor()
+    return at, id
+
+
 def _grades(call: Call) -> list[str]:
     known = [grade for grade, _ in GRADES]
     grades = [grade.strip().upper() for grade in call.query.get("health", "").split(",") if grade.strip()]
@@ -210,51 +196,6 @@ def _grades(call: Call) -> list[str]:
             "invalid_field", f"`health` must name some of {', '.join(known)}", param="health"
         )
     return grades
-
-
-def int_param(
-    call: Call, name: str, *, default: int, least: int = 0, most: int = serializers.MAX_TOKENS
-) -> int:
-    """A whole number from the query. Raises `InvalidRequest` outside its bounds."""
-    text = call.query.get(name)
-    if text is None or text == "":
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
-        raise InvalidRequest(
-            "invalid_field", f"`{name}` must be a whole number from {least:,} to {most:,}", param=name
-        )
-    return int(text)
-
-
-def _time_param(call: Call, name: str) -> datetime | None:
-    text = call.query.get(name)
-    return _time(text, name) if text else None
-
-
-def _time(text: str, param: str) -> datetime:
-    try:
-        value = parse_datetime(text)
-    except ValueError:
-        value = None
-    try:
-        # Offsets that Postgres refuses, and times that leave the calendar, end here.
-        value = None if value is None or is_naive(value) else value.astimezone(UTC)
-    except OverflowError:
-        value = None
-    if value is None:
-        raise InvalidRequest(
-            "invalid_field", f"`{param}` must be a time with its zone, as 2026-01-31T12:00:00Z", param=param
-        )
-    return value
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise InvalidRequest(
-            "invalid_cursor", "the cursor was not made by this call", param="cursor"
-        ) from None
 
 
 def _metadata(text: str | None) -> dict[str, str] | None:

@@ -12,8 +12,8 @@ from sessions.agent_tools import TOOLS, ToolError
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
+from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404
 from sessions.models.session import Format
 
 

@@ -13,11 +13,13 @@ from drf_spectacular.utils import OpenApiParameter
 from compaction.messages import Usage
 from sessions.api import serializers
 from sessions.api.counting import messages_read, preamble_read
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.found import found_or_404, gone
+from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
+from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404, gone, int_param, size_json
+from sessions.api.sessions import size_json
 from sessions.memory.wake import upkeep_wake
 from sessions.rawjson import raw_elements
 from sessions.redaction import Finding
@@ -39,20 +41,17 @@ class Turns(Endpoint):
         summary="List turns with their messages, oldest first, or the newest N",
         parameters=[
             OpenApiParameter("last", int, description="the newest N turns, 1 to 200"),
-            OpenApiParameter("limit", int, description="1 to 200, else 50"),
-            OpenApiParameter("cursor", str),
+            *paging(),
         ],
         responses={200: serializers.TurnPage, **errors(400)},
     )
     def get(self, call: Call, session_id: str) -> HttpResponse:
         session = found_or_404(call, session_id)
-        limit = int_param(call, "limit", default=50, least=1, most=200)
+        limit = limit_param(call)
         last = int_param(call, "last", default=0, most=200)
         first = max(0, session.turn_count - last) if last else 0
-        if cursor := call.query.get("cursor"):
-            [first] = cursor_decode(cursor, int)
-            if not 0 <= first <= serializers.MAX_TOKENS:
-                raise InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
+        if (cursor := number_cursor(call)) is not None:
+            first = cursor
         rows = turns_page(session_id=session.pk, first=first, limit=(last or limit) + 1)
         page, more = rows[: last or limit], rows[last or limit :]
         messages = turn_messages(session_id=session.pk, turns=page)

@@ -60,10 +60,12 @@ def test_everything_acknowledged_is_there_once(instance: Instance, fault: Callab
     requests.post(f"{url}/api/v1/sessions/", json=body, headers=headers, timeout=30).raise_for_status()
 
     def strike() -> None:
-        time.sleep(0.4)
+        session = f"{url}/api/v1/sessions/{name}/"
+        while requests.get(session, headers=headers, timeout=30).json()["turns"] < 2 * WRITERS:
+            time.sleep(0.02)
         fault(instance)
 
-    striker = threading.Thread(target=strike)
+    striker = threading.Thread(target=strike, daemon=True)
     striker.start()
     done = at_once([partial(write, url, key, name, f"w{n}", TURNS) for n in range(WRITERS)])
     striker.join()

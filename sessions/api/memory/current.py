@@ -12,9 +12,10 @@ from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.found import found_or_404, no_session
 from sessions.api.memory.shapes import etag_of, memory_json
+from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404, int_param, no_session
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest
 from sessions.services.memory import MemoryTooLarge, PersonsItem, StaleMemory, Writer, memory_patch

@@ -11,12 +11,12 @@ from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.found import found_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
+from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import described, errors
-from sessions.api.sessions import found_or_404, int_param
 from sessions.memory.facts import fact_decide, facts_take
 from sessions.memory.proposals import Item, facts_propose
 from sessions.models import SharedFact
@@ -32,8 +32,7 @@ class Facts(Endpoint):
         parameters=[
             OpenApiParameter("state", str, enum=SharedFact.State.values),
             OpenApiParameter("agent", str, description="those for this agent, and those for all"),
-            OpenApiParameter("limit", int, description="1 to 200, else 50"),
-            OpenApiParameter("cursor", str),
+            *paging(),
         ],
         responses={200: serializers.MemoryFactPage, **errors(400)},
     )
@@ -44,14 +43,9 @@ class Facts(Endpoint):
             raise InvalidRequest("invalid_field", f"`state` must be one of: {states}", param="state")
         if agent is not None and "\0" in agent:
             raise InvalidRequest("invalid_field", "`agent` must not hold a NUL character", param="agent")
-        limit = int_param(call, "limit", default=50, least=1, most=200)
-        after = as_uuid(str(cursor_decode(cursor, str)[0])) if (cursor := call.query.get("cursor")) else None
-        if cursor and after is None:
-            raise InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
-        project_id = call.principal.project_id
+        limit, after, project_id = limit_param(call), id_cursor(call), call.principal.project_id
         rows = facts_page(project_id=project_id, state=state, agent=agent, after=after, limit=limit + 1)
-        more = cursor_encode(str(rows[limit - 1].pk)) if len(rows) > limit else None
-        return answer({"data": [fact_json(fact) for fact in rows[:limit]], "next_cursor": more})
+        return answer(page_json(rows, limit, fact_json, lambda fact: [str(fact.pk)]))
 
     scopes = {"GET": Scope.READ}
 

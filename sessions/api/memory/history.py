@@ -8,13 +8,13 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.models import Scope
 from compaction.memory import diff
 from sessions.api import serializers
-from sessions.api.cursors import cursor_decode, cursor_encode
 from sessions.api.endpoint import Call, Endpoint, answer
-from sessions.api.errors import InvalidRequest
+from sessions.api.found import found_or_404
 from sessions.api.memory.shapes import change_json, churn_json, memory_json, no_revision, step_json
+from sessions.api.paging import cursor_encode, limit_param, number_cursor, page_json, paging
+from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
 from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
-from sessions.api.sessions import found_or_404, int_param
 from sessions.selectors.memory import (
     memory_latest,
     memory_notes,
@@ -29,18 +29,14 @@ class MemoryRevisions(Endpoint):
     @described(
         operation_id="memory_revisions_list",
         summary="List the revisions of the working memory, newest first",
-        parameters=[
-            OpenApiParameter("limit", int, description="1 to 200, else 50"),
-            OpenApiParameter("cursor", str),
-        ],
+        parameters=paging(),
         responses={200: serializers.MemoryPage, **errors(400)},
     )
     def get(self, call: Call, session_id: str) -> HttpResponse:
         session = found_or_404(call, session_id)
-        limit = int_param(call, "limit", default=50, least=1, most=200)
-        rows = memory_page(session_id=session.pk, below=_below(call), limit=limit + 1)
-        more = cursor_encode(rows[limit - 1].number) if len(rows) > limit else None
-        return answer({"data": [memory_json(row) for row in rows[:limit]], "next_cursor": more})
+        limit = limit_param(call)
+        rows = memory_page(session_id=session.pk, below=number_cursor(call), limit=limit + 1)
+        return answer(page_json(rows, limit, memory_json, lambda row: [row.number]))
 
     scopes = {"GET": Scope.READ}
 
@@ -99,28 +95,15 @@ class MemorySteps(Endpoint):
     @described(
         operation_id="memory_timeline",
         summary="Show what each revision of the working memory changed, newest first",
-        parameters=[
-            OpenApiParameter("limit", int, description="1 to 100, else 50"),
-            OpenApiParameter("cursor", str),
-        ],
+        parameters=paging(most=100),
         responses={200: serializers.MemoryTimeline, **errors(400)},
     )
     def get(self, call: Call, session_id: str) -> HttpResponse:
         session = found_or_404(call, session_id)
-        limit = int_param(call, "limit", default=50, least=1, most=100)
-        steps = memory_timeline(session_id=session.pk, below=_below(call), limit=limit)
+        limit = limit_param(call, most=100)
+        steps = memory_timeline(session_id=session.pk, below=number_cursor(call), limit=limit)
         last = steps[-1].row.number if steps else 1
         more = cursor_encode(last) if len(steps) == limit and last > 1 else None
         return answer({"data": [step_json(step) for step in steps], "next_cursor": more})
 
     scopes = {"GET": Scope.READ}
-
-
-def _below(call: Call) -> int | None:
-    """The number that a cursor holds; None without one."""
-    if not (cursor := call.query.get("cursor")):
-        return None
-    [below] = cursor_decode(cursor, int)
-    if not 0 <= below <= MAX_TOKENS:
-        raise InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
-    return int(below)

@@ -12,7 +12,7 @@ from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
-from sessions.api.sessions import found_or_404
+from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
 from sessions.dispatch import observe_dispatch
 from sessions.memory.watches import watch_turn
