@@ -46,10 +46,10 @@ def run_step(*, run_id: UUID) -> None:
         return
     claimed = Claimed(run=run, renew=partial(_renew, run))
     try:
-        _work(claimed)
+        is_over = _work(claimed)
     except Cancelled:
         return
-    if _give_back(run):
+    if not is_over and _give_back(run):
         replay_dispatch(run.pk)
 
 
@@ -90,7 +90,8 @@ def _give_back(run: ReplayRun) -> bool:
 # -- The work -----------------------------------------------------------------------------------
 
 
-def _work(claimed: Claimed) -> None:
+def _work(claimed: Claimed) -> bool:
+    """Works for a slice of time; whether nothing of the run is left to do."""
     run, until = claimed.run, time.monotonic() + SLICE_SECONDS
     estimates = run.state == ReplayRun.State.ESTIMATING
     left = Q(estimate_microusd=None) if estimates else Q(finished_at=None)
@@ -100,9 +101,9 @@ def _work(claimed: Claimed) -> None:
         )
         if target is None:
             _finish(run)
-            raise Cancelled  # there is nothing to give back
+            return True
         if not _target(claimed, target, until, estimates=estimates) or time.monotonic() > until:
-            return
+            return False
 
 
 def _target(claimed: Claimed, target: ReplayTarget, until: float, *, estimates: bool) -> bool:
