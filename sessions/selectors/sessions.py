@@ -85,6 +85,12 @@ def sessions_list(
     )
 
 
+def sessions_named(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
+    """Those whose names hold all the words, last active first, sub-agents too. One query."""
+    rows = filtered(AgentSession.objects.filter(project=project), SessionFilter(text=text, sub_agents=True))
+    return list(behind(rows, None)[:limit])
+
+
 def sessions_count(*, project: Project, wanted: SessionFilter) -> int:
     """How many there are, at most `COUNT_LIMIT` + 1."""
     rows = filtered(AgentSession.objects.filter(project=project), wanted)

@@ -1,8 +1,12 @@
-// The palette: every place that the page links to, a turn by its number, a search, by typing some letters.
+// The palette: every place that the page links to, the project's sessions, a turn by its number, a search, by
+// typing some letters.
 
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");
 const list = dialog.querySelector("[role=listbox]");
+const MOST = 16;
+const PAUSE = 150;  // milliseconds without a key before the server is asked
+let waiting = null;
 
 const named = (selector, kind) =>
   [...document.querySelectorAll(selector)].map((link) => ({ label: link.textContent.trim(), kind, href: link.href }));
@@ -28,7 +32,7 @@ function entries(typed) {
   if (typed.trim() && sessions()) {
     found.push({ label: `Sessions with “${typed.trim()}”`, kind: "search", href: `${sessions()}?q=${encodeURIComponent(typed.trim())}` });
   }
-  return found.slice(0, 12);
+  return found;
 }
 
 function option({ label, kind, href }, index) {
@@ -43,9 +47,27 @@ function option({ label, kind, href }, index) {
   return item;
 }
 
-function show() {
-  list.replaceChildren(...entries(field.value).map(option));
+function show(found) {
+  list.replaceChildren(...found.slice(0, MOST).map(option));
   field.setAttribute("aria-activedescendant", list.firstElementChild?.id ?? "");
+}
+
+// The sessions that the page does not link to stand in front of the search, which is the last entry.
+async function find(typed) {
+  const answer = await fetch(`${sessions()}find/?q=${encodeURIComponent(typed)}`);
+  if (!answer.ok || typed !== field.value.trim()) return;
+  const here = entries(field.value);
+  const known = new Set(here.map(({ href }) => new URL(href).pathname));
+  const { sessions: found } = await answer.json();
+  const others = found.filter(({ href }) => !known.has(href)).map((place) => ({ ...place, kind: "session" }));
+  if (others.length) show([...here.slice(0, -1), ...others, ...here.slice(-1)]);
+}
+
+function ask() {
+  clearTimeout(waiting);
+  show(entries(field.value));
+  const typed = field.value.trim();
+  if (typed && sessions()) waiting = setTimeout(find, PAUSE, typed);
 }
 
 function step(by) {
@@ -66,12 +88,12 @@ function go(item) {
 
 export function paletteOpen() {
   field.value = "";
-  show();
+  ask();
   dialog.showModal();
   field.focus();
 }
 
-field.addEventListener("input", show);
+field.addEventListener("input", ask);
 field.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") step(1);
   else if (event.key === "ArrowUp") step(-1);

@@ -216,6 +216,17 @@ def test_the_palette_goes_anywhere(at, page, project):
     expect(page.locator("#seen-0 .message").first).to_be_visible()
 
 
+def test_the_palette_finds_a_session_from_any_page(at, page, project):
+    session = make_session(project, name="one", title="First thing")
+    at(reverse("lab", args=[project.slug]))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("thing fir")
+    found = page.get_by_role("option")
+    expect(found).to_have_text([re.compile("First thing"), re.compile("Sessions with")])
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{address(session)}")
+
+
 def test_a_filter_is_put_together_from_suggestions(at, page, project):
     make_session(project, name="one", title="First thing", agent="code reader")
     make_session(project, name="two", title="Second thing", agent="writer")

@@ -13,6 +13,7 @@ urlpatterns = [
     path(_LIST, views.session_list, name="sessions"),
     path(f"{_LIST}sample/", views.sample_create, name="sample"),
     path(f"{_LIST}suggest/", views.session_suggest, name="sessions_suggest"),
+    path(f"{_LIST}find/", views.sessions_find, name="sessions_find"),
     path(f"{_LIST}moved/", views.sessions_moved, name="sessions_moved"),
     path(f"{_LIST}export.csv", views.sessions_export, name="sessions_export"),
     path(f"{_LIST}views/", saved.saved_view_create, name="saved_view_create"),

@@ -13,6 +13,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -29,6 +30,7 @@ from sessions.selectors.sessions import (
     sessions_count,
     sessions_facets,
     sessions_list,
+    sessions_named,
 )
 from sessions.selectors.sessions import sessions_moved as newer_count
 from sessions.services.samples import sample_load
@@ -50,14 +52,14 @@ class TokensField(forms.CharField):
 class FilterForm(forms.Form):
     """The list's filters as they stand in the address."""
 
-    q = forms.CharField(required=False, max_length=500)
+    q = forms.CharField(required=False, max_length=500, label="Filter")
     agent = forms.CharField(required=False, max_length=100)
     model = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=100)
     compacted = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "yes"), ("no", "no")])
     active_from = forms.DateField(required=False)
     active_to = forms.DateField(required=False)
-    peak = TokensField(required=False, max_length=20)
+    peak = TokensField(required=False, max_length=20, label="Peak at least")
     sub_agents = forms.BooleanField(required=False)
 
     def wanted(self) -> SessionFilter:
@@ -128,6 +130,18 @@ def session_suggest(request: HttpRequest, slug: str) -> JsonResponse:
     text = request.GET.get("q", "")[:500].replace("\0", "")
     found = suggestions_of(project=viewer.project, text=text)
     response = JsonResponse({"suggestions": [asdict(suggestion) for suggestion in found]})
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+@require_safe
+def sessions_find(request: HttpRequest, slug: str) -> JsonResponse:
+    """The sessions that the palette leads to, wherever it is opened."""
+    viewer = viewer_of(request, slug)
+    text = request.GET.get("q", "")[:500].replace("\0", "").strip()
+    found = sessions_named(project=viewer.project, text=text) if text else []
+    places = [{"label": str(each), "href": reverse("session", args=[slug, each.pk])} for each in found]
+    response = JsonResponse({"sessions": places})
     response["Cache-Control"] = "private, no-store"
     return response
 
