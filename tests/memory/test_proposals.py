@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -240,6 +241,39 @@ def test_projects_and_agents_do_not_meet(api: Api, say: Say, other_project: Proj
     ]
     assert {text: fact["seen_in"] for text, fact in facts(stranger).items()} == {FACT: 1, "secret plan": 1}
     assert code(stranger.patch(f"memory/facts/{mine[0]['id']}/", {"state": "accepted"})) == "not_found"
+
+
+def test_a_fact_outlives_its_session(api: Api, say: Say) -> None:
+    say(FACT)
+    come_to_rest()
+    assert api.delete("sessions/s1/").status_code == 204
+    [fact] = facts(api).values()
+    assert (fact["session"], fact["seen_in"], fact["doubts"]) == (None, 1, [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_passes_at_once_count_each_session_once(api: Api, say: Say) -> None:
+    told = [f"fact {n}" for n in range(8)]
+    for n in range(12):
+        say(*(told if n % 2 else reversed(told)), name=f"s{n}")
+    ago = timezone.now() - rest()
+    AgentSession.objects.update(last_active_at=ago)
+    ProposalWatch.objects.update(due_at=ago)
+
+    def passes() -> None:
+        try:
+            memory_propose()
+        finally:
+            connection.close()
+
+    threads = [Thread(target=passes) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    memory_propose()  # a session that another pass held was left to the next one
+    assert not ProposalWatch.objects.exists()
+    assert {text: fact["seen_in"] for text, fact in facts(api).items()} == dict.fromkeys(told, 12)
 
 
 @given(st.text(), st.sampled_from(["", " ", ".", "!", "\n", " . "]), st.booleans())
