@@ -1,7 +1,9 @@
 // The lab: what the sliders say, and the prompt of each turn under each policy.
 
+import { turnAxes } from "./chart/axes.js";
 import { besideCursor } from "./chart/beside.js";
-import { axisStyle, element, exact, resolved, short } from "./chart/format.js";
+import { element, exact, resolved } from "./chart/format.js";
+import { line } from "./chart/marks.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 300;
@@ -24,36 +26,24 @@ function tipPlugin(data, strokes) {
 function budgetPlugin(data, colour) {
   return {
     hooks: {
-      drawAxes: ({ ctx, bbox, valToPos }) => {
-        const y = valToPos(data.budget, "y", true);
-        if (y < bbox.top) return;
-        ctx.save();
-        ctx.strokeStyle = colour;
-        ctx.lineWidth = 1.5 * devicePixelRatio;
-        ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
-        ctx.beginPath();
-        ctx.moveTo(bbox.left, y);
-        ctx.lineTo(bbox.left + bbox.width, y);
-        ctx.stroke();
-        ctx.restore();
+      drawAxes: (plot) => {
+        const { left, top, width } = plot.bbox;
+        const y = plot.valToPos(data.budget, "y", true);
+        if (y >= top) line(plot, colour, [left, y], [left + width, y]);
       },
     },
   };
 }
 
-function options(data, width, strokes, [text, line, warn]) {
+function options(data, width, strokes, [text, grid, warn]) {
   const most = Math.max(data.budget, ...data.policies.flatMap((policy) => policy.prompts));
-  const axis = axisStyle(text, line);
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
     scales: { x: { time: false }, y: { range: [0, most * 1.05] } },
-    axes: [
-      { ...axis, label: "turn", labelSize: 18, size: 32, incrs: [1, 2, 5, 10, 20, 50] },
-      { ...axis, label: "tokens", labelSize: 18, size: 54, values: (_plot, ticks) => ticks.map(short) },
-    ],
+    axes: turnAxes(text, grid),
     series: [{}, ...data.policies.map((policy, index) => ({ label: policy.name, stroke: strokes[index], width: 2, points: { show: false } }))],
     plugins: [budgetPlugin(data, warn), tipPlugin(data, strokes)],
   };

@@ -1,7 +1,8 @@
 // The prompt size per turn under each policy of a replay, one over the other.
 
+import { turnAxes } from "./chart/axes.js";
 import { besideCursor } from "./chart/beside.js";
-import { axisStyle, element, exact, resolved, short } from "./chart/format.js";
+import { element, exact, resolved } from "./chart/format.js";
 
 const HEIGHT = 320;
 // Two policies often have the same curve: dashes let the lower one be seen.
@@ -52,7 +53,6 @@ function clickPlugin(data, host) {
 function options(data, host, width) {
   const [text, line] = resolved(host, ["var(--muted)", "var(--line)"]);
   const colours = resolved(host, data.policies.map((_policy, index) => LINES[index % LINES.length][0]));
-  const axis = axisStyle(text, line);
   const first = data.turns[0];
   const last = data.turns.at(-1);
   const most = Math.max(...data.policies.flatMap((policy) => policy.prompts), 10);
@@ -67,10 +67,7 @@ function options(data, host, width) {
         x: { time: false, range: first === last ? [first - 1, last + 1] : [first, last] },
         y: { range: [0, most * 1.06] },
       },
-      axes: [
-        { ...axis, label: "turn", labelSize: 18, size: 32, incrs: [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000] },
-        { ...axis, label: "tokens", labelSize: 18, size: 52, values: (_plot, ticks) => ticks.map(short) },
-      ],
+      axes: turnAxes(text, line),
       series: [{}, ...data.policies.map((policy, index) => ({
         label: policy.name,
         stroke: colours[index],

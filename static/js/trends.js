@@ -1,7 +1,8 @@
 // Stacked bars over days, weeks or months. The server sums; this draws, and says exactly what a bar holds.
 
+import { axisStyle } from "./chart/axes.js";
 import { besideCursor } from "./chart/beside.js";
-import { axisStyle, element, exact, resolved } from "./chart/format.js";
+import { element, exact, resolved } from "./chart/format.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 280;

@@ -73,6 +73,3 @@ export function colours(host) {
   const found = resolved(host, Object.values(values));
   return Object.fromEntries(names.map((name, index) => [name, found[index]]));
 }
-
-const FONT = "12px system-ui, sans-serif";
-export const axisStyle = (text, line) => ({ stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: FONT, labelFont: FONT });

@@ -2,7 +2,7 @@
 
 import { windowShown } from "./format.js";
 
-function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
+export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   const { ctx } = plot;
   ctx.save();
   ctx.strokeStyle = colour;

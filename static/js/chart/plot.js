@@ -1,12 +1,12 @@
 // The plot itself: series and scales, as lines or stacked by component.
 
-import { axisStyle, has, short, windowShown } from "./format.js";
+import { turnAxes } from "./axes.js";
+import { has, windowShown } from "./format.js";
 import { marks } from "./marks.js";
 import { tips } from "./tip.js";
 
 export const HEIGHT = 320;
 const LINES = ["estimate", "served", "reported"];
-const STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
 
 // uPlot draws areas from the floor: the largest sum first, the smaller ones over it.
 function stacked(data) {
@@ -28,14 +28,6 @@ function scales(data, columns, isLog) {
   };
 }
 
-function axes(colour) {
-  const axis = axisStyle(colour.text, colour.line);
-  return [
-    { ...axis, label: "turn", labelSize: 18, size: 32, incrs: STEPS },
-    { ...axis, label: "tokens", labelSize: 18, size: 52, values: (_plot, ticks) => ticks.map(short) },
-  ];
-}
-
 export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onClick }) {
   const stack = isStacked ? stacked(data) : null;
   const positive = (sizes) => (isLog ? sizes.map((size) => size || null) : sizes);
@@ -53,7 +45,7 @@ export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onCl
       legend: { show: false },
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: stack ? 0 : 7 }, y: false },
       scales: scales(data, columns, isLog),
-      axes: axes(colour),
+      axes: turnAxes(colour.text, colour.line),
       series: [{}, ...series],
       plugins: [marks(data, colour), tips(data, isStacked), pointer(onSelect, onClick)],
     },

@@ -1,0 +1,16 @@
+// How axes look, and those of tokens over turns.
+
+import { short } from "./format.js";
+
+const FONT = "12px system-ui, sans-serif";
+const STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+
+export const axisStyle = (text, line) => ({ stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: FONT, labelFont: FONT });
+
+export function turnAxes(text, line) {
+  const axis = axisStyle(text, line);
+  return [
+    { ...axis, label: "turn", labelSize: 18, size: 32, incrs: STEPS },
+    { ...axis, label: "tokens", labelSize: 18, size: 54, values: (_plot, ticks) => ticks.map(short) },
+  ];
+}
