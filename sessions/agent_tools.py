@@ -14,6 +14,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Via, WorkingMemory
 from compaction.memory.operations import Op, Operation
 from sessions.models import AgentSession
+from sessions.patterns import BadPattern
 from sessions.selectors import contents
 from sessions.selectors.memory import memory_value
 from sessions.services.memory import MemoryTooLarge, PersonsItem, Writer, memory_operate, memory_warning
@@ -50,10 +51,10 @@ def _expand(session: AgentSession, arguments: Mapping[str, Any]) -> str:
     if pattern := arguments.get("grep"):
         try:
             matches, count = contents.grep(content.text, str(pattern))
-        except contents.BadPattern as error:
+        except BadPattern as error:
             raise ToolError(f"grep: {error}") from None
         shown = "\n".join(f"{match['line']}: {match['text']}" for match in matches)
-        return _bounded(f"{count} matching lines\n{shown}")
+        return _bounded(f"{count} matching line{'' if count == 1 else 's'}\n{shown}")
     offset, limit = _number(arguments, "offset", 0), _number(arguments, "limit", 1_000_000)
     text, after = contents.slice_lines(content.text, offset=offset, limit=max(1, limit))
     if len(text) > MAX_ANSWER:

@@ -16,6 +16,7 @@ from sessions.api.paging import cursor_encode, limit_param, number_cursor, pagin
 from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
 from sessions.models import AgentSession
+from sessions.patterns import BadPattern
 from sessions.selectors import contents
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}
@@ -61,7 +62,7 @@ def content_json(call: Call, content: contents.Content) -> dict[str, Any]:
         around = int_param(call, "context", default=0, most=20)
         try:
             matches, count = contents.grep(content.text, pattern, context=around)
-        except contents.BadPattern as error:
+        except BadPattern as error:
             raise InvalidRequest(
                 "invalid_field", f"`grep` is no regular expression: {error}", param="grep"
             ) from None

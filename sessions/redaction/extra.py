@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import re2
-
+from sessions.patterns import BadPattern, pattern_compile
 from sessions.redaction.spans import Rule, Span
 
 #: Limits of a project's own patterns.
 MOST_PATTERNS = 20
 LONGEST_PATTERN = 500
-
-#: Memory that one compiled pattern may take (bytes). A pattern that needs more is refused.
-_MEMORY = 1 << 20
 
 _KIND = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
@@ -50,15 +46,11 @@ def _rule(kind: str, pattern: str) -> Rule:
         raise InvalidPatternError(f"the kind {kind!r} is not of a-z, 0-9 and -, at most 40")
     if len(pattern) > LONGEST_PATTERN:
         raise InvalidPatternError(f"{kind}: at most {LONGEST_PATTERN} characters")
-    options = re2.Options()
-    options.max_mem = _MEMORY
-    options.log_errors = False
     try:
-        regex = re2.compile(pattern, options)
-        empty = regex.search("") is not None
-    except (re2.error, UnicodeEncodeError) as error:
+        regex = pattern_compile(pattern)
+    except BadPattern as error:
         raise InvalidPatternError(f"{kind}: {error}") from error
-    if empty:
+    if regex.search("") is not None:
         raise InvalidPatternError(f"{kind}: matches the empty text, so it would match everywhere")
     group = min(1, regex.groups)
 

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import re2
-
 from compaction import formats
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sessions import bodies
 from sessions.convert import message_bytes, message_value
 from sessions.models import AgentSession, Edit, Message
+from sessions.patterns import pattern_compile
 
 #: Lines that one grep answers at most.
 MAX_MATCHES = 200
-
-
-class BadPattern(ValueError):
-    """The pattern is no regular expression of RE2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +98,7 @@ def grep(text: str, pattern: str, *, context: int = 0) -> tuple[list[Mapping[str
 
     Raises `BadPattern`.
     """
-    try:
-        compiled = re2.compile(pattern)
-    except re2.error as error:
-        raise BadPattern(str(error)) from None
+    compiled = pattern_compile(pattern)
     lines = text.splitlines()
     hits = [number for number, line in enumerate(lines) if compiled.search(line)]
     shown = sorted(

@@ -60,7 +60,7 @@ class TestExpanding:
 
     def test_grep_shows_the_lines_that_match(self, api: Api, handle: str) -> None:
         told = run(api, "expand_clip", {"handle": handle, "grep": "handler_0_7\\b"})
-        assert told["content"].startswith("1 matching line")
+        assert told["content"].startswith("1 matching line\n")
         assert "8: 0.7 def handler_0_7" in told["content"]
 
     def test_a_long_answer_is_bounded(self, api: Api) -> None:
