@@ -131,7 +131,7 @@ class Sessions(Endpoint):
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
         told, _ = redact(
-            {name: data[name] for name in ("title", "tags", "metadata") if name in data}, key=key
+            {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data}, key=key
         )
         session, created = session_create(
             project_id=call.principal.project_id,
@@ -139,7 +139,7 @@ class Sessions(Endpoint):
                 format=data.get("format", "anthropic"),
                 external_id=data.get("id"),
                 title=told.get("title", "")[:300],
-                agent=data.get("agent", ""),
+                agent=told.get("agent", "")[:100],
                 model=data.get("model", ""),
                 tags=[tag[:100] for tag in told.get("tags", ())],
                 metadata=told.get("metadata", {}),

@@ -71,6 +71,8 @@ def test_the_answer_says_what_kind_was_taken_out(api: Api, session: dict[str, An
         {"system": f"Use {SECRET}"},
         {"tools": [{"name": "x", "description": SECRET}]},
         {"title": f"Use {SECRET}"},
+        {"agent": SECRET},
+        {"tags": [SECRET]},
         {"metadata": {"token": SECRET}},
     ],
     ids=lambda fields: next(iter(fields)),
