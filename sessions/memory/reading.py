@@ -24,7 +24,16 @@ from accounts.models import Project
 from compaction.asking import Reply, answer_of
 from compaction.errors import SummaryError, SummaryMalformed, SummaryRefused, SummaryTooLong
 from compaction.memory import Author, Notes, Schema, Via
-from compaction.memory.reading import Applied, Reading, Suggestion, apply, taken_out
+from compaction.memory.reading import (
+    MAX_INPUT_TOKENS,
+    TURNS_AT_ONCE,
+    Applied,
+    Reading,
+    Suggestion,
+    apply,
+    due,
+    taken_out,
+)
 from compaction.memory.upkeep import Watch
 from compaction.messages import Message as MessageValue
 from compaction.recap.transcript import pieces
@@ -48,12 +57,6 @@ if TYPE_CHECKING:
     from compaction.adapters.claude import Asking
 
 log = logging.getLogger(__name__)
-
-#: Tokens of new messages for which the model is asked while a session goes on.
-READ_TOKENS = 4_000
-
-#: Turns, and tokens of their messages, that one reading takes; a larger turn is read alone, in pieces.
-TURNS_AT_ONCE, MAX_INPUT_TOKENS = 50, 60_000
 
 #: Tries after which turns are given up whose answers were paid for and of no use.
 _TRIES = 3
@@ -144,16 +147,10 @@ def _claimed(session_id: UUID) -> Job | None:
 def _due(session: AgentSession, first: int) -> int | None:
     """Where the turns end that the model is to read now; None where there are too few of them yet."""
     last = min(watch_turn(session), first + TURNS_AT_ONCE)  # what tools show comes first
-    if first >= last:
-        return None
     tokens = turns_tokens(session, first, last)
     rests = session.last_active_at <= _rested_before(timezone.now())
-    if not (rests or last == first + TURNS_AT_ONCE or sum(tokens.values()) >= READ_TOKENS):
-        return None
-    end, room = first + 1, MAX_INPUT_TOKENS - tokens.get(first, 0)
-    while end < last and (room := room - tokens.get(end, 0)) >= 0:
-        end += 1
-    return end
+    count = due([tokens.get(turn, 0) for turn in range(first, last)], rests=rests)
+    return first + count if count else None
 
 
 def _pause(attempt: int) -> timedelta:

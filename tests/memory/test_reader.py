@@ -18,9 +18,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
+from compaction.memory.reading import READ_TOKENS, TURNS_AT_ONCE
 from sessions import bodies, dispatch, pricing, summarizers
 from sessions.memory import reading as background
-from sessions.memory.reading import READ_TOKENS, readings_sweep
+from sessions.memory.reading import readings_sweep
 from sessions.memory.upkeep import upkeep_run
 from sessions.models import AgentSession, MemoryReader, MemoryReading, MemoryRevision
 from sessions.tasks import memory_observe, memory_upkeep
@@ -186,7 +187,7 @@ class TestWhenItIsAsked:
         for number in range(120):
             push(user(f"step {number}"))
         work()
-        assert MemoryReader.objects.get().turn == background.TURNS_AT_ONCE
+        assert MemoryReader.objects.get().turn == TURNS_AT_ONCE
         assert sent == [stored]
         work()
         work()

@@ -14,7 +14,17 @@ from compaction.asking import Reply, answer_of
 from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
 from compaction.memory import Author, CustomField, Notes, Origin, Schema, Via, WorkingMemory
 from compaction.memory.origins import keys
-from compaction.memory.reading import OWN_TOKENS, Applied, Reading, apply, taken_out
+from compaction.memory.reading import (
+    MAX_INPUT_TOKENS,
+    OWN_TOKENS,
+    READ_TOKENS,
+    TURNS_AT_ONCE,
+    Applied,
+    Reading,
+    apply,
+    due,
+    taken_out,
+)
 from compaction.memory.reading.prompt import numbered
 from compaction.memory.reading.values import MAX_ITEM, MAX_SUGGESTIONS, Step
 from compaction.memory.upkeep import Watch, upkeep
@@ -63,6 +73,22 @@ def read(
 
 def number_of(notes: Notes, item: str) -> str:
     return next(number for number, key in numbered(notes).items() if key[1] == item)
+
+
+class TestWhenItIsAsked:
+    def test_not_before_enough_is_new_or_the_session_rests(self) -> None:
+        few = [READ_TOKENS // 4] * 3
+        assert due(few, rests=False) == 0
+        assert due(few, rests=True) == 3
+        assert due([*few, READ_TOKENS // 4], rests=False) == 4
+        assert due([], rests=True) == 0
+        assert due([1] * TURNS_AT_ONCE, rests=False) == TURNS_AT_ONCE
+
+    def test_never_more_than_fits_but_a_large_turn_alone(self) -> None:
+        assert due([MAX_INPUT_TOKENS - 5, 5, 1], rests=False) == 2
+        assert due([2 * MAX_INPUT_TOKENS, 1], rests=False) == 1
+        assert due([1, 2 * MAX_INPUT_TOKENS], rests=False) == 1
+        assert due([1] * 1_000, rests=False) == TURNS_AT_ONCE
 
 
 class TestWhatItAdds:

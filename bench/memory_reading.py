@@ -1,0 +1,69 @@
+"""What a model that reads for working memory would be sent of recorded sessions. It asks none.
+
+    python -m bench.memory_reading ../transcripts
+
+Each session goes on turn by turn, as a worker would see it: the model is asked when enough is new, and once
+more when the session is over. Tokens are ours (o200k_base); the answers, and the items of the model's own
+that later requests would tell again, are not in them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from bench.transcripts import Transcript, transcripts
+from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.memory.origins import Notes
+from compaction.memory.reading import MAX_INPUT_TOKENS, Reading, due
+from compaction.memory.schema import PLAIN
+from compaction.memory.upkeep import Watch, upkeep
+from compaction.messages import Message
+from compaction.recap.transcript import pieces
+
+FOLDERS = ("entire-claude-code", "openhands-completions", "mini-swe-agent", "pi-coding-agent")
+COUNTER = TiktokenCounter()
+
+
+def requests(transcript: Transcript) -> Iterator[int]:
+    """The tokens of each request that the session leads to."""
+    notes, watch, unread = Notes(), Watch(), list[list[Message]]()
+    for _, group in groupby(transcript.messages, key=lambda message: message.turn):
+        turn = list(group)
+        kept = upkeep(notes, watch, turn, counter=COUNTER)
+        notes, watch = kept.notes, kept.watch
+        unread.append(turn)
+        yield from _read(unread, notes, rests=False)
+    while unread:
+        yield from _read(unread, notes, rests=True)
+
+
+def _read(unread: list[list[Message]], notes: Notes, *, rests: bool) -> Iterator[int]:
+    """The requests that are due; the turns that they tell are taken out of `unread`."""
+    count = due([sum(message.tokens for message in turn) for turn in unread], rests=rests)
+    messages = [message for turn in unread[:count] for message in turn]
+    del unread[:count]
+    for piece in pieces(messages, MAX_INPUT_TOKENS, COUNTER) if messages else ():
+        request = Reading(messages=piece, notes=notes, schema=PLAIN).request
+        yield COUNTER.count(request.system) + COUNTER.count(request.content)
+
+
+def main() -> None:
+    for name in sys.argv[2:] or FOLDERS:
+        sizes, turns, sessions, tokens = list[int](), 0, 0, 0
+        for transcript in transcripts(Path(sys.argv[1]) / name):
+            sessions += 1
+            turns += len({message.turn for message in transcript.messages})
+            tokens += sum(message.tokens for message in transcript.messages)
+            sizes += requests(transcript)
+        print(f"{name}: {sessions} sessions, {turns:,} turns, {tokens:,} tokens of messages")
+        print(f"  {len(sizes):,} requests, one in {turns / len(sizes):.1f} turns")
+        print(f"  tokens of a request: median {statistics.median(sizes):,.0f}, largest {max(sizes):,}")
+        print(f"  all together {sum(sizes):,}, {sum(sizes) / sessions:,.0f} a session")
+
+
+if __name__ == "__main__":
+    main()
