@@ -117,5 +117,8 @@ def advice_apply(*, project: Project, run_id: UUID, setting: int, user: User) ->
 
 
 def _settings(policy: Policy) -> dict[str, object]:
-    """The policy as a project stores it: a preset by its name, any other one whole."""
-    return {"preset": policy.name} if PRESETS.get(policy.name) == policy else policy.to_json()
+    """The policy as a project stores it: a preset's name, and what differs from it."""
+    base = PRESETS.get(policy.name, PRESETS["balanced"])
+    usual = base.to_json()
+    differs = {name: value for name, value in policy.to_json().items() if value != usual[name]}
+    return {"preset": base.name, **differs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
@@ -12,6 +13,7 @@ from compaction.policy import Policy, get_policy
 from compaction.replay import Limit, Prices
 from sessions.models import AgentSession, ReplayResult, ReplayRun
 from sessions.replay import runs, work
+from sessions.replay.advice import advice_apply
 from sessions.replay.stored import session_transcript
 from sessions.replay.table import found_of, rows_of, sessions_newest
 from tests.pages.transcripts import make_session
@@ -198,3 +200,15 @@ def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: Agen
     other = make_session(project, name="other", agent="writer")
     assert sessions_newest(project_id=project.pk, limit=9, agent="writer") == [other]
     assert len(sessions_newest(project_id=project.pk, limit=9)) == 2
+
+
+def test_advised_settings_of_one_s_own_are_stored_as_what_differs_from_their_preset(
+    project: Project, make: Callable[..., ReplayRun], owner: User
+) -> None:
+    own = Policy.from_json({"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2})
+    run = finish(make(policies=[get_policy("off"), own], limits=[Limit(ratio=0.5)]))
+    assert advice_apply(project=project, run_id=run.pk, setting=1, user=owner) == own
+    project.refresh_from_db()
+    told = {"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2}
+    assert project.default_policy == told
+    assert Policy.from_json(told) == own

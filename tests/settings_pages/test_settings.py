@@ -198,6 +198,19 @@ def test_a_webhook_of_another_project_is_404(owner_client, other_project):
 # -- Policy ----------------------------------------------------------------------------------------
 
 
+def test_settings_that_the_form_does_not_show_stay_as_long_as_the_preset(project, owner_client):
+    tools = [{"pattern": "db_*", "exempt": True}]
+    project.default_policy = {"preset": "masking", "target": 0.5, "tools": tools}
+    project.save()
+    assert '<option value="masking" selected>' in owner_client.get(address("settings_policy")).text
+    owner_client.post(address("settings_policy"), {"preset": "masking", "target": "0.4"})
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "masking", "target": 0.4, "tools": tools}
+    owner_client.post(address("settings_policy"), {"preset": "balanced"})
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "balanced"}
+
+
 def test_new_sessions_begin_with_the_project_s_policy(project, owner_client):
     owner_client.post(address("settings_policy"), {"preset": "aggressive", "hard": "0.9"})
     session, _ = session_create(project_id=project.pk, new=NewSession(format="openai"))

@@ -75,13 +75,13 @@ class PolicyForm(PlainForm):
 def project_policy(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         viewer = viewer_of(request, slug)
-        stored = viewer.project.default_policy or {"preset": "balanced"}
-        return _page(request, viewer, PolicyForm(initial=stored))
+        return _page(request, viewer, PolicyForm(initial=_stored(viewer)))
     viewer = owner_of(request, slug)
     form = PolicyForm(request.POST)
     if not form.is_valid():
         return _page(request, viewer, form, status=422)
-    project_update(project=viewer.project, changes={"default_policy": form.policy}, user=user_of(request))
+    policy = {**_unoffered(viewer, form.policy["preset"]), **form.policy}
+    project_update(project=viewer.project, changes={"default_policy": policy}, user=user_of(request))
     messages.success(request, "New sessions begin with this policy. Those that are there keep theirs.")
     return redirect("settings_policy", slug=slug)
 
@@ -100,6 +100,18 @@ def policy_preview(request: HttpRequest, slug: str) -> HttpResponse:
             "made": session_plan(view_load(session), trigger="user", policy=policy),
         }
     return render(request, "settings/_policy_preview.html", context)
+
+
+def _stored(viewer: Viewer) -> Mapping[str, Any]:
+    return viewer.project.default_policy or {"preset": "balanced"}
+
+
+def _unoffered(viewer: Viewer, preset: str) -> dict[str, Any]:
+    """Stored settings that the form does not show: they stay as long as the preset does."""
+    stored = _stored(viewer)
+    if stored.get("preset") != preset:
+        return {}
+    return {name: value for name, value in stored.items() if name not in OFFERED}
 
 
 def _chosen(viewer: Viewer, id: str) -> AgentSession | None:
