@@ -15,7 +15,7 @@ from typing import Any
 from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .jsonlines import first_objects, objects
+from .jsonlines import first_objects, objects, taken
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
@@ -62,16 +62,8 @@ class _File:
 
     def read(self) -> Iterator[Damage]:
         """Takes in the whole file, and yields what in it is damaged."""
-        for item in objects(self._log):
-            if isinstance(item, Damage):
-                yield item
-                continue
-            line, record = item
-            try:
-                self._take(record, f"line-{line}")
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"not a record of this format: {type(error).__name__} {error}"
-                yield Damage(file=self._log.name, line=line, reason=reason)
+        items = objects(self._log)
+        yield from taken(self._log, items, lambda item: self._take(item.value, f"line-{item.line}"))
 
     def sessions(self) -> Iterator[ImportedSession]:
         """The file's own session, then those of its sub-agents."""

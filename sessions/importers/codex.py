@@ -17,7 +17,7 @@ import orjson
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import chat_usage, tool_call
-from .jsonlines import Record, first_objects, values
+from .jsonlines import Record, first_objects, taken, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
@@ -57,15 +57,7 @@ class CodexImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         rollout = _Rollout()
-        for item in values(log):
-            if isinstance(item, Damage):
-                yield item
-                continue
-            try:
-                rollout.take(item.line, item.value)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"not a record of this format: {type(error).__name__} {error}"
-                yield Damage(file=log.name, line=item.line, reason=reason)
+        yield from taken(log, values(log), lambda record: rollout.take(record.line, record.value))
         session = rollout.session(log)
         if session.turns:
             yield session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -37,15 +37,26 @@ def records(log: LogFile) -> Iterator[Record | Damage]:
             yield from _line_records(log.name, number, stripped)
 
 
-def objects(log: LogFile) -> Iterator[tuple[int, dict[str, Any]] | Damage]:
-    """The objects of a JSONL log with their lines; any other value is `Damage`."""
+def objects(log: LogFile) -> Iterator[Record | Damage]:
+    """The objects of a JSONL log; any other value is `Damage`."""
     for record in records(log):
-        if isinstance(record, Damage):
+        if isinstance(record, Damage) or isinstance(record.value, dict):
             yield record
-        elif isinstance(record.value, dict):
-            yield record.line, record.value
         else:
             yield Damage(file=log.name, line=record.line, reason="a JSON value that is not an object")
+
+
+def taken(log: LogFile, items: Iterable[Record | Damage], take: Callable[[Record], None]) -> Iterator[Damage]:
+    """Hands each of the log's values to `take`; yields what is damaged, and what it makes no sense of."""
+    for item in items:
+        if isinstance(item, Damage):
+            yield item
+            continue
+        try:
+            take(item)
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            reason = f"not a record of this format: {type(error).__name__} {error}"
+            yield Damage(file=log.name, line=item.line, reason=reason)
 
 
 @lru_cache(maxsize=1)  # recognising a log and reading it parse the same bytes

@@ -13,7 +13,7 @@ from typing import Any
 from .base import Damage, ImportedSession, LogFile
 from .calls import Call, CallSeries
 from .chat import chat_usage, is_chat_message
-from .jsonlines import Record, values
+from .jsonlines import Record, taken, values
 from .values import mapping_of, microusd_of, time_of, title_of
 
 _ID_KEYS = ("session_id", "conversation_id", "thread_id", "id")
@@ -34,15 +34,7 @@ class OpenAIChatImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading(log)
-        for record in values(log):
-            if isinstance(record, Damage):
-                yield record
-                continue
-            try:
-                reading.take(record.value)
-            except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-                reason = f"not a chat of this form: {type(error).__name__} {error}"
-                yield Damage(file=log.name, line=record.line, reason=reason)
+        yield from taken(log, values(log), lambda record: reading.take(record.value))
         yield from reading.sessions()
 
 

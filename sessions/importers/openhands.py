@@ -13,7 +13,7 @@ from typing import Any
 from .base import Damage, ImportedSession, LogFile
 from .calls import Call, CallSeries, conversation_id
 from .chat import chat_usage
-from .jsonlines import Record, values
+from .jsonlines import Record, taken, values
 from .values import mapping_of, microusd_of, time_of, title_of
 
 
@@ -29,15 +29,7 @@ class OpenHandsImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         conversations: list[_Conversation] = []
-        for item in values(log):
-            if isinstance(item, Damage):
-                yield item
-                continue
-            try:
-                _take(conversations, item.value)
-            except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-                reason = f"not a logged call: {type(error).__name__} {error}"
-                yield Damage(file=log.name, line=item.line, reason=reason)
+        yield from taken(log, values(log), lambda record: _take(conversations, record.value))
         for conversation in conversations:
             yield conversation.session(log)
 

@@ -12,7 +12,7 @@ from typing import Any
 from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .jsonlines import first_objects, objects
+from .jsonlines import first_objects, objects, taken
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of, tokens_of
 
@@ -29,16 +29,7 @@ class PiImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
-        for item in objects(log):
-            if isinstance(item, Damage):
-                yield item
-                continue
-            line, record = item
-            try:
-                reading.take(record)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"not a record of this format: {type(error).__name__} {error}"
-                yield Damage(file=log.name, line=line, reason=reason)
+        yield from taken(log, objects(log), lambda record: reading.take(record.value))
         session = reading.session(log)
         if session.turns:
             yield session
