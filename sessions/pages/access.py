@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
@@ -16,6 +17,8 @@ from accounts.models import Project, Role
 from accounts.selectors import projects_of
 from sessions.models import AgentSession
 from sessions.selectors.sessions import session_get
+
+Response = TypeVar("Response", bound=HttpResponseBase)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,11 @@ def page_or_fragment(request: HttpRequest, page: str, fragment: str, context: di
     """One view, two renderings: `page` for a browser, `fragment` for htmx. Both are private."""
     response = render(request, fragment if wants_fragment(request) else page, context)
     patch_vary_headers(response, ["HX-Request"])
+    return private(response)
+
+
+def private(response: Response) -> Response:
+    """Kept by nobody on its way: what it shows is its project's."""
     response["Cache-Control"] = "private, no-store"
     return response
 

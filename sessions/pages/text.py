@@ -12,6 +12,9 @@ _VISIBLE |= {
 }
 _VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
+#: What a spreadsheet takes for a formula when it begins a cell.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
 
 def visible(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_VISIBLE)
@@ -61,3 +64,8 @@ def fold(text: str, rule: FoldRule) -> Fold:
 def _beginning(text: str, rule: FoldRule) -> str:
     head = text[: rule.characters]
     return "\n".join(head.split("\n", rule.lines)[: rule.lines])
+
+
+def spreadsheet_text(text: str) -> str:
+    """The text for a cell of a CSV file: none that a spreadsheet would run as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -112,7 +112,7 @@ def saved_views(*, project: Project, user: Any) -> list[SavedView]:
     return list(SavedView.objects.filter(project=project, user=user).order_by("name"))
 
 
-def sessions_moved(*, project: Project, wanted: SessionFilter, since: datetime) -> int:
+def sessions_newer(*, project: Project, wanted: SessionFilter, since: datetime) -> int:
     """How many sessions moved after a time, at most 100."""
     rows = filtered(AgentSession.objects.filter(project=project, last_active_at__gt=since), wanted)
     return rows.order_by()[:100].count()

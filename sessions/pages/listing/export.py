@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from accounts.models import Project
+from sessions.pages.text import spreadsheet_text
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.sessions import SessionRow, sessions_list
 
@@ -21,9 +22,6 @@ COLUMNS = (
     "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_microusd", "unpriced_turns",
     "saved_tokens", "saved_microusd", "health",
 )  # fmt: skip
-
-#: What a spreadsheet takes for a formula when it begins a cell.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def sessions_csv(*, project: Project, wanted: SessionFilter) -> Iterator[str]:
@@ -49,11 +47,11 @@ def _cells(row: SessionRow) -> list[Any]:
     profile = getattr(session, "profile", None)
     return [
         session.pk,
-        _plain(session.external_id),
-        _plain(session.title),
-        _plain(session.agent),
-        _plain(session.model),
-        _plain(" ".join(session.tags)),
+        spreadsheet_text(session.external_id),
+        spreadsheet_text(session.title),
+        spreadsheet_text(session.agent),
+        spreadsheet_text(session.model),
+        spreadsheet_text(" ".join(session.tags)),
         session.origin,
         session.started_at.isoformat(),
         session.last_active_at.isoformat(),
@@ -72,8 +70,3 @@ def _cells(row: SessionRow) -> list[Any]:
         saved.microusd if saved else "",
         profile.grade if profile else "",
     ]
-
-
-def _plain(text: str) -> str:
-    """A text that no spreadsheet runs."""
-    return f"'{text}" if text.startswith(_FORMULA) else text

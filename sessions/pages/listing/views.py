@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.selectors import projects_of
-from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
+from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.expression import Unreadable, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
@@ -31,8 +31,8 @@ from sessions.selectors.sessions import (
     sessions_facets,
     sessions_list,
     sessions_named,
+    sessions_newer,
 )
-from sessions.selectors.sessions import sessions_moved as newer_count
 from sessions.services.samples import sample_load
 
 
@@ -129,9 +129,7 @@ def session_suggest(request: HttpRequest, slug: str) -> JsonResponse:
     viewer = viewer_of(request, slug)
     text = request.GET.get("q", "")[:500].replace("\0", "")
     found = suggestions_of(project=viewer.project, text=text)
-    response = JsonResponse({"suggestions": [asdict(suggestion) for suggestion in found]})
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(JsonResponse({"suggestions": [asdict(suggestion) for suggestion in found]}))
 
 
 @require_safe
@@ -141,9 +139,7 @@ def sessions_find(request: HttpRequest, slug: str) -> JsonResponse:
     text = request.GET.get("q", "")[:500].replace("\0", "").strip()
     found = sessions_named(project=viewer.project, text=text) if text else []
     places = [{"label": str(each), "href": reverse("session", args=[slug, each.pk])} for each in found]
-    response = JsonResponse({"sessions": places})
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(JsonResponse({"sessions": places}))
 
 
 @require_safe
@@ -159,7 +155,7 @@ def sessions_moved(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = FilterForm(request.GET).wanted()
     context = {
         "viewer": viewer,
-        "moved": newer_count(project=viewer.project, wanted=wanted, since=since),
+        "moved": sessions_newer(project=viewer.project, wanted=wanted, since=since),
         "since": since.isoformat(),
         "query": query_clean(_query(request.GET, after=None, without=("since",))),
     }
@@ -172,8 +168,7 @@ def sessions_export(request: HttpRequest, slug: str) -> StreamingHttpResponse:
     lines = sessions_csv(project=viewer.project, wanted=FilterForm(request.GET).wanted())
     response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slug}-sessions.csv"'
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(response)
 
 
 @require_POST

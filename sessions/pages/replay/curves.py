@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
 from compaction.replay import Result
-from sessions.pages.access import session_of, viewer_of
+from sessions.pages.access import private, session_of, viewer_of
 from sessions.pages.replay.run import run_of
 from sessions.pages.replay.shown import shown_session
 from sessions.replay.table import targets_of
@@ -27,23 +27,23 @@ def replay_curves(request: HttpRequest, slug: str, run: UUID, id: UUID) -> JsonR
     shown = shown_session(found, target, limit=request.GET.get("budget", ""))
     policies = shown.policies
     kept = _kept(policies[0].found.result) if policies else []
-    response = JsonResponse(
-        {
-            "budget": shown.limit,
-            "turns": [policies[0].found.result.series.turns[at] for at in kept] if policies else [],
-            "policies": [
-                {
-                    "name": policy.row.setting.policy.name,
-                    "prompts": [policy.found.result.series.prompts[at] for at in kept],
-                    "compacted": policy.found.result.compacted,
-                    "lost_turn": policy.found.lost_turn,
-                }
-                for policy in policies
-            ],
-        }
+    return private(
+        JsonResponse(
+            {
+                "budget": shown.limit,
+                "turns": [policies[0].found.result.series.turns[at] for at in kept] if policies else [],
+                "policies": [
+                    {
+                        "name": policy.row.setting.policy.name,
+                        "prompts": [policy.found.result.series.prompts[at] for at in kept],
+                        "compacted": policy.found.result.compacted,
+                        "lost_turn": policy.found.lost_turn,
+                    }
+                    for policy in policies
+                ],
+            }
+        )
     )
-    response["Cache-Control"] = "private, no-store"
-    return response
 
 
 def _kept(result: Result) -> list[int]:

@@ -13,7 +13,7 @@ from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
 from sessions.limits import limit_of
 from sessions.models import AgentSession
-from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
+from sessions.pages.access import number_of, page_or_fragment, private, session_of, viewer_of
 from sessions.pages.turns import IDLE
 from sessions.selectors.charts import (
     chart_components,
@@ -32,9 +32,7 @@ def session_chart(request: HttpRequest, slug: str, id: UUID) -> JsonResponse:
     of a stretch that is looked at more closely."""
     session = session_of(viewer_of(request, slug), id)
     points = chart_points(session=session, first=number_of(request, "from"), end=number_of(request, "to"))
-    response = JsonResponse(_chart(session, points))
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(JsonResponse(_chart(session, points)))
 
 
 def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from sessions import bodies
 from sessions.convert import message_body, message_bytes
-from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
+from sessions.pages.access import number_of, page_or_fragment, private, session_of, viewer_of
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.raw import raw_messages
@@ -49,9 +49,7 @@ def session_raw_message(request: HttpRequest, slug: str, id: UUID, position: int
     if row is None:
         raise Http404("no such message")
     if not request.headers.get("HX-Request"):
-        response = HttpResponse(message_bytes(row), content_type="application/json")
-        response["Cache-Control"] = "private, no-store"
-        return response
+        return private(HttpResponse(message_bytes(row), content_type="application/json"))
     text = bodies.json_pretty(message_body(row))
     context = {"text": visible(text[:SHOWN]), "left": max(len(text) - SHOWN, 0)}
     return page_or_fragment(request, "sessions/raw/_message.html", "sessions/raw/_message.html", context)

@@ -12,7 +12,7 @@ from compaction.messages import JSON
 from compaction.view import Entry
 from sessions import bodies
 from sessions.models import AgentSession, Edit, Message
-from sessions.pages.access import Viewer, number_of, page_or_fragment, session_of, viewer_of
+from sessions.pages.access import Viewer, number_of, page_or_fragment, private, session_of, viewer_of
 from sessions.pages.blocks import shown_message
 from sessions.pages.session.seen_parts import seen_parts
 from sessions.pages.session.seen_rows import gap_window, opening_window
@@ -112,9 +112,7 @@ def session_seen_json(request: HttpRequest, slug: str, id: UUID, turn: int) -> H
     """The prompt as a provider's client would have sent it."""
     session = session_of(viewer_of(request, slug), id)
     prompt = prompt_seen(session=session, outline=outline_or_404(session, turn))
-    response = HttpResponse(bodies.json_bytes(prompt), content_type="application/json")
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(HttpResponse(bodies.json_bytes(prompt), content_type="application/json"))
 
 
 def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, Any]:

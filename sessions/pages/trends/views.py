@@ -13,8 +13,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Project
-from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
+from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.figures import MICRO
+from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.asked import Asked, asked_of, presets, today_of
 from sessions.pages.trends.shown import MOST_ROWS, GroupRow, names_of, series_json
 from sessions.selectors.spending import budgets_spent
@@ -50,9 +51,7 @@ def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
     """The chart's columns. Thinned by their buckets: a span has at most some hundred."""
     viewer = viewer_of(request, slug)
     asked, _ = asked_of(request)
-    response = JsonResponse(series_json(viewer.project, _rows(viewer.project, asked), asked))
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(JsonResponse(series_json(viewer.project, _rows(viewer.project, asked), asked)))
 
 
 @require_safe
@@ -65,14 +64,13 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow([asked.bucket, asked.group, *_CSV_COLUMNS])
-    writer.writerows([row.bucket, _cell(names[row.key]), *_csv_values(row.sums)] for row in rows)
+    writer.writerows([row.bucket, spreadsheet_text(names[row.key]), *_csv_values(row.sums)] for row in rows)
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     span = asked.wanted.span
     response["Content-Disposition"] = (
         f'attachment; filename="{slug}-{asked.group}-{span.first}-{span.last}.csv"'
     )
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return private(response)
 
 
 def _figures(project: Project, asked: Asked) -> dict[str, Any]:
@@ -124,8 +122,3 @@ def _csv_values(sums: Sums) -> Iterator[Any]:
     yield from (value for name, value in values.items() if not name.endswith("_microusd"))
     for money in (sums.cost_microusd, sums.saved_microusd):
         yield f"{Decimal(money) / MICRO:.6f}"
-
-
-def _cell(text: str) -> str:
-    """A spreadsheet would take such a text for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
