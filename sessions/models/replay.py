@@ -60,7 +60,10 @@ class ReplayRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or f"replay {self.pk}"
+        """The title, else what is compared."""
+        policies = ", ".join(policy["name"] for policy in self.policies)
+        limits = ", ".join(str(limit.get("ratio") or f"{limit['tokens']:,}") for limit in self.limits)
+        return self.title or f"{policies} at {limits}"
 
 
 class ReplayTarget(models.Model):

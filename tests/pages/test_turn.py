@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 
 from sessions.selectors.seen import outline_at
+from sessions.templatetags.texts import marked
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -75,6 +76,21 @@ def test_a_search_says_what_the_model_still_saw(member_client, session):
     assert fates
     assert set(fates.values()) <= {"shown", "gone", "collapse", "recency", "supersede", "dedupe", "clip"}
     assert "Back to the prompt" in page.text
+    assert "<mark>f0.py</mark>" in page.text
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "shown"),
+    [
+        ("a <b> ROUNDING x", "rounding", "a &lt;b&gt; <mark>ROUNDING</mark> x"),
+        ("<script>", "<script>", "<mark>&lt;script&gt;</mark>"),
+        ("a.b axb", "a.b", "<mark>a.b</mark> axb"),
+        ("one two", "two one", "<mark>one</mark> <mark>two</mark>"),
+        ("one & two", " ", "one &amp; two"),
+    ],
+)
+def test_the_words_of_a_search_are_marked_and_nothing_else_is_markup(text, asked, shown):
+    assert marked(text, asked) == shown
 
 
 def test_only_what_was_changed(member_client, session):

@@ -93,6 +93,13 @@ def test_a_sessions_own_tab(member_client: Client, session: AgentSession, run: R
     assert newest.title == "A long one"
 
 
+def test_one_without_a_title_is_named_by_what_it_compares(member_client: Client, run: ReplayRun) -> None:
+    run.title, run.limits = "", [{"ratio": 0.5}, {"tokens": 9000}]
+    run.save()
+    policies = ", ".join(policy["name"] for policy in run.policies)
+    assert f"{policies} at 0.5, 9,000" in member_client.get("/p/alpha/replay/").content.decode()
+
+
 @pytest.mark.parametrize("wrong", [{"policies": []}, {"ratios": []}, {"count": "0"}, {"with_model": "on"}])
 def test_what_cannot_be_is_said(
     member_client: Client, session: AgentSession, wrong: dict[str, object]
