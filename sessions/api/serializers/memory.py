@@ -124,7 +124,7 @@ class MemorySettings(Strict):
 
     upkeep = serializers.BooleanField(required=False, help_text="kept current from what tools did")
     model = serializers.RegexField(
-        r"^[\w.:/@-]*$",
+        r"^[\w.:/@-]+$",
         required=False,
         allow_blank=True,
         max_length=200,
