@@ -22,6 +22,8 @@ class Compaction(models.Model):
         REVERTED = "reverted"
 
     OPEN = (State.PENDING, State.RUNNING)
+    #: Those that changed what was served; prompts of that time still show it.
+    APPLIED = (State.DONE, State.REVERTED)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.models import AgentSession, Compaction
 
-_APPLIED = (Compaction.State.DONE, Compaction.State.REVERTED)
-
 
 def chart_points(
     *, session: AgentSession, last: int | None = None, first: int | None = None, end: int | None = None
@@ -41,7 +39,7 @@ def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Map
 
 def own_compactions(*, session: AgentSession) -> list[Compaction]:
     """The compactions of ours that changed what was served, in order."""
-    return list(session.compactions.filter(state__in=_APPLIED).order_by("number"))
+    return list(session.compactions.filter(state__in=Compaction.APPLIED).order_by("number"))
 
 
 def compaction_markers(rows: Sequence[Compaction]) -> list[OwnCompaction]:

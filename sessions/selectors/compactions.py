@@ -146,7 +146,7 @@ def recap_version(row: Compaction) -> RecapVersion | None:
 
 def _payback(session: AgentSession, row: Compaction) -> Payback | None:
     needed = row.record.get("break_even_turns")
-    if needed is None or row.state not in (Compaction.State.DONE, Compaction.State.REVERTED):
+    if needed is None or row.state not in Compaction.APPLIED:
         return None
     later = session.compactions.filter(number__gt=row.number, state=Compaction.State.DONE).order_by("number")
     end = later.values_list("turn_index", flat=True).first()

@@ -213,8 +213,8 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
 
 def _compactions_until(state: State, turn: int) -> int:
     """How many compactions had changed the prompt by the end of a turn."""
-    applied = (Compaction.State.DONE, Compaction.State.REVERTED)
-    return Compaction.objects.filter(session_id=state.id, turn_index__lte=turn, state__in=applied).count()
+    applied = Compaction.objects.filter(session_id=state.id, state__in=Compaction.APPLIED)
+    return applied.filter(turn_index__lte=turn).count()
 
 
 def components_of(preamble: Preamble | None) -> Components:
@@ -225,12 +225,17 @@ def components_of(preamble: Preamble | None) -> Components:
 
 def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
     """The edits that the prompt of `turn` shows, a batch for each compaction, in order."""
-    applied = Q(compaction__state=Compaction.State.DONE) | Q(
-        compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=turn
-    )
     rows = (
-        Edit.objects.filter(applied, session_id=session_id, compaction__turn_index__lte=turn)
+        Edit.objects.filter(edits_behind(turn), session_id=session_id)
         .order_by("compaction__number", "ordinal")
         .annotate(number=F("compaction__number"))
     )
     return [[edit_value(row) for row in batch] for _, batch in groupby(rows, key=attrgetter("number"))]
+
+
+def edits_behind(turn: int) -> Q:
+    """The edits of the compactions that stood behind a turn, those that were reverted later included."""
+    stood = Q(compaction__state=Compaction.State.DONE) | Q(
+        compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=turn
+    )
+    return stood & Q(compaction__turn_index__lte=turn)

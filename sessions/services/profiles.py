@@ -28,8 +28,6 @@ _REVISIONS = 30
 #: So long after its last turn a session is at rest.
 _REST = timedelta(minutes=2)
 
-_APPLIED = (Compaction.State.DONE, Compaction.State.REVERTED)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
@@ -117,7 +115,7 @@ def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
     found = limit_of(session)
     limit = found.tokens if found is not None else None
     own = list(
-        session.compactions.filter(state__in=_APPLIED)
+        session.compactions.filter(state__in=Compaction.APPLIED)
         .order_by("number")
         .values_list("turn_index", "snapshot_position")
     )
@@ -130,7 +128,9 @@ def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
         mid_task=_mid_task(session, [position - 1 for _, position in own]),
         spikes=_spikes(sizes, limit),
-        lost=session.edits.filter(referenced_turn__isnull=False, compaction__state__in=_APPLIED).count(),
+        lost=session.edits.filter(
+            referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED
+        ).count(),
         failures=session.failures,
         churning=_is_churning(session),
     )

@@ -73,8 +73,7 @@ def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any
 
 def _compactions_before(session: AgentSession, turn: Turn) -> list[Compaction]:
     """The compactions of ours between the call before and this one."""
-    states = [Compaction.State.DONE, Compaction.State.REVERTED]
-    rows = session.compactions.filter(turn_index=turn.index - 1, state__in=states)
+    rows = session.compactions.filter(turn_index=turn.index - 1, state__in=Compaction.APPLIED)
     return list(rows.order_by("number")) if turn.index and session.compaction_count else []
 
 

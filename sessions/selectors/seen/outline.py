@@ -19,8 +19,8 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import Role
 from compaction.view import Components, Entry, apply, in_force, shed
 from sessions import bodies
-from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, Turn
-from sessions.selectors.prompts import components_of
+from sessions.models import AgentSession, Edit, Message, Preamble, Turn
+from sessions.selectors.prompts import components_of, edits_behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +132,9 @@ def _edits(session: AgentSession, *, behind: int) -> list[EditMade]:
     """The edits in force behind a turn. All that were ever made are looked at, without their texts."""
     if not session.compaction_count:
         return []
-    applied = Q(compaction__state=Compaction.State.DONE) | Q(
-        compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=behind
-    )
-    rows = Edit.objects.filter(applied, session=session, compaction__turn_index__lte=behind)
+    rows = Edit.objects.filter(edits_behind(behind), session=session)
     light = [
-        EditMade(
-            id=id, compaction=number, value=EditValue(op=Op(op), **dict(zip(_FIELDS, values, strict=True)))
-        )
+        EditMade(id=id, compaction=number, value=_edit(op, values))
         for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
             "pk", "compaction__number", "op", *_FIELDS
         )
