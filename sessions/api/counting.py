@@ -11,7 +11,7 @@ from compaction import formats
 from sessions import bodies
 from sessions.api.errors import InvalidRequest
 from sessions.counter import counter
-from sessions.redaction import Finding, Redaction, redact_bytes
+from sessions.redaction import Finding, Redaction, redact, redact_bytes
 from sessions.services.push_values import NewPreamble, PushedMessage
 
 
@@ -46,6 +46,16 @@ def messages_read(
         read.append(value if safe is data else bodies.json_value(safe))
     parsed = formats.parse(read, format=format, counter=counter())
     return [PushedMessage(data=data, value=value) for data, value in zip(clean, parsed, strict=True)], found
+
+
+def secret_refuse(text: str, name: str, key: Redaction) -> None:
+    """Raises `InvalidRequest` where a text that names something holds a secret: it cannot be redacted, since
+    calls would no longer find what it names."""
+    _, found = redact(text, key=key)
+    if found:
+        raise InvalidRequest(
+            "secret_in_field", f"`{name}` holds a secret ({found[0].kind}); nothing was stored", param=name
+        )
 
 
 def preamble_read(system: Any, tools: Any, *, key: Redaction) -> NewPreamble | None:

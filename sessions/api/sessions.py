@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
-from sessions.api.counting import preamble_read
+from sessions.api.counting import preamble_read, secret_refuse
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.found import found_or_404
@@ -130,6 +130,8 @@ class Sessions(Endpoint):
     def post(self, call: Call) -> HttpResponse:
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
+        for name in ("id", "model"):
+            secret_refuse(data.get(name, ""), name, key)
         told, _ = redact(
             {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data}, key=key
         )

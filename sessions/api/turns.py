@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from compaction.messages import Usage
 from sessions.api import serializers
-from sessions.api.counting import messages_read, preamble_read
+from sessions.api.counting import messages_read, preamble_read, secret_refuse
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.found import found_or_404, gone
@@ -157,8 +157,10 @@ def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
     if tools is not None and not isinstance(tools, list):
         raise InvalidRequest("invalid_field", "`tools` must be a list", param="tools")
     model = _text(body, "model")
+    secret_refuse(model, "model", key)
     usage, for_an_hour = _usage(body.get("usage"))
     idempotency_key = _idempotency_key(call)
+    secret_refuse(idempotency_key or "", "Idempotency-Key", key)
     return Push(
         messages=messages,
         model=model,

@@ -22,6 +22,15 @@ pytestmark = pytest.mark.django_db
 
 
 class TestMaking:
+    @pytest.mark.parametrize("field", ["id", "model"])
+    def test_a_name_that_holds_a_secret_is_refused(self, api: Api, field: str) -> None:
+        secret = "ghp_" + "a1B2" * 9
+        refused = api.post(SESSIONS, {field: f"run {secret}"})
+        assert (refused.status_code, code(refused)) == (400, "secret_in_field")
+        assert refused.json()["error"]["param"] == field
+        assert secret not in refused.content.decode()
+        assert not AgentSession.objects.exists()
+
     def test_nothing_need_be_said(self, api: Api) -> None:
         response = api.post(SESSIONS, {})
         made = response.json()

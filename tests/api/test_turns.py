@@ -52,6 +52,17 @@ class TestPushing:
 
 
 @pytest.mark.usefixtures("session")
+def test_a_name_that_holds_a_secret_is_refused(api: Api) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    model = api.post(TURNS, {"messages": [request()], "model": secret})
+    key = api.post(TURNS, {"messages": [request()]}, idempotency_key=secret)
+    told = [(code(refused), refused.json()["error"]["param"]) for refused in (model, key)]
+    assert told == [("secret_in_field", "model"), ("secret_in_field", "Idempotency-Key")]
+    assert secret not in (model.content + key.content).decode()
+    assert not Turn.objects.exists()
+
+
+@pytest.mark.usefixtures("session")
 class TestIdempotency:
     body = {"messages": [request()]}
 
