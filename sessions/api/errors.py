@@ -68,13 +68,6 @@ class NotFound(ApiError):
     type = "not_found"
 
 
-def address_unknown(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer where no address matches: within the API in the API's own shape."""
-    if request.path.startswith("/api/"):
-        return NotFound("not_found", "there is no such address; /api/docs/ lists them").response()
-    return page_not_found(request, exception)
-
-
 class NotSupported(ApiError):
     status = 405
     type = "not_supported"
@@ -141,3 +134,10 @@ def error_response(
 ) -> HttpResponse:
     body: dict[str, Any] = {"error": {"type": type, "code": code, "message": message, "param": param}}
     return HttpResponse(json_bytes(body), status=status, content_type="application/json", headers=headers)
+
+
+def address_unknown(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The answer where no address matches: within the API in the API's own shape."""
+    if request.path.startswith("/api/"):
+        return NotFound("not_found", "there is no such address; /api/docs/ lists them").response()
+    return page_not_found(request, exception)

@@ -71,8 +71,6 @@ _DISMISSED, _REVISIONS = 100, 200
 _OF_USE = timedelta(days=1)
 _SWEPT_SESSIONS = 200
 
-_SHORTER = "Name fewer operations, in fewer words."
-
 _PAID_IN_VAIN = (SummaryMalformed, SummaryTooLong)
 
 
@@ -206,7 +204,9 @@ def _suggestions(job: Job, asking: Asking) -> list[Suggestion]:
     for piece in pieces(job.messages, MAX_INPUT_TOKENS, counter()):
         reading = Reading(messages=piece, notes=notes, schema=job.schema, dismissed=job.dismissed)
         made = asking.answer(
-            reading.request, partial(_answered, job, reading), shorter="Name fewer operations."
+            reading.request,
+            partial(_answered, job, reading),
+            shorter="Name fewer operations, in fewer words.",
         )
         notes = _applied(job, notes, made).notes
         found += made
