@@ -99,6 +99,7 @@ CODES: Mapping[str, str] = {
     "invalid_field": "a field has the wrong type or value; `param` names it",
     "missing_field": "a field is missing; `param` names it",
     "unknown_field": "a field or parameter that this call does not know; `param` names it",
+    "secret_in_field": "a text that names something holds a secret, which could not be taken out",
     "invalid_cursor": "the cursor was not made by this call",
     "invalid_message": "a message cannot be one of the format; `param` names its index",
     "idempotency_mismatch": "the idempotency key was used before, with another body",
