@@ -40,7 +40,13 @@ def project_create(*, name: str, slug: str, owner: User | None = None) -> Projec
 
 
 @transaction.atomic
-def project_update(*, project: Project, changes: Mapping[str, Any], user: User | None = None) -> None:
+def project_update(
+    *,
+    project: Project,
+    changes: Mapping[str, Any],
+    user: User | None = None,
+    api_key: ApiKey | None = None,
+) -> None:
     """Sets fields of the project; the audit trail keeps what they were before."""
     locked = Project.objects.select_for_update().get(pk=project.pk)
     detail = {
@@ -54,7 +60,14 @@ def project_update(*, project: Project, changes: Mapping[str, Any], user: User |
         setattr(locked, name, changes[name])
         setattr(project, name, changes[name])
     locked.save(update_fields=list(detail))
-    audit_record(action="project.changed", project=locked, user=user, target=locked.slug, detail=detail)
+    audit_record(
+        action="project.changed",
+        project=locked,
+        user=user,
+        api_key=api_key,
+        target=locked.slug,
+        detail=detail,
+    )
 
 
 def _told(value: Any) -> Any:

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.models import Project
+from accounts.models import ApiKey, Project
 from accounts.services import audit_record
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Via
@@ -42,6 +42,7 @@ def fact_decide(
     text: str | None = None,
     expires_at: datetime | None = None,
     user: Any = None,
+    api_key: ApiKey | None = None,
 ) -> None:
     """Accepts, rejects or rewords a fact. Accepting confirms it, and it holds until `expires_at`, else for
     `LIFETIME`. Raises `WorkingMemoryError` where another fact says the same."""
@@ -54,7 +55,13 @@ def fact_decide(
     if fact.state == SharedFact.State.ACCEPTED:
         fact.expires_at = expires_at or now + LIFETIME
     fact.save()
-    audit_record(action=f"memory.fact.{fact.state}", project=fact.project, user=user, target=str(fact.pk))
+    audit_record(
+        action=f"memory.fact.{fact.state}",
+        project=fact.project,
+        user=user,
+        api_key=api_key,
+        target=str(fact.pk),
+    )
 
 
 def _reword(fact: SharedFact, new: str) -> None:

@@ -194,21 +194,36 @@ class TestSharedMemory:
 
 class TestHowAProjectUsesIt:
     def save(self, client: Client, project: Project, **data: str) -> Any:
-        return client.post(reverse("memory_settings", args=[project.slug]), data, follow=True)
+        return client.post(reverse("settings_memory", args=[project.slug]), data, follow=True)
 
     def test_an_owner_turns_upkeep_on_and_adds_fields(self, owner_client: Client, project: Project) -> None:
-        self.save(owner_client, project, upkeep="on", fields="risks\r\nticket: text\r\n")
+        self.save(owner_client, project, upkeep="on", own="risks\r\nticket: text\r\n")
         project.refresh_from_db()
         assert project.memory_upkeep
         assert [(one["name"], one["single"]) for one in project.memory_fields] == [
             ("risks", False),
             ("ticket", True),
         ]
-        page = owner_client.get(reverse("memory", args=[project.slug])).content.decode()
+        page = owner_client.get(reverse("settings_memory", args=[project.slug])).content.decode()
         assert "ticket: text" in page
+        assert "Upkeep is on" in owner_client.get(reverse("memory", args=[project.slug])).content.decode()
 
-    def test_a_name_that_cannot_be_is_said(self, owner_client: Client, project: Project) -> None:
-        assert "Not saved: " in self.save(owner_client, project, fields="Not A Name").content.decode()
+    def test_what_the_page_does_not_show_of_a_field_stays(
+        self, owner_client: Client, project: Project
+    ) -> None:
+        Project.objects.update(memory_fields=[{"name": "risks", "single": False, "max_items": 3}])
+        self.save(owner_client, project, own="risks\nticket")
+        project.refresh_from_db()
+        assert [one.get("max_items") for one in project.memory_fields] == [3, None]
+
+    def test_a_name_that_cannot_be_is_said_and_nothing_saved(
+        self, owner_client: Client, project: Project
+    ) -> None:
+        refused = self.save(owner_client, project, upkeep="on", own="Not A Name")
+        assert refused.status_code == 422
+        assert "the name &#x27;Not A Name&#x27; must begin" in refused.content.decode()
+        project.refresh_from_db()
+        assert not project.memory_upkeep
 
     def test_a_member_may_not(self, member_client: Client, project: Project) -> None:
         assert self.save(member_client, project, upkeep="on").status_code == 403

@@ -542,15 +542,16 @@ class TestSettingsAndState:
         self, owner_client: Client, project: Project, settings: Any
     ) -> None:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
-        save, page = reverse("memory_settings", args=[project.slug]), reverse("memory", args=[project.slug])
-        told = owner_client.post(save, {"upkeep": "on", "model": "two words"}, follow=True).content.decode()
-        assert "Not saved: a model&#x27;s name" in told
-        told = owner_client.post(save, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
-        assert "It does not read: no API key is set." in told
+        page = reverse("settings_memory", args=[project.slug])
+        refused = owner_client.post(page, {"upkeep": "on", "model": "two words"})
+        assert refused.status_code == 422
+        assert "A model&#x27;s name has no spaces." in refused.content.decode()
+        told = owner_client.post(page, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
+        assert f"{MODEL} does not read: no API key is set." in told
         project.refresh_from_db()
         assert project.memory_model == MODEL
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
-        assert "It does not read" not in owner_client.get(page).content.decode()
+        assert "does not read" not in owner_client.get(page).content.decode()
 
     def test_the_tab_and_the_api_say_how_far_it_has_read_or_why_not(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from accounts.models import Project
+from accounts.models import ApiKey, AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import MemoryRevision
 from tests.api.client import Api, code
@@ -93,6 +93,10 @@ class TestFieldsOfTheProject:
         assert not tool(api, {"op": "add", "field": "risks", "item": "cost"})["is_error"]
         refused = api.patch(MEMORY, {"risks": ["1", "2", "3"]}, if_match="*")
         assert (code(refused), refused.json()["error"]["param"]) == ("invalid_field", "risks")
+
+    def test_the_audit_trail_names_the_key(self, api: Api) -> None:
+        api.patch("memory/settings/", {"upkeep": True})
+        assert AuditEvent.objects.get(action="project.changed").api_key == ApiKey.objects.get()
 
     def test_a_field_that_the_project_gave_up_is_kept_but_no_longer_written(self, api: Api) -> None:
         api.patch("memory/settings/", {"fields": [{"name": "risks"}]})

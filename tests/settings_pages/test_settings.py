@@ -257,10 +257,18 @@ def test_the_trail_is_read_page_by_page(project, owner_client):
     assert second.context["next"] == ""
 
 
+def test_the_trail_tells_fields_in_words(project, owner_client):
+    owner_client.post(address("settings_memory"), {"upkeep": "on", "own": "ticket: text"})
+    page = owner_client.get(address("settings_audit")).content.decode()
+    assert "memory_upkeep: no → yes" in page
+    assert "memory_fields: none → name ticket single yes" in page
+
+
 @pytest.mark.parametrize(
     ("name", "queries"),
     [
         ("settings", 3),
+        ("settings_memory", 3),
         ("settings_members", 4),
         ("settings_keys", 4),
         ("settings_policy", 4),

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import Scope
+from accounts.models import ApiKey, Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
@@ -64,7 +64,7 @@ class FactOne(Endpoint):
         if fact is None:
             raise NotFound("not_found", f"there is no fact {fact_id!r}", param="fact_id")
         try:
-            fact_decide(fact=fact, **data)
+            fact_decide(fact=fact, api_key=ApiKey.objects.get(pk=call.principal.key_id), **data)
         except WorkingMemoryError as error:
             _refuse(error)
         return answer(fact_json(fact))

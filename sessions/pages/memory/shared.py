@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from datetime import UTC, datetime, time
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -16,7 +13,6 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.memory.facts import fact_decide, facts_decide, facts_prunable, facts_prune
 from sessions.memory.proposals import LONGEST
@@ -24,13 +20,11 @@ from sessions.models import SharedFact
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
 from sessions.selectors.facts import facts_of, facts_review
 from sessions.selectors.lookups import as_uuid
-from sessions.selectors.memory import schema_of
 from sessions.summarizers import reader_missing
 
 #: Facts of one state that the page shows.
 SHOWN = 100
 
-_MODEL = re.compile(r"[\w.:/@-]{0,200}")
 
 _STATES = (
     (SharedFact.State.PROPOSED, "To review"),
@@ -60,7 +54,6 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
         "states": _STATES,
         "prunable": facts_prunable(project=viewer.project).count(),
         "model_missing": reader_missing(viewer.project) if viewer.project.memory_model else "",
-        "field_lines": "\n".join(_line(field) for field in viewer.project.memory_fields),
     }
     return page_or_fragment(request, "memory/shared.html", "memory/_shared.html", context)
 
@@ -128,47 +121,6 @@ def memory_prune(request: HttpRequest, slug: str) -> HttpResponse:
     count = facts_prune(project=viewer.project, user=request.user)
     messages.success(request, f"{count} deleted." if count else "There was nothing to delete.")
     return redirect("memory", slug=slug)
-
-
-@require_POST
-def memory_settings(request: HttpRequest, slug: str) -> HttpResponse:
-    """Upkeep on or off, the model that reads, and the project's own fields: a name a line, `name: text` for a
-    single text."""
-    viewer = viewer_of(request, slug)
-    if not viewer.is_owner:
-        raise PermissionDenied("Only owners change how a project uses memory.")
-    lines = [line.strip() for line in request.POST.get("fields", "")[:2_000].splitlines() if line.strip()]
-    known = {field["name"]: field for field in viewer.project.memory_fields}
-    fields = [known.get(field["name"], {}) | field for field in map(_field, lines)]
-    switches = {f"memory_{name}": request.POST.get(name) == "on" for name in ("upkeep", "proposals")}
-    model = request.POST.get("model", "").strip()
-    changes = switches | {"memory_model": model, "memory_fields": fields}
-    if wrong := _wrong(model, fields):
-        messages.error(request, f"Not saved: {wrong}.")
-        return redirect("memory", slug=slug)
-    project_update(project=viewer.project, changes=changes, user=request.user)  # type: ignore[arg-type]
-    messages.success(request, "Saved.")
-    return redirect("memory", slug=slug)
-
-
-def _wrong(model: str, fields: Sequence[dict[str, Any]]) -> str:
-    """Why settings cannot be, "" where they can."""
-    if not _MODEL.fullmatch(model):
-        return "a model's name has at most 200 characters and no spaces"
-    try:
-        schema_of(fields)
-    except WorkingMemoryError as error:
-        return str(error)
-    return ""
-
-
-def _field(line: str) -> dict[str, Any]:
-    name, _, kind = line.partition(":")
-    return {"name": name.strip(), "single": kind.strip() == "text"}
-
-
-def _line(field: dict[str, object]) -> str:
-    return f"{field['name']}: text" if field.get("single") else str(field["name"])
 
 
 def _writer(request: HttpRequest, slug: str) -> Viewer:

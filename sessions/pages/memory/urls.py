@@ -20,5 +20,4 @@ urlpatterns = [
     path(f"{_SHARED}facts/", shared.memory_facts, name="memory_facts"),
     path(f"{_SHARED}facts/<uuid:fact>/", shared.memory_fact, name="memory_fact"),
     path(f"{_SHARED}prune/", shared.memory_prune, name="memory_prune"),
-    path(f"{_SHARED}settings/", shared.memory_settings, name="memory_settings"),
 ]

@@ -42,6 +42,10 @@ def _told(detail: Mapping[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"from", "to"}:
         return f"{_value(value['from'])} → {_value(value['to'])}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_value, value)) or "none"
+    if isinstance(value, Mapping) and value:
+        return " ".join(f"{name} {_value(of)}" for name, of in value.items())
     return str(value) if value not in ("", None, {}) else "none"

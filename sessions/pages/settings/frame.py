@@ -23,6 +23,7 @@ SECTIONS: Sequence[tuple[str, str]] = (
     ("Budgets", "settings_budgets"),
     ("Prices", "settings_prices"),
     ("Webhooks", "settings_webhooks"),
+    ("Working memory", "settings_memory"),
     ("Redaction", "settings_redaction"),
     ("Retention", "settings_retention"),
     ("Audit trail", "settings_audit"),
