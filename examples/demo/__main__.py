@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from contextapp_client import ContextApp
-from demo.instance import DemoError, instance
 
 from anthropic_agent import Agent
 from demo.generate import make_project
+from demo.instance import DemoError, instance
 from demo.story import TASK, story
 from scripted_model import ScriptedModel
 
