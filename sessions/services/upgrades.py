@@ -7,12 +7,15 @@ not pause gets the same at its next compaction, whose summary folds this recap.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.models import Project
 from compaction.policy import Policy
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.services.compactions import Origin, compaction_apply, compaction_fire, compaction_under_way
@@ -32,15 +35,23 @@ _BATCH = 20
 
 def upgrades_fire() -> int:
     """Fires for the recaps that are worth it; how many are under way now."""
+    return sum(map(_fire, list(islice(_ready(), _BATCH))))
+
+
+def _ready() -> Iterator[Compaction]:
+    """The recaps that a model may do better now, oldest first. One that has to wait holds up no other."""
     now = timezone.now()
+    asking = [project.pk for project in Project.objects.all() if not summarizer_missing(project)]
     rows = Compaction.objects.filter(
         awaits_upgrade=True,
         state=Compaction.State.DONE,
         finished_at__gt=now - _OF_USE,
+        session__project__in=asking,
         session__last_active_at__lt=now - timedelta(seconds=settings.CONTEXTAPP_UPGRADE_IDLE_SECONDS),
-    )
-    found = rows.select_related("session__project").order_by("finished_at")[:_BATCH]
-    return sum(_fire(row) for row in found if not summarizer_missing(row.session.project))
+    ).exclude(session__compactions__state__in=Compaction.OPEN)
+    for row in rows.select_related("session").defer("record").order_by("finished_at").iterator():
+        if breaker_until(row.session, Policy.from_json(row.policy)) is None:
+            yield row
 
 
 @transaction.atomic

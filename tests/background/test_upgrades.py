@@ -1,0 +1,90 @@
+"""Which recaps a pass takes up: those that have to wait hold up no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import Project
+from compaction.policy import Policy
+from sessions.models import AgentSession, Compaction, Edit
+from sessions.services.upgrades import upgrades_fire
+
+pytestmark = pytest.mark.django_db
+
+AGO = timedelta(hours=2)
+MANY = 25
+
+Stuck = Callable[[AgentSession, Project], None]
+
+
+@pytest.fixture(autouse=True)
+def key(settings: Any) -> None:
+    settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+
+
+def waiting(project: Project, name: str, ago: timedelta) -> Compaction:
+    """A compaction whose deterministic recap waits for a model's, in a session that rests."""
+    session = project.agent_sessions.create(
+        external_id=name, format="openai", last_active_at=timezone.now() - ago, message_count=2
+    )
+    row = Compaction.objects.create(
+        session=session,
+        number=1,
+        state=Compaction.State.DONE,
+        trigger="soft",
+        turn_index=0,
+        snapshot_position=2,
+        policy=Policy().to_json(),
+        awaits_upgrade=True,
+        finished_at=timezone.now() - ago,
+    )
+    Edit.objects.create(
+        compaction=row,
+        session=session,
+        ordinal=0,
+        strategy="recap",
+        op="evict",
+        position=0,
+        end=1,
+        tokens_before=10,
+        tokens_after=1,
+    )
+    return row
+
+
+def breaker_open(session: AgentSession, project: Project) -> None:
+    session.failures, session.failed_at = Policy().max_failures, timezone.now()
+    session.save()
+
+
+def no_model(session: AgentSession, project: Project) -> None:
+    project.summarizer_model = "off"
+    project.save()
+
+
+def under_way(session: AgentSession, project: Project) -> None:
+    session.compactions.create(number=2, trigger="user", turn_index=0, snapshot_position=2)
+
+
+@pytest.mark.parametrize("stuck", [breaker_open, no_model, under_way])
+def test_those_that_have_to_wait_hold_up_no_other(
+    stuck: Stuck, project: Project, other_project: Project
+) -> None:
+    for number in range(MANY):
+        stuck(waiting(project, f"s{number}", AGO).session, project)
+    able = waiting(other_project, "able", AGO / 2)
+    assert upgrades_fire() == 1
+    [made] = Compaction.objects.filter(trigger="upgrade")
+    assert made.upgrades == able
+    assert upgrades_fire() == 0
+
+
+def test_a_pass_takes_so_many_and_the_next_the_others(project: Project) -> None:
+    for number in range(MANY):
+        waiting(project, f"s{number}", AGO)
+    assert [upgrades_fire(), upgrades_fire(), upgrades_fire()] == [20, 5, 0]
