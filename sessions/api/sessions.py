@@ -24,7 +24,7 @@ from sessions.ledger import Ledger
 from sessions.models import AgentSession
 from sessions.redaction import redact
 from sessions.selectors.api import sessions_page
-from sessions.selectors.facts import facts_offered
+from sessions.selectors.facts import facts_offered_count
 from sessions.selectors.lookups import as_uuid
 from sessions.services.sessions import NewSession, session_create, session_delete
 
@@ -153,7 +153,7 @@ class Sessions(Endpoint):
         )
         if not created and data["if_exists"] == "error":
             raise Conflict("session_exists", f"a session {session.external_id!r} exists", param="id")
-        offers = len(facts_offered(session=session))
+        offers = facts_offered_count(session=session)
         return answer(session_json(session) | {"offers": offers}, status=201 if created else 200)
 
 

@@ -8,7 +8,7 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
 from sessions.models import AgentSession, FactSighting, SharedFact
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory import memory_latest, memory_value
 
 #: Sessions by which a fact is told to be in doubt.
 DOUBTS = 3
@@ -50,12 +50,26 @@ def facts_review(*, project_id: UUID, state: str, limit: int) -> list[SharedFact
 
 def facts_offered(*, session: AgentSession) -> list[SharedFact]:
     """The accepted facts that hold now, for the session's agent or for all, and that it does not have."""
-    memory = memory_notes(memory_latest(session_id=session.pk)).memory
-    rows = facts_of(project_id=session.project_id).filter(
+    memory = memory_value(memory_latest(session_id=session.pk))
+    rows = facts_of(project_id=session.project_id).filter(_holds_for(session)).order_by("-created_at")
+    return [fact for fact in rows[:_OFFERS] if fact.text not in memory.items(fact.field)]
+
+
+def facts_offered_count(*, session: AgentSession) -> int:
+    """How many facts `facts_offered` has, without reading more of them than that takes."""
+    latest = memory_latest(session_id=session.pk)
+    rows = SharedFact.objects.filter(_holds_for(session), project=session.project_id)
+    newest = rows.order_by("-created_at")[:_OFFERS]
+    if latest is None:
+        return newest.count()
+    memory = memory_value(latest)
+    return sum(text not in memory.items(field) for field, text in newest.values_list("field", "text"))
+
+
+def _holds_for(session: AgentSession) -> Q:
+    """Facts that are accepted and hold now, for the session's agent or for all."""
+    return Q(
         Q(expires_at=None) | Q(expires_at__gt=timezone.now()),
         state=SharedFact.State.ACCEPTED,
         agent__in=("", session.agent),
     )
-    return [
-        fact for fact in rows.order_by("-created_at")[:_OFFERS] if fact.text not in memory.items(fact.field)
-    ]

@@ -8,6 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from accounts.models import Project
+from sessions.models import SharedFact
 from tests.api.client import Api
 from tests.api.talk import TURNS, push, whole_turn
 
@@ -77,6 +79,23 @@ def test_a_push_that_compacts_takes_constant_statements(api: Api) -> None:
     assert len(counts) >= 10
     assert max(counts) <= 25
     assert max(counts[len(counts) // 2 :]) <= max(counts[: len(counts) // 2]) + 2
+
+
+def test_making_a_session_reads_no_fact_that_it_offers(api: Api, project: Project) -> None:
+    api.post("sessions/", {"id": "the key is known"})
+    made = []
+    for facts in (0, 60):
+        SharedFact.objects.bulk_create(
+            SharedFact(project=project, state="accepted", text=text, digest=text.encode(), said=text.encode())
+            for text in (f"fact {number}" for number in range(facts))
+        )
+        answers: list[Any] = []
+        body = {"id": f"beside {facts}"}
+        found = statements(lambda: answers.append(api.post("sessions/", body)))  # noqa: B023
+        assert answers[0].json()["offers"] == facts
+        assert not any('"agent_sessions_factsighting"' in sql for sql in found)
+        made.append(own(found))
+    assert made[0] == made[1] <= 6
 
 
 @pytest.mark.parametrize("rows", [3, 40])

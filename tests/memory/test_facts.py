@@ -70,6 +70,16 @@ def test_a_fact_is_offered_to_the_sessions_of_its_agent(api: Api, proposed: dict
     assert code(refused) == "invalid_field"
 
 
+def test_a_session_is_told_of_the_offers_that_it_does_not_have(api: Api, proposed: dict[str, Any]) -> None:
+    decide(api, proposed, state="accepted")
+    again = {"agent": "coder", "if_exists": "return"}
+    for name, count in (("s1", 0), ("s2", 1)):
+        assert api.post("sessions/", {"id": name, **again}).json()["offers"] == count
+        assert len(offers(api, name)) == count
+    assert api.patch("sessions/s2/memory/", {"tried": [FACT]}, if_match="*").status_code == 200
+    assert api.post("sessions/", {"id": "s2", **again}).json()["offers"] == len(offers(api, "s2")) == 1
+
+
 def test_a_fact_may_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
     assert decide(api, proposed, text="run pytest -q", state="accepted").json()["text"] == "run pytest -q"
     assert code(decide(api, proposed, text="")) == "invalid_field"
