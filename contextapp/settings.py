@@ -214,7 +214,7 @@ WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": "contextapp.static_files.HashedFiles"
         if STATIC_ROOT.is_dir()
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },

@@ -31,18 +31,21 @@ def free_port() -> int:
 
 
 class Instance:
-    """One `python -m contextapp`, with its output in a file."""
+    """One `python -m contextapp` of the code in `root`, with its output in a file."""
 
-    def __init__(self, home: Path, output: Path, *, port: int | None = None, **environment: str) -> None:
+    def __init__(
+        self, home: Path, output: Path, *, root: Path = ROOT, port: int | None = None, **environment: str
+    ) -> None:
         self.home = home
         self.output = output
+        self.root = root
         self.port = port or free_port()
         inherited = {name: value for name, value in os.environ.items() if name not in UNSET}
         inherited |= {"DJANGO_SETTINGS_MODULE": "contextapp.settings", "CONTEXTAPP_HOME": str(home)}
         with output.open("wb") as stream:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "contextapp"],
-                cwd=ROOT,
+                cwd=root,
                 env=inherited | {"CONTEXTAPP_PORT": str(self.port)} | environment,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
@@ -78,7 +81,7 @@ class Instance:
             "CONTEXTAPP_HOME": str(self.home),
         }
         command = [sys.executable, "manage.py", *arguments]
-        return subprocess.check_output(command, cwd=ROOT, env=environment, text=True)
+        return subprocess.check_output(command, cwd=self.root, env=environment, text=True)
 
     def status(self) -> int:
         """Of the log-in page, which needs no log-in."""

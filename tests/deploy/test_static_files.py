@@ -1,0 +1,89 @@
+"""Static files as an image has them: under names with hashes, by which modules import each other too."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browsing import hear_complaints
+from tests.running.instance import Instance, running
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("accounts", "compaction", "contextapp", "sessions", "static", "templates")
+HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
+RELATIVE = re.compile(r"""["'](\.{1,2}/[^"']+)["']""")
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The product beside its collected files, made as the Dockerfile makes them."""
+    root = tmp_path_factory.mktemp("image")
+    for name in PARTS:
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "manage.py", root)
+    (root / "staticfiles").mkdir()
+    subprocess.run(
+        [sys.executable, "manage.py", "collectstatic", "--noinput"],
+        cwd=root,
+        env=os.environ | {"DJANGO_SETTINGS_MODULE": "contextapp.settings"},
+        check=True,
+        capture_output=True,
+    )
+    return root
+
+
+@pytest.fixture(scope="module")
+def instance(collected: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    home = tmp_path_factory.mktemp("home")
+    with running(Instance(home / "data", home / "output", root=collected)) as instance:
+        yield instance
+
+
+@pytest.fixture
+def page(browser: Browser, instance: Instance) -> Iterator[Page]:
+    context = browser.new_context(base_url=f"http://127.0.0.1:{instance.port}")
+    context.set_default_timeout(30_000)  # a busy machine is no failure
+    yield context.new_page()
+    context.close()
+
+
+def test_modules_import_each_other_by_names_with_hashes(collected: Path) -> None:
+    scripts = (collected / "staticfiles" / "js").rglob("*.js")
+    modules = [module for module in scripts if HASHED.search(module.name)]
+    own = {module.relative_to(ROOT / "static") for module in (ROOT / "static" / "js").rglob("*.js")}
+    assert len(modules) == len(own)
+    imports = [(module, name) for module in modules for name in RELATIVE.findall(module.read_text())]
+    assert imports
+    for module, name in imports:
+        assert HASHED.search(name), (module.name, name)
+        assert (module.parent / name).is_file(), (module.name, name)
+
+
+def test_pages_load_nothing_but_names_with_hashes(page: Page, instance: Instance) -> None:
+    complaints: list[str] = []
+    asked: set[str] = set()
+    hear_complaints(page, complaints)
+    page.on("request", lambda request: asked.add(urlsplit(request.url).path))
+
+    page.goto("/login/")
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill((instance.home / "admin-password").read_text().strip())
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Load the sample").click()
+    expect(page.locator("canvas").first).to_be_visible()
+    page.get_by_role("link", name="Lab", exact=True).click()
+    expect(page.locator("canvas").first).to_be_visible()
+
+    files = {path for path in asked if path.startswith("/static/")}
+    assert {path for path in files if not HASHED.search(path)} == set()
+    assert any("/js/chart/plot." in path for path in files)
+    assert complaints == []
