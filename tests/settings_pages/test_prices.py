@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
 from accounts.services import api_key_create, project_update
 from compaction.messages import Usage
 from sessions.agreed_prices import AgreedPrice, agreed_cost, agreed_prices
 from sessions.models import Turn
+from sessions.services.agreed_prices import MOST
 from tests.api.client import Api
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +28,8 @@ FORM = {
     "output": "10.5",
 }
 USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=100)
+
+REMOVE = "settings_price_remove"
 
 
 def address(name: str = "settings_prices", *args: object) -> str:
@@ -95,8 +100,51 @@ def test_owners_change_and_take_away(project, owner_client, member_client):
     project.refresh_from_db()
     assert [one["uncached"] for one in project.agreed_prices] == [3_000_000]
     assert b"acme-7b" in member_client.get(address()).content
-    assert owner_client.post(address("settings_price_remove", 0)).status_code == 302
-    assert owner_client.post(address("settings_price_remove", 0)).status_code == 404
+    known = {"model": "acme-7b", "first": FORM["first"]}
+    assert f'value="{known["model"]}"' in owner_client.get(address()).content.decode()
+    assert member_client.post(address(REMOVE), known).status_code == 403
+    assert owner_client.post(address(REMOVE), known).status_code == 302
+    assert owner_client.post(address(REMOVE), known).status_code == 404
+    project.refresh_from_db()
+    assert project.agreed_prices == []
+
+
+@pytest.mark.parametrize("wrong", [{"model": ""}, {"model": "other"}, {"first": "soon"}, {"first": ""}])
+def test_what_is_not_there_cannot_be_taken_away(wrong, project, owner_client):
+    owner_client.post(address(), FORM)
+    known = {"model": "acme-7b", "first": FORM["first"], **wrong}
+    assert owner_client.post(address(REMOVE), known).status_code == 404
+    project.refresh_from_db()
+    assert len(project.agreed_prices) == 1
+
+
+def test_a_project_has_so_many_and_one_may_still_be_changed(project, owner_client):
+    full = [price(f"2026-01-{day:02}", None) for day in range(1, 26)]
+    full += [price(f"2026-02-{day:02}", None) for day in range(1, 26)]
+    project_update(project=project, changes={"agreed_prices": [one.to_json() for one in full]})
+    assert len(full) == MOST
+    assert owner_client.post(address(), FORM).status_code == 422
+    assert owner_client.post(address(), {**FORM, "model": "m"}).status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+def test_owners_at_once_lose_no_price_and_take_away_the_one_they_mean(project, owner, logged_in):
+    for number in range(8):
+        logged_in(owner).post(address(), {**FORM, "model": f"old-{number}"})
+
+    def act(number: int) -> int:
+        try:
+            client, name = logged_in(owner), f"{number // 2}"
+            if number % 2:
+                return client.post(address(), {**FORM, "model": f"new-{name}"}).status_code
+            return client.post(address(REMOVE), {"model": f"old-{name}", "first": "2026-01-01"}).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(act, range(16))) == {302}
+    project.refresh_from_db()
+    assert {one["model"] for one in project.agreed_prices} == {f"new-{number}" for number in range(8)}
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.services import project_update
 from sessions.agreed_prices import AgreedPrice, agreed_prices
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.services.agreed_prices import MOST, TooManyPrices, price_agree, price_remove
 
-_MOST = 50
 _DAY = forms.DateInput(attrs={"type": "date"})
 _RATES = ("uncached", "cache_read", "cache_write", "output")
 
@@ -63,39 +62,41 @@ def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, viewer_of(request, slug), PriceForm())
     viewer = owner_of(request, slug)
     form = PriceForm(request.POST)
-    if form.is_valid() and len(viewer.project.agreed_prices) >= _MOST:
-        form.add_error(None, f"At most {_MOST} prices.")
-    if not form.is_valid():
+    if not (form.is_valid() and _agreed(request, viewer, form)):
         return _page(request, viewer, form, status=422)
     new = form.price()
-    same = (new.model, new.first)
-    kept = [one for one in agreed_prices(viewer.project) if (one.model, one.first) != same]
-    _save(request, viewer, [new, *kept])
     messages.success(request, f"The price of {new.model} holds from {new.first} on.")
     return redirect("settings_prices", slug=slug)
 
 
+def _agreed(request: HttpRequest, viewer: Viewer, form: PriceForm) -> bool:
+    try:
+        price_agree(project=viewer.project, price=form.price(), user=user_of(request))
+    except TooManyPrices:
+        form.add_error(None, f"At most {MOST} prices.")
+        return False
+    return True
+
+
+class RemovedForm(forms.Form):
+    """The price to take away, by what it is known by."""
+
+    model = forms.CharField()
+    first = forms.DateField()
+
+
 @require_POST
-def price_remove(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    """`number` counts the prices as they are shown."""
-    viewer = owner_of(request, slug)
-    prices = list(agreed_prices(viewer.project))
-    if number >= len(prices):
+def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer, form = owner_of(request, slug), RemovedForm(request.POST)
+    known = form.is_valid() and price_remove(
+        project=viewer.project, user=user_of(request), **form.cleaned_data
+    )
+    if not known:
         raise Http404("no such price")
-    del prices[number]
-    _save(request, viewer, prices)
     messages.success(request, "The price is taken away.")
     return redirect("settings_prices", slug=slug)
 
 
-def _save(request: HttpRequest, viewer: Viewer, prices: list[AgreedPrice]) -> None:
-    told = [one.to_json() for one in prices]
-    project_update(project=viewer.project, changes={"agreed_prices": told}, user=user_of(request))
-
-
 def _page(request: HttpRequest, viewer: Viewer, form: PriceForm, *, status: int = 200) -> HttpResponse:
-    prices = [
-        (number, one, [getattr(one, name) for name in _RATES])
-        for number, one in enumerate(agreed_prices(viewer.project))
-    ]
+    prices = [(one, [getattr(one, name) for name in _RATES]) for one in agreed_prices(viewer.project)]
     return settings_page(request, viewer, "prices.html", {"form": form, "prices": prices}, status=status)
