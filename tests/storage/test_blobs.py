@@ -94,7 +94,7 @@ class TestReading:
     def test_prompt_turns_and_search_serve_it_as_it_was(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(GIANT), budget={"input_tokens": 100_000})
         assert prompt(api)["messages"] == [request(GIANT)]
-        assert prompt(api, "?turn=0")["messages"] == [request(GIANT)]
+        assert prompt(api, "?at_turn=0")["messages"] == [request(GIANT)]
         [turn] = api.get("sessions/s1/turns/?messages=true").json()["data"]
         assert turn["messages"] == [request(GIANT)]
         [hit] = api.get("sessions/s1/search/?q=handler_0_899").json()["data"]
