@@ -95,7 +95,7 @@ class TestReading:
         session_of(api, "s1", request(GIANT), budget={"input_tokens": 100_000})
         assert prompt(api)["messages"] == [request(GIANT)]
         assert prompt(api, "?at_turn=0")["messages"] == [request(GIANT)]
-        [turn] = api.get("sessions/s1/turns/?messages=true").json()["data"]
+        [turn] = api.get("sessions/s1/turns/").json()["data"]
         assert turn["messages"] == [request(GIANT)]
         [hit] = api.get("sessions/s1/search/?q=handler_0_899").json()["data"]
         assert hit["position"] == 0
