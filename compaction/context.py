@@ -7,7 +7,7 @@ answers, what that call does, how large a part is, which messages are pinned.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -242,6 +242,18 @@ class Context:
             tokens_before=before,
             tokens_after=after,
         )
+
+    def shortened(self, view: View, edits: Iterable[Edit | None]) -> tuple[View, tuple[Edit, ...]]:
+        """The view after the first of the edits, as many as the target asks for, and these; None is passed
+        over. No edit is asked for that is not needed."""
+        made: list[Edit] = []
+        excess = view.tokens - self.goal
+        for edit in filter(None, edits if excess > 0 else ()):
+            made.append(edit)
+            excess -= edit.tokens_before - edit.tokens_after
+            if excess <= 0:
+                break
+        return view.with_edits(made), tuple(made)
 
 
 def _length(part: Part) -> int:

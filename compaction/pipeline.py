@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from compaction.capabilities import Capabilities
 from compaction.context import Context, Evicted, MakeHandle, Summary, default_handle
 from compaction.edits import Edit
-from compaction.layout import Layout, split
+from compaction.layout import split
 from compaction.messages import Role
 from compaction.policy import STEPS, Budget, Policy
 from compaction.recap import Recap
@@ -90,6 +90,14 @@ def plan(
         summary=summary,
         memory_text=memory_text,
     )
+    return _planned(view, context, trigger=trigger, calibration=calibration, started=started)
+
+
+def _planned(
+    view: View, context: Context, *, trigger: str | None, calibration: float, started: float
+) -> Plan:
+    """What the steps make of the view, if a compaction is due. `started` is a time of `perf_counter`."""
+    policy = context.policy
     if trigger is not None and view.tokens <= context.goal:
         context.goal = int(view.tokens * policy.target)  # somebody asked, so there is to be a difference
     due = trigger is not None or (policy.hard > 0 and view.tokens >= context.ceiling)
@@ -97,25 +105,28 @@ def plan(
     gained = after.tokens < view.tokens
     if not gained:
         after, edits = view, ()
-    state = State.DONE if gained else State.NO_GAIN if due else State.NOT_DUE
     record = record_of(
         before=view,
         after=after,
         edits=edits,
-        layout=layout,
+        layout=context.layout,
         policy=policy,
-        budget=raw_budget,
+        budget=context.budget,
         calibration=calibration,
         trigger=trigger or ("hard" if due else ""),
-        state=state,
+        state=State.DONE if gained else State.NO_GAIN if due else State.NOT_DUE,
         steps=steps,
         goal=context.goal,
-        reason=_why_not(after, layout, raw_budget, policy),
+        reason=_why_not(after, context),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
-    recap = context.recap if gained and context.recap else previous
-    evicted = context.evicted if gained else None
-    return Plan(edits=edits, view=after, record=record, recap=recap, evicted=evicted)
+    return Plan(
+        edits=edits,
+        view=after,
+        record=record,
+        recap=context.recap if gained and context.recap else context.previous,
+        evicted=context.evicted if gained else None,
+    )
 
 
 def _run(view: View, context: Context) -> tuple[View, tuple[Edit, ...], tuple[StepRecord, ...]]:
@@ -137,8 +148,9 @@ def _run(view: View, context: Context) -> tuple[View, tuple[Edit, ...], tuple[St
     return view, edits, tuple(steps)
 
 
-def _why_not(view: View, layout: Layout, budget: int, policy: Policy) -> str:
+def _why_not(view: View, context: Context) -> str:
     """Why the prompt does not fit; "" where it does."""
+    budget, policy = context.budget, context.policy
     if view.tokens <= budget:
         return ""
     told = f"{view.tokens} tokens, the budget is {budget}"
@@ -148,6 +160,6 @@ def _why_not(view: View, layout: Layout, budget: int, policy: Policy) -> str:
     if "last_resort" not in policy.steps:
         return f"{told}: policy {policy.name!r} has no step that could shorten it further"
     requests = [m for m in view.messages if m.role is Role.USER and not m.tool_results]
-    if requests and requests[-1].tokens + layout.head_tokens + beside > budget:
+    if requests and requests[-1].tokens + context.layout.head_tokens + beside > budget:
         return f"{told}: the system prompt and the latest user message alone take more"
     return f"{told}: nothing is left that may be shortened"

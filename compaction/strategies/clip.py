@@ -14,16 +14,8 @@ NAME = "clip"
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    tokens = view.tokens
-    edits: list[Edit] = []
-    for output in context.outputs(view):
-        if tokens <= context.goal:
-            break
-        edit = _clipped(output, context)
-        if edit:
-            edits.append(edit)
-            tokens -= edit.tokens_before - edit.tokens_after
-    return view.with_edits(edits), tuple(edits)
+    edits = (_clipped(output, context) for output in context.outputs(view))
+    return context.shortened(view, edits)
 
 
 def _clipped(output: Output, context: Context) -> Edit | None:

@@ -13,16 +13,8 @@ NAME = "collapse"
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    tokens = view.tokens
-    edits: list[Edit] = []
-    for output in context.outputs(view):
-        if tokens <= context.goal:
-            break
-        edit = _collapsed(output, context)
-        if edit:
-            edits.append(edit)
-            tokens -= edit.tokens_before - edit.tokens_after
-    return view.with_edits(edits), tuple(edits)
+    edits = (_collapsed(output, context) for output in context.outputs(view))
+    return context.shortened(view, edits)
 
 
 def _collapsed(output: Output, context: Context) -> Edit | None:

@@ -24,14 +24,8 @@ def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
     if not middle:
         return view, ()
     older = middle[len(middle) // 2].first
-    tokens = view.tokens
-    edits: list[Edit] = []
-    for edit in heapq.merge(_outputs(view, context, older), _arguments(view, context, older), key=_place):
-        if tokens <= context.goal:
-            break
-        edits.append(edit)
-        tokens -= edit.tokens_before - edit.tokens_after
-    return view.with_edits(edits), tuple(edits)
+    edits = heapq.merge(_outputs(view, context, older), _arguments(view, context, older), key=_place)
+    return context.shortened(view, edits)
 
 
 def _place(edit: Edit) -> tuple[int, int]:
