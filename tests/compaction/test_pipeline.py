@@ -204,6 +204,18 @@ def test_exempt_tools_and_errors_stay_whole() -> None:
     assert [edit.position for edit in made.edits] == [5]
 
 
+@pytest.mark.parametrize("name", ["collapse", "clip", "recency"])
+def test_a_step_makes_no_edit_that_the_target_does_not_ask_for(name: str) -> None:
+    items = [system(), user("Help me with the pool.")]
+    for step in range(20):
+        items += [call(f"c{step}", "bash", command=f"make part_{step}"), result(f"c{step}", lines(400))]
+    view = view_of(items)
+    policy = replace(get_policy("balanced"), steps=(name,), target=0.8)
+    made = plan(view, policy, COUNTER, budget=Budget(input_tokens=view.tokens), trigger="user")
+    assert len(made.edits) > 1
+    assert made.view.tokens <= made.record.target < view.with_edits(made.edits[:-1]).tokens
+
+
 def test_bound_thinking_goes_with_every_edit_before_it() -> None:
     thought = {"type": "thinking", "thinking": "Let me see. " * 30, "signature": "s"}
     items: list[dict[str, Any]] = [user("Fix it.")]
