@@ -17,6 +17,8 @@ What agents push never raises: parsing tolerates it, and `validate` names what i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compaction.messages import Usage
 
 
@@ -45,9 +47,10 @@ class WorkingMemoryError(CompactionError, ValueError):
 
 
 class SummaryError(CompactionError):
-    """A model gave no answer that is of use. `usage` and `requests` say what was spent on it."""
+    """A model gave no answer that is of use. `calls` is the usage of each request that was answered all the
+    same, `requests` counts every one that was sent."""
 
-    usage: Usage = Usage()
+    calls: Sequence[Usage] = ()
     requests: int = 0
 
 

@@ -14,7 +14,7 @@ does parsing where a provider would refuse the JSON that was pushed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -137,3 +137,16 @@ class Usage:
     @property
     def prompt_tokens(self) -> int:
         return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+def usage_sum(usages: Iterable[Usage]) -> Usage:
+    """The usage of all calls together. It has no price: that of each call may depend on its prompt's size."""
+    total = Usage()
+    for usage in usages:
+        total = Usage(
+            uncached_tokens=total.uncached_tokens + usage.uncached_tokens,
+            cache_read_tokens=total.cache_read_tokens + usage.cache_read_tokens,
+            cache_write_tokens=total.cache_write_tokens + usage.cache_write_tokens,
+            output_tokens=total.output_tokens + usage.output_tokens,
+        )
+    return total

@@ -6,7 +6,7 @@ A model that the table does not know is *unpriced*: None, never zero and never a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
@@ -47,6 +47,13 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
     minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
     tier = max((start for start in _tiers(model, minute) if usage.prompt_tokens > start), default=-1)
     return Price(_microusd(_rates(model, minute, tier).of(usage, cache_write_1h_tokens)), source)
+
+
+def calls_cost(model: str, calls: Iterable[Usage]) -> int | None:
+    """What calls that belong together cost today in micro-dollars, None where the model has no price. Each is
+    priced by itself: together they may be above a size from which prompts are dearer."""
+    costs = [price(model, usage).microusd for usage in calls]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.messages import Usage
-from sessions.pricing import UNPRICED, context_window, price
+from compaction.messages import Usage, usage_sum
+from sessions.pricing import UNPRICED, calls_cost, context_window, price
 
 USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=500)
 
@@ -39,6 +39,15 @@ def test_what_is_written_for_an_hour_costs_more() -> None:
 def test_half_a_micro_dollar_is_rounded_up() -> None:
     # 5 read tokens at 0.10: 0.5
     assert price("gpt-6.1-sol", Usage(cache_read_tokens=5)).microusd == 1
+
+
+def test_calls_are_priced_one_by_one() -> None:
+    # 60,000 x 0.10 each; a prompt of 120,000 tokens would be taken at 0.50.
+    calls = [Usage(uncached_tokens=60_000)] * 2
+    assert calls_cost("claude-haiku-5-5", calls) == 12_000
+    assert price("claude-haiku-5-5", usage_sum(calls)).microusd == 60_000
+    assert calls_cost("claude-haiku-5-5", []) == 0
+    assert calls_cost("my-own-model", calls) is None
 
 
 @pytest.mark.parametrize("model", ["", "  ", "my-own-model", "anthropic/", "///"])

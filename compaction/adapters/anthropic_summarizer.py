@@ -70,12 +70,12 @@ class AnthropicSummarizer:
                 )
                 dropped |= dict.fromkeys(made_up)
         except SummaryError as error:
-            error.usage, error.requests = asking.usage, asking.requests
+            error.calls, error.requests = asking.calls, asking.requests
             raise
         assert recap is not None
         return SummaryResult(
             recap=complete(recap, evicted, previous=previous, counter=self._counter, cap_tokens=cap_tokens),
-            usage=asking.usage,
+            calls=tuple(asking.calls),
             model=self.model,
             requests=asking.requests,
             dropped_identifiers=tuple(dropped),

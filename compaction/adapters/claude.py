@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from functools import reduce
 from typing import TypeVar
 
 import anthropic
@@ -80,11 +79,6 @@ class Asking:
         self._claude = claude
         self._deadline = time.monotonic() + claude.total_timeout
 
-    @property
-    def usage(self) -> Usage:
-        """All calls together. Each has a price of its own: that of a long prompt may be another."""
-        return reduce(_sum, self.calls, Usage())
-
     def answer(self, request: Request, read: Callable[[Reply], T], *, shorter: str) -> T:
         """What `read` makes of the model's answer; asked once more where its form or length is wrong, then
         with the wish `shorter` where it was too long. Raises SummaryError."""
@@ -151,15 +145,6 @@ def _usage(told: ApiUsage) -> Usage:
         cache_read_tokens=int(told.cache_read_input_tokens or 0),
         cache_write_tokens=int(told.cache_creation_input_tokens or 0),
         output_tokens=int(told.output_tokens),
-    )
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        uncached_tokens=one.uncached_tokens + other.uncached_tokens,
-        cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
-        cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
     )
 
 

@@ -12,12 +12,12 @@ from compaction.recap.values import Recap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:
-    """A model's recap and what it took. `usage` sums up all `requests` that the provider answered,
+    """A model's recap and what it took. `calls` is the usage of each request that the provider answered,
     repeated ones included; `requests` counts every one that was sent. `dropped_identifiers` are those
     that the model wrote and that occur nowhere in what it was given: they are not in `recap`."""
 
     recap: Recap
-    usage: Usage
+    calls: Sequence[Usage]
     model: str
     requests: int
     dropped_identifiers: tuple[str, ...] = ()

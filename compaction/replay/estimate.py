@@ -32,14 +32,13 @@ class EstimatingSummarizer:
         instructions: str = "",
     ) -> SummaryResult:
         """Never answers: raises SummaryUnavailable with the estimated usage."""
-        asked, requests = 0, 0
+        calls = []
         for piece in pieces(evicted, self._max_input_tokens, self._counter):
             request = summary_request(
                 piece, previous=previous, cap_tokens=cap_tokens, instructions=instructions
             )
-            asked += self._counter.count(request.system) + self._counter.count(request.content)
-            requests += 1
+            asked = self._counter.count(request.system) + self._counter.count(request.content)
+            calls.append(Usage(uncached_tokens=asked, output_tokens=cap_tokens))
         error = SummaryUnavailable("an estimate asks nobody")
-        error.usage = Usage(uncached_tokens=asked, output_tokens=requests * cap_tokens)
-        error.requests = requests
+        error.calls, error.requests = calls, len(calls)
         raise error

@@ -66,7 +66,7 @@ class Result:
 
     `budget` is in estimated tokens of what the log shows, like `sizes`. `compacted` are the turns whose
     prompts were the first to show new edits, `rebilled` the tokens that the cache was given anew for them.
-    `summaries` is the usage of a model that summarised, `failures` how often it did not.
+    `summaries` is the usage of each call of a model that summarised, `failures` how often it did not.
     """
 
     policy: str
@@ -79,7 +79,7 @@ class Result:
     references: References
     first_lost: Lost | None
     examples: tuple[Lost, ...]
-    summaries: Usage = field(default_factory=Usage)
+    summaries: tuple[Usage, ...] = ()
     failures: int = 0
 
     @property
@@ -102,7 +102,7 @@ class Result:
                 "references": References(**data["references"]),
                 "first_lost": Lost(**first) if first else None,
                 "examples": tuple(Lost(**lost) for lost in data["examples"]),
-                "summaries": Usage(**data["summaries"]),
+                "summaries": _calls(data["summaries"]),
             }
         )
 
@@ -155,17 +155,10 @@ def totals(parts: Iterable[Totals]) -> Totals:
     return reduce(add, parts, Totals())
 
 
-def usage_sum(usages: Iterable[Usage]) -> Usage:
-    """The usage of all calls together."""
-    total = Usage()
-    for usage in usages:
-        total = Usage(
-            uncached_tokens=total.uncached_tokens + usage.uncached_tokens,
-            cache_read_tokens=total.cache_read_tokens + usage.cache_read_tokens,
-            cache_write_tokens=total.cache_write_tokens + usage.cache_write_tokens,
-            output_tokens=total.output_tokens + usage.output_tokens,
-        )
-    return total
+def _calls(told: Any) -> tuple[Usage, ...]:
+    """The calls of a result, which was once stored with their sum."""
+    calls = [told] if isinstance(told, Mapping) else told
+    return tuple(Usage(**call) for call in calls)
 
 
 def _plus(one: Any, other: Any) -> Any:

@@ -57,7 +57,7 @@ class Served:
         self._capabilities = capabilities_of(transcript.model)
         self._begin(0)
         self.records: list[Record] = []
-        self.summary_usage: list[Usage] = []
+        self.summary_calls: list[Usage] = []
         self.summary_failures = 0
 
     def prompt(self, call: Call) -> View:
@@ -131,10 +131,10 @@ class Served:
                 evicted.messages, previous=self._recap, cap_tokens=evicted.cap_tokens
             )
         except SummaryError as error:
-            self.summary_usage.append(error.usage or Usage())
+            self.summary_calls += error.calls
             self.summary_failures += 1
             return None
-        self.summary_usage.append(result.usage)
+        self.summary_calls += result.calls
         return Summary(recap=result.recap, first=evicted.first, last=evicted.last)
 
     def _hidden_texts(self) -> list[str]:

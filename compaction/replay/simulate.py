@@ -17,7 +17,7 @@ from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.recap import Summarizer
 from compaction.replay.mentions import Mentions
-from compaction.replay.result import MAX_LOST, Lost, References, Result, Series, usage_sum
+from compaction.replay.result import MAX_LOST, Lost, References, Result, Series
 from compaction.replay.scale import Scale, reported, scale_of
 from compaction.replay.served import Served
 from compaction.replay.transcript import Call, Transcript
@@ -113,7 +113,7 @@ class _Run:
             references=self.references,
             first_lost=self.first_lost,
             examples=tuple(self.examples),
-            summaries=usage_sum(self.served.summary_usage),
+            summaries=tuple(self.served.summary_calls),
             failures=self.served.summary_failures,
         )
 

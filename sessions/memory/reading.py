@@ -36,6 +36,7 @@ from compaction.memory.reading import (
 )
 from compaction.memory.upkeep import Watch
 from compaction.messages import Message as MessageValue
+from compaction.messages import usage_sum
 from compaction.recap.transcript import pieces
 from sessions import bodies, pricing
 from sessions.counter import counter
@@ -267,7 +268,6 @@ def _ended(
     session = AgentSession.objects.filter(pk=job.session.pk).first()
     if session is None:
         return False
-    usage = asking.usage
     MemoryReading.objects.create(
         session=session,
         model=job.session.project.memory_model,
@@ -277,8 +277,8 @@ def _ended(
         reason=reason,
         revision=revision,
         requests=asking.requests,
-        cost_microusd=_cost(job, asking),
-        **asdict(usage),
+        cost_microusd=pricing.calls_cost(job.session.project.memory_model, asking.calls),
+        **asdict(usage_sum(asking.calls)),
     )
     row = _mine(job)
     if row is None:
@@ -290,13 +290,6 @@ def _ended(
         row.told = reason if state == MemoryReading.State.GIVEN_UP else ""
     row.save(update_fields=["turn", "attempts", "free_at", "read_at", "told"])
     return state != MemoryReading.State.FAILED
-
-
-def _cost(job: Job, asking: Asking) -> int | None:
-    """Micro-dollars; None where the model has no price."""
-    model = job.session.project.memory_model
-    costs = [pricing.price(model, usage).microusd for usage in asking.calls]
-    return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 def _mine(job: Job) -> MemoryReader | None:

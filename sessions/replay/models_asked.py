@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from accounts.models import Project
-from compaction.messages import Message
+from compaction.messages import Message, Usage
 from compaction.recap import Recap, Summarizer, SummaryResult
 from compaction.replay import Prices
 from compaction.replay.estimate import EstimatingSummarizer
@@ -65,8 +65,9 @@ def estimating() -> Summarizer:
     return EstimatingSummarizer(counter(), max_input_tokens=MAX_INPUT_TOKENS)
 
 
-def asked_prices(project: Project) -> Prices:
-    """The prices of the project's model."""
+def asked_cost(project: Project, calls: Iterable[Usage]) -> float:
+    """What these calls of the project's model cost, micro-dollars."""
     from compaction.adapters.claude import DEFAULT_MODEL
 
-    return model_prices(summarizer_model(project) or DEFAULT_MODEL) or _DEAREST
+    prices = model_prices(summarizer_model(project) or DEFAULT_MODEL) or _DEAREST
+    return sum(map(prices.of, calls))

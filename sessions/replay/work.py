@@ -26,7 +26,7 @@ from sessions.counter import counter
 from sessions.dispatch import replay_dispatch
 from sessions.models import ReplayResult, ReplayRun, ReplayTarget
 from sessions.replay.compare import prices_at_the_time
-from sessions.replay.models_asked import Cancelled, Claimed, asked_prices, asking, estimating
+from sessions.replay.models_asked import Cancelled, Claimed, asked_cost, asking, estimating
 from sessions.replay.settings import settings_of
 from sessions.replay.stored import session_transcript
 
@@ -159,9 +159,8 @@ class _Priced:
     @classmethod
     def of(cls, result: Result, transcript: Transcript, prices: Prices | None, claimed: Claimed) -> _Priced:
         hour = transcript.cache_seconds >= HOUR
-        summaries = (
-            round(asked_prices(claimed.run.project).of(result.summaries)) if claimed.run.with_model else 0
-        )
+        asked = asked_cost(claimed.run.project, result.summaries) if claimed.run.with_model else 0
+        summaries = round(asked)
         whole, uncached = (
             (cost(result, prices, cached=cached, for_an_hour=hour) + summaries if prices else None)
             for cached in (True, False)
@@ -192,7 +191,7 @@ def _estimate(claimed: Claimed, transcript: Transcript) -> int:
     for setting in settings_of(claimed.run):
         claimed.renew()
         result = _replayed(transcript, setting, estimating())
-        total += asked_prices(claimed.run.project).of(result.summaries)
+        total += asked_cost(claimed.run.project, result.summaries)
     return round(total)
 
 

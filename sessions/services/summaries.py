@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from accounts.models import Project
 from compaction.context import Evicted
 from compaction.errors import SummaryError, SummaryRefused
-from compaction.messages import Usage
+from compaction.messages import Usage, usage_sum
 from compaction.recap import Recap
 from compaction.recap.summary import SummaryResult
 from sessions import pricing
@@ -64,33 +64,21 @@ def summary_ask(
         return Attempt(
             failed=True,
             awaits_upgrade=not isinstance(error, SummaryRefused),
-            cost_microusd=_cost(model.model, error.usage),
+            cost_microusd=pricing.calls_cost(model.model, error.calls),
             notes={
                 "fallback": f"{type(error).__name__}: {error}",
-                "summary": _told(model.model, error.usage, error.requests),
+                "summary": _told(model.model, error.calls, error.requests),
             },
         )
-    told = _told(result.model, result.usage, result.requests)
+    told = _told(result.model, result.calls, result.requests)
     return Attempt(
         evicted=evicted,
         result=result,
         model=result.model,
-        cost_microusd=_cost(result.model, result.usage),
+        cost_microusd=pricing.calls_cost(result.model, result.calls),
         notes={"summary": told | {"dropped_identifiers": list(result.dropped_identifiers)}},
     )
 
 
-def _cost(model: str, usage: Usage) -> int | None:
-    """None where the model has no price."""
-    return pricing.price(model, usage).microusd
-
-
-def _told(model: str, usage: Usage, requests: int) -> dict[str, Any]:
-    return {
-        "model": model,
-        "requests": requests,
-        "uncached_tokens": usage.uncached_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "output_tokens": usage.output_tokens,
-    }
+def _told(model: str, calls: Sequence[Usage], requests: int) -> dict[str, Any]:
+    return {"model": model, "requests": requests, **asdict(usage_sum(calls))}

@@ -20,7 +20,7 @@ from compaction.errors import (
     SummaryTooLong,
     SummaryUnavailable,
 )
-from compaction.messages import Usage
+from compaction.messages import usage_sum
 from compaction.recap import Status, Summarizer, SummaryResult
 from compaction.tokens import CharacterCounter
 from tests.compaction.builders import result, tool_loop, user
@@ -57,8 +57,8 @@ def test_success(provider: FakeProvider, summarizer: Make) -> None:
     found = summarize(summarizer())
     assert found.model == DEFAULT_MODEL
     assert found.requests == 1
-    assert found.usage.uncached_tokens > 500
-    assert found.usage.output_tokens > 50
+    assert usage_sum(found.calls).uncached_tokens > 500
+    assert usage_sum(found.calls).output_tokens > 50
     assert found.dropped_identifiers == ()
     assert "src/pool.py" in {item.text for item in found.recap.entities}
     assert found.recap.open_items[0].status is Status.OPEN
@@ -166,7 +166,7 @@ def test_a_refusal_is_final_and_paid_for(provider: FakeProvider, summarizer: Mak
     with pytest.raises(SummaryRefused) as raised:
         summarize(summarizer())
     assert len(provider.requests) == 1
-    assert raised.value.usage.uncached_tokens > 500
+    assert usage_sum(raised.value.calls).uncached_tokens > 500
 
 
 @pytest.mark.parametrize(
@@ -209,15 +209,15 @@ def test_a_bad_answer_is_asked_for_once_more(
 
 
 def test_what_a_bad_answer_cost_is_counted(provider: FakeProvider, summarizer: Make) -> None:
-    once = summarize(summarizer()).usage
+    once = usage_sum(summarize(summarizer()).calls)
     provider.script(it.malformed())
-    twice = summarize(summarizer()).usage
+    twice = usage_sum(summarize(summarizer()).calls)
     assert twice.uncached_tokens > 2 * once.uncached_tokens
     provider.otherwise = it.malformed()
     with pytest.raises(SummaryMalformed) as raised:
         summarize(summarizer())
-    assert raised.value.usage.uncached_tokens > 2 * once.uncached_tokens
-    assert raised.value.usage != Usage()
+    assert usage_sum(raised.value.calls).uncached_tokens > 2 * once.uncached_tokens
+    assert len(raised.value.calls) == 2
 
 
 def test_the_room_that_the_model_leaves_holds_names(provider: FakeProvider, summarizer: Make) -> None:
@@ -272,7 +272,7 @@ def test_a_long_session_is_folded_piece_by_piece(provider: FakeProvider, summari
     assert "<record-" not in provider.requests[0].body["messages"][0]["content"]
     assert all("<record-" in r.body["messages"][0]["content"] for r in provider.requests[1:])
     assert (found.recap.first_turn, found.recap.last_turn) == (0, 40)
-    assert found.usage.uncached_tokens > 10_000
+    assert usage_sum(found.calls).uncached_tokens > 10_000
 
 
 def test_a_failure_in_the_middle_of_folding_says_what_was_spent(
@@ -282,7 +282,7 @@ def test_a_failure_in_the_middle_of_folding_says_what_was_spent(
     with pytest.raises(SummaryRefused) as raised:
         summarizer(max_input_tokens=3_000).summarize(messages_of(tool_loop(40)), cap_tokens=600)
     assert raised.value.requests == 2
-    assert raised.value.usage.output_tokens > 50
+    assert usage_sum(raised.value.calls).output_tokens > 50
 
 
 def test_several_at_once(provider: FakeProvider, summarizer: Make) -> None:

@@ -1,6 +1,6 @@
 """What a replay measures: sizes, cache, validity, references, compactions."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -121,8 +121,14 @@ def test_costs_by_any_table() -> None:
 
 
 def test_a_result_survives_json() -> None:
-    result = run(transcript(), "baseline", 0.2)
+    result = replace(run(transcript(), "baseline", 0.2), summaries=(Usage(output_tokens=1), Usage()))
     assert Result.from_json(result.to_json()) == result
+
+
+def test_a_result_that_was_stored_with_the_sum_of_its_summaries_is_read() -> None:
+    result = run(transcript(), "baseline", 0.2)
+    old = {**result.to_json(), "summaries": asdict(Usage(output_tokens=1))}
+    assert Result.from_json(old) == replace(result, summaries=(Usage(output_tokens=1),))
 
 
 class Rote:
@@ -136,7 +142,7 @@ class Rote:
     ) -> SummaryResult:
         self.asked += 1
         usage = Usage(uncached_tokens=100, output_tokens=10)
-        return SummaryResult(recap=Recap(first_turn=0, last_turn=1), usage=usage, model="rote", requests=1)
+        return SummaryResult(recap=Recap(first_turn=0, last_turn=1), calls=[usage], model="rote", requests=1)
 
 
 def test_a_real_summariser_is_asked_and_paid_for() -> None:
@@ -145,7 +151,7 @@ def test_a_real_summariser_is_asked_and_paid_for() -> None:
         session, get_policy("balanced"), COUNTER, budget=Limit(ratio=0.2).budget(session), summarizer=rote
     )
     assert rote.asked > 0
-    assert result.summaries.uncached_tokens == 100 * rote.asked
+    assert [call.uncached_tokens for call in result.summaries] == [100] * rote.asked
     assert result.valid == result.fits == 60
 
 

@@ -1,0 +1,69 @@
+"""What a summary costs that takes several requests: the price of each, by the size of its own prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from accounts.models import Project
+from compaction.adapters.claude import DEFAULT_MODEL
+from compaction.context import Evicted
+from compaction.messages import Usage
+from sessions import pricing, summarizers
+from sessions.replay.models_asked import asked_cost
+from sessions.services.summaries import Attempt, summary_ask
+from tests.compaction.builders import tool_loop
+from tests.compaction.sessions import messages_of
+from tests.provider import behaviours
+from tests.provider.behaviours import summary
+from tests.provider.server import FakeProvider
+
+pytestmark = pytest.mark.django_db
+
+CHEAP, DEAR = pricing.rates(DEFAULT_MODEL)
+
+
+@pytest.fixture
+def provider(settings: Any) -> Iterator[FakeProvider]:
+    with FakeProvider() as provider:
+        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+        settings.CONTEXTAPP_ANTHROPIC_BASE_URL = provider.url
+        summarizers.summarizer.cache_clear()
+        yield provider
+        summarizers.summarizer.cache_clear()
+
+
+def ask(project: Project) -> Attempt:
+    """For a summary of more than one request holds."""
+    messages = messages_of(tool_loop(400, width=40))
+    evicted = Evicted(messages=messages, first=0, last=len(messages) - 1, cap_tokens=2_000)
+    return summary_ask(project=project, evicted=evicted, previous=None, instructions="")
+
+
+def assert_cheap(attempt: Attempt) -> None:
+    told = attempt.notes["summary"]
+    assert told["requests"] > 1
+    assert told["uncached_tokens"] > DEAR.above
+    usage = Usage(uncached_tokens=told["uncached_tokens"], output_tokens=told["output_tokens"])
+    assert attempt.cost_microusd is not None
+    assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= told["requests"]
+
+
+def test_each_request_has_the_price_of_its_own_prompt(provider: FakeProvider, project: Project) -> None:
+    attempt = ask(project)
+    assert attempt.result is not None
+    assert_cheap(attempt)
+
+
+def test_also_what_was_spent_in_vain(provider: FakeProvider, project: Project) -> None:
+    provider.script(summary(), behaviours.refusal())
+    attempt = ask(project)
+    assert attempt.result is None
+    assert_cheap(attempt)
+
+
+def test_a_replays_summaries_are_priced_alike(project: Project) -> None:
+    calls = [Usage(uncached_tokens=DEAR.above)] * 3
+    assert asked_cost(project, calls) == pricing.calls_cost(DEFAULT_MODEL, calls)
