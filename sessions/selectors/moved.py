@@ -19,7 +19,8 @@ def sessions_moved(since: datetime) -> QuerySet[AgentSession, Any]:
     """The ids of the sessions that were active, made or compacted since then.
 
     Reads by indexes as much as has moved, however many sessions rest. It misses a log that was imported again
-    and is still an old one, and a compaction that was reverted in an old session: neither moves a clock.
+    and is still an old one, and a compaction that was reverted in an old session: neither moves a clock, and
+    what is derived of them is made at once (`sessions/services/derived.py`).
     """
     first_id = UUID(int=int(since.timestamp() * 1_000) << 80)  # ids are ordered by time
     active = AgentSession.objects.filter(project__in=Project.objects.all(), last_active_at__gte=since)

@@ -30,6 +30,7 @@ from sessions.dispatch import compaction_dispatch
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap, WebhookEvent
 from sessions.referenced.check import watch_begin
+from sessions.services.derived import derived_follow
 from sessions.services.planning import Loaded, session_plan, view_load
 from sessions.services.webhooks import webhooks_emit
 from sessions.serving import elements_of
@@ -276,6 +277,7 @@ def compaction_revert(
         detail={"compaction": number},
     )
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    derived_follow(session=locked)
     return compaction
 
 

@@ -14,6 +14,7 @@ from sessions.importers.base import ImportedSession
 from sessions.importers.prepare import PreparedMessage, PreparedSession, PreparedTurn, session_prepare
 from sessions.models import AgentSession, Preamble, Turn
 from sessions.redaction import redaction_of
+from sessions.services.derived import derived_follow
 from sessions.services.import_rows import NewTurn, turns_write
 from sessions.services.import_tally import Tally
 from sessions.services.push_values import NewPreamble
@@ -76,6 +77,7 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
         changed = _rewrite_end(session, prepared, stored)
     if changed and not created:
         session.imported_logs.all().delete()
+        derived_follow(session=session)
     return ImportResult(
         session=session,
         created=created,

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Least
 from django.utils import timezone
 
@@ -38,13 +39,16 @@ _SESSIONS, _TURNS = 50, 20_000
 def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
     """Adds what the sums lack of the sessions that moved within the last hour; `everywhere`: of all. Answers
     how many turns were summed."""
-    summed = 0
-    for _ in range(most_batches):
-        batch = _fill_batch(everywhere)
-        summed += batch
-        if not batch:
-            break
-    return summed
+    found = AgentSession.objects.all()
+    if not everywhere:
+        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
+    return sum(takewhile(bool, (_fill_batch(found) for _ in range(most_batches))))
+
+
+def rollup_fill(*, session_id: UUID) -> None:
+    """Adds what the sums of one session lack."""
+    while _fill_batch(AgentSession.objects.filter(pk=session_id)):
+        pass
 
 
 def rollups_forget(*sessions: UUID) -> None:
@@ -56,10 +60,11 @@ def rollups_forget(*sessions: UUID) -> None:
 
 
 @transaction.atomic
-def _fill_batch(everywhere: bool) -> int:
+def _fill_batch(found: QuerySet[AgentSession]) -> int:
+    """Adds up to one batch of what the sums of these sessions lack; how many turns."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        due = _due(everywhere)
+        due = _due(found)
         if not due:
             return 0
         ids, firsts, ends = (list(column) for column in zip(*due, strict=True))
@@ -72,13 +77,11 @@ def _fill_batch(everywhere: bool) -> int:
     return int(sum(ends) - sum(firsts))
 
 
-def _due(everywhere: bool) -> Sequence[tuple[UUID, int, int]]:
+def _due(found: QuerySet[AgentSession]) -> Sequence[tuple[UUID, int, int]]:
     """Sessions with the turns that their sums lack: from the first, up to before the last."""
     summed = Coalesce("rollupcursor__turns", 0)
-    found = AgentSession.objects.annotate(first=summed, end=Least("turn_count", summed + _TURNS))
-    if not everywhere:
-        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
-    return list(found.filter(turn_count__gt=F("first")).values_list("pk", "first", "end")[:_SESSIONS])
+    rows = found.annotate(first=summed, end=Least("turn_count", summed + _TURNS))
+    return list(rows.filter(turn_count__gt=F("first")).values_list("pk", "first", "end")[:_SESSIONS])
 
 
 def _priced(row: Sequence[Any]) -> Sequence[Any]:

@@ -10,18 +10,36 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction, RollupCursor, SessionProfile
+from sessions.models import AgentSession, Compaction, RollupCursor, SessionProfile, UsageRollup
 from sessions.selectors.moved import sessions_moved
 from sessions.services.profiles import profiles_refresh
 from sessions.services.rollups import rollups_fill
+from tests.api.client import Api
+from tests.api.talk import push, whole_turn
+from tests.importers.logs import SESSION, block, jsonl, text, user
 
 pytestmark = pytest.mark.django_db
 
 DAY = timedelta(days=1)
+
+LOG = [
+    line | {"timestamp": f"2026-01-05T10:{minute:02}:00Z"}
+    for minute, line in enumerate(
+        [
+            user("Fix the two files", "u1"),
+            block("m1", text("The first is fixed."), "a1", output=9),
+            user("Go on", "u2"),
+            block("m2", text("Both are."), "a2", output=7),
+            user("Thanks", "u3"),
+            block("m3", text("Any time."), "a3", output=5),
+        ]
+    )
+]
 
 
 def resting(project: Project, number: int) -> AgentSession:
@@ -83,6 +101,35 @@ def test_what_no_clock_tells_is_found_by_a_pass_over_all(
     assert derive() == 0
     assert derive(everywhere=True) == 1
     assert derive(everywhere=True) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWhatNoClockTells:
+    """It is made at once, and waits for no pass."""
+
+    def test_a_log_that_is_imported_again(self, api_key: str) -> None:
+        api, turns = Api(api_key), []
+        for told in (LOG[:2], LOG):
+            log = jsonl(*told).data
+            [stored] = api.post(f"imports/?name={SESSION}.jsonl", log).json()["sessions"]
+            if not turns:
+                assert profiles_refresh() == rollups_fill() == 1
+            turns.append(AgentSession.objects.get(pk=stored["id"]).turn_count)
+        assert turns == [1, 3]
+        assert SessionProfile.objects.get().turn_count == 3
+        assert UsageRollup.objects.aggregate(all=Sum("turns"))["all"] == 3
+
+    def test_a_compaction_that_is_reverted(self, api_key: str) -> None:
+        api = Api(api_key)
+        api.post("sessions/", {"id": "s1", "format": "anthropic", "budget": {"input_tokens": 8_000}})
+        for number in range(8):
+            push(api, whole_turn(number))
+        assert api.post("sessions/s1/compact/", {}).json()["state"] == "done"
+        profiles_refresh()
+        assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
+        session = AgentSession.objects.get()
+        assert session.edits_revision == 2
+        assert SessionProfile.objects.get().edits_revision == 2
 
 
 def test_active_made_and_compacted_sessions_have_moved(project: Project) -> None:
