@@ -153,7 +153,10 @@ TOOLS: Mapping[str, AgentTool] = {
                         "items": {
                             "type": "object",
                             "properties": {
-                                "op": {"enum": [op.value for op in Op]},
+                                "op": {
+                                    "enum": [op.value for op in Op],
+                                    "description": "confirm: an item that is marked stale still holds",
+                                },
                                 "field": {
                                     "type": "string",
                                     "description": f"one of {', '.join(WorkingMemory().to_json())}, "

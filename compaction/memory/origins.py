@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -31,13 +32,32 @@ class Via(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """`turn` and `position` name the turn and the message that an item came from. `stale` says why it no
-    longer holds, "" while it does."""
+    longer holds, "" while it does; `overruled` are findings against it that somebody has called wrong."""
 
     author: Author
     via: Via = Via.PATCH
     turn: int = 0
     position: int | None = None
     stale: str = ""
+    overruled: tuple[str, ...] = ()
+
+    def judged(self, reason: str) -> Origin:
+        """Stale for the reason, or no longer so for ""; what was overruled makes nothing stale again."""
+        return self if finding(reason) in self.overruled else replace(self, stale=reason)
+
+    def confirmed(self) -> Origin:
+        """The item still holds, whatever made it stale."""
+        if not self.stale:
+            return self
+        return replace(self, stale="", overruled=(*self.overruled, finding(self.stale)))
+
+
+_SINCE = re.compile(r" since turn \d+$")
+
+
+def finding(reason: str) -> str:
+    """What was found against an item, without when."""
+    return _SINCE.sub("", reason)
 
 
 #: Of an item whose origin was never noted.
@@ -71,7 +91,15 @@ class Notes:
     def judged(self, reasons: Mapping[Key, str]) -> Notes:
         """The notes with items marked stale for a reason, or no longer so for ""."""
         origins = {
-            key: replace(origin, stale=reasons.get(key, origin.stale)) for key, origin in self.origins.items()
+            key: origin.judged(reasons[key]) if key in reasons else origin
+            for key, origin in self.origins.items()
+        }
+        return replace(self, origins=origins)
+
+    def confirmed(self, items: Collection[Key]) -> Notes:
+        """The notes with items that somebody says still hold."""
+        origins = {
+            key: origin.confirmed() if key in items else origin for key, origin in self.origins.items()
         }
         return replace(self, origins=origins)
 
@@ -93,7 +121,7 @@ class Notes:
         """The origins and what was resolved; the memory itself is stored beside them."""
         items: dict[str, dict[str, JSON]] = {}
         for (name, item), origin in self.origins.items():
-            told = {key: value for key, value in asdict(origin).items() if value not in (None, "")}
+            told = {key: value for key, value in asdict(origin).items() if value not in (None, "", ())}
             items.setdefault(name, {})[item] = told
         return {"items": items, "resolved": [list(key) for key in self.resolved]}
 
@@ -139,4 +167,5 @@ def _origin(told: Mapping[str, JSON]) -> Origin:
         turn=told.get("turn", 0),
         position=told.get("position"),
         stale=told.get("stale", ""),
+        overruled=tuple(told.get("overruled", ())),
     )

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from accounts.models import Project
 from compaction.memory import Change, CustomField, Notes, Schema, WorkingMemory, diff
+from compaction.memory.origins import Key
 from compaction.memory.upkeep.own import STATE
 from sessions import bodies
 from sessions.models import MemoryRevision
@@ -66,11 +67,13 @@ def schema_of(fields: Sequence[Mapping[str, Any]]) -> Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One revision of a time line: what it changed against the one before, and the items that went stale."""
+    """One revision of a time line: what it changed against the one before, and the items that went stale or
+    hold again."""
 
     row: MemoryRevision
     changes: Sequence[Change]
     stale: Sequence[tuple[str, str, str]]  #: field, item, reason
+    confirmed: Sequence[Key]
 
 
 def memory_timeline(*, session_id: UUID, below: int | None, limit: int) -> list[Step]:
@@ -80,7 +83,12 @@ def memory_timeline(*, session_id: UUID, below: int | None, limit: int) -> list[
     if len(rows) <= limit:
         notes.append(Notes())
     return [
-        Step(row=row, changes=diff(old.memory, new.memory, new.resolved), stale=_newly_stale(old, new))
+        Step(
+            row=row,
+            changes=diff(old.memory, new.memory, new.resolved),
+            stale=_newly_stale(old, new),
+            confirmed=[key for key in old.stale if key in new.origins and key not in new.stale],
+        )
         for row, new, old in zip(rows[:limit], notes, notes[1:], strict=False)
     ]
 

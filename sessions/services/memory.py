@@ -114,15 +114,15 @@ def _write(
         raise StaleMemory(current)
     old = memory_notes(latest)
     made = make(old.memory, memory_schema(project_id=locked.project_id))
-    if made.memory == old.memory:
-        return latest
     lost = lost_to(old, made.memory, writer.author)
     if lost is not None:
         raise PersonsItem(*lost)
     last_turn = max(locked.turn_count - 1, 0)
     turn = min(writer.turn if writer.turn is not None else last_turn, last_turn)
     origin = Origin(author=writer.author, via=writer.via, turn=turn, position=writer.position)
-    new = old.written(made.memory, origin, resolved=made.resolved)
+    new = old.written(made.memory, origin, resolved=made.resolved).confirmed(made.confirmed)
+    if new.memory == old.memory and new.stale == old.stale:
+        return latest
     return revision_create(session=locked, number=current + 1, notes=new, turn=last_turn, writer=writer)
 
 

@@ -57,6 +57,13 @@ class Agent:
         for number in range(turns):
             self.does("read_file", output(self._calls * 100 + number, 40), path=f"src/other_{self._calls}.py")
 
+    def uses_memory(self, *operations: dict[str, str], reason: str = "") -> dict[str, Any]:
+        """What the agent's tool answers."""
+        arguments = {"operations": list(operations), "reason": reason}
+        called = {"name": "update_working_memory", "arguments": arguments}
+        answer: dict[str, Any] = self.send("POST", "tool_calls/", json=called).json()
+        return answer
+
     def prompt(self) -> str:
         """All that the model is shown, which is valid and fits."""
         response = self.send("GET", "prompt/").json()
@@ -128,6 +135,25 @@ def test_a_stale_belief(agent: Agent) -> None:
     assert item["stale"] == "unittest is in use since turn 1"
     agent.reads_much()
     assert "the test framework is pytest (stale: unittest is in use since turn 1)" in agent.prompt()
+
+
+def test_a_belief_that_was_called_stale_and_holds(agent: Agent) -> None:
+    """The agent may say so with its tool: the mark goes, and the same finding does not put it back."""
+    held = "the test framework is pytest"
+    agent.send("PATCH", "memory/?author=person", json={"decisions": [held]}, headers={"If-Match": "*"})
+    agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
+    said = agent.uses_memory({"op": "confirm", "field": "decisions", "item": held}, reason="one old module")
+    assert said == {"content": "working memory is at revision 4", "is_error": False}
+    step = agent.send("GET", "memory/timeline/").json()["data"][0]
+    assert (step["author"], step["reason"]) == ("model", "one old module")
+    assert (step["changes"], step["confirmed"]) == ([], [{"field": "decisions", "text": held}])
+    again = agent.uses_memory({"op": "confirm", "field": "decisions", "item": held})
+    assert again == said, "nothing was left to confirm"
+    agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
+    [item] = [item for item in agent.memory()["items"] if item["field"] == "decisions"]
+    assert (item["text"], item["author"], item["stale"]) == (held, "person", None)
+    refused = agent.uses_memory({"op": "confirm", "field": "decisions", "item": "not there"})
+    assert refused == {"content": "decisions: decisions has no item 'not there'", "is_error": True}
 
 
 def test_a_compaction_in_mid_plan(served_url: str, key: str) -> None:

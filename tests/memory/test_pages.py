@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -13,10 +15,11 @@ from django.urls import reverse
 from accounts.models import Project
 from compaction.memory import Author, Via
 from sessions.memory.proposals import facts_propose
+from sessions.memory.upkeep import upkeep_run
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory import Writer, memory_patch
-from tests.pages.transcripts import make_session, reading_turn
+from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +36,29 @@ def stored(project: Project) -> AgentSession:
 
 def write(session: AgentSession, author: Author = Author.MODEL, **changes: Any) -> None:
     memory_patch(session=session, changes=changes, writer=Writer(author=author, turn=1, position=2))
+
+
+@pytest.fixture
+def marked(project: Project) -> AgentSession:
+    """A session with an item that a tool's result contradicts."""
+    run = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "python -m unittest"}}
+    ran = {"type": "tool_result", "tool_use_id": "c", "content": "Ran 3 tests in 0.1s\n\nOK"}
+    first = [message("user", "Mend it.", "u0"), message("assistant", [run], "a0")]
+    second = [message("user", [ran], "u1"), message("assistant", "They pass.", "a1")]
+    session: AgentSession = make_session(project, [turn(0, first), turn(1, second)])
+    write(session, decisions=["tests run with pytest"])
+    upkeep_run(session_id=session.pk, asked=True)
+    return session
+
+
+def forms_with(page: str, op: str) -> list[dict[str, str]]:
+    """What the forms of the page send that have this operation in them."""
+    fields = re.compile(r'<(?:input[^>]*|textarea) name="(\w+)"(?: value="([^"]*)"| hidden>\n([^<]*)<)')
+    found = [
+        {name: unescape(value or text) for name, value, text in fields.findall(form)}
+        for form in re.findall(r"<form.*?</form>", page, re.DOTALL)
+    ]
+    return [form for form in found if form.get("op") == op]
 
 
 def address(name: str, session: AgentSession, *more: Any) -> str:
@@ -107,6 +133,26 @@ class TestChangingItByHand:
     def test_an_item_of_several_lines_comes_back_as_it_was(self, owner_client: Client, stored: Any) -> None:
         change(owner_client, stored, op="remove", field="recent_edits", item=DIFF.replace("\n", "\r\n"))
         assert memory(stored).recent_edits == ()
+
+    def test_a_stale_item_is_still_true(
+        self, owner_client: Client, viewer_client: Client, marked: AgentSession
+    ) -> None:
+        page = owner_client.get(address("session_memory", marked)).content.decode()
+        assert "Stale: unittest is in use since turn 0" in page
+        [form] = forms_with(page, "confirm")
+        assert change(viewer_client, marked, **form).status_code == 403
+        after = change(owner_client, marked, **form).content.decode()
+        assert "Stale: " not in after
+        assert "holds again: tests run with pytest" in after
+        last = memory_latest(session_id=marked.pk)
+        assert (last.author, last.reason) == (
+            "person",
+            "still true; it was marked: unittest is in use since turn 0",
+        )
+        origin = memory_notes(last).origin("decisions", "tests run with pytest")
+        assert (origin.author, origin.stale) == (Author.MODEL, "")
+        change(owner_client, marked, **form)
+        assert memory_latest(session_id=marked.pk).number == last.number
 
     def test_what_cannot_be_is_said(self, owner_client: Client, stored: Any) -> None:
         response = change(owner_client, stored, op="remove", field="decisions", item="not there")

@@ -219,6 +219,13 @@ class TestOthersItems:
         assert made.notes.origin("decisions", "a timer").author is Author.PERSON
         assert made.reason == "1 stale"
 
+    def test_are_not_marked_again_for_what_somebody_called_wrong(self) -> None:
+        notes = held((PERSON, {"decisions": ["a timer"]}))
+        marked = read(notes, op("stale", "a queue is used since t3", item="i1")).notes
+        confirmed = marked.confirmed([("decisions", "a timer")])
+        assert read(confirmed, op("stale", "Since t3, a queue is used", item="i1")).notes is confirmed
+        assert read(confirmed, op("stale", "a thread is used", item="i1")).reason == "1 stale"
+
     @pytest.mark.parametrize("reason", ["", "PoolGuard is used", "word " * 40])
     def test_not_for_a_reason_that_cannot_be(self, reason: str) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}))

@@ -204,6 +204,16 @@ class TestStaleBeliefs:
         session.ran("python -m unittest", "OK").ran("pytest -q", PYTEST_PASSES)
         assert session.notes.stale == {}
 
+    def test_what_somebody_called_wrong_marks_it_no_more_but_another_finding_does(self) -> None:
+        key = ("decisions", "the test framework is pytest")
+        session = Session(written(Author.MODEL, decisions=[key[1]]))
+        session.ran("python -m unittest", "OK")
+        session.notes = session.notes.confirmed([key])
+        session.ran("python -m unittest", "OK").ran("python -m unittest", "OK")
+        assert session.notes.stale == {}
+        session.ran("nose", "OK")
+        assert session.notes.stale == {key: "nose is in use since turn 7"}
+
     def test_a_value_that_an_edit_changed(self) -> None:
         session = Session(written(Author.PERSON, decisions=["MAX_POOL = 10 is enough"]))
         edit = call("c", "Edit", file_path="a.py", old_string="MAX_POOL = 10", new_string="MAX_POOL = 20")

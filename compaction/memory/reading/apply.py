@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from compaction.errors import WorkingMemoryError
 from compaction.memory.operations import Op, Operation, operate
-from compaction.memory.origins import Author, Key, Notes, Origin, Via, keys, without
+from compaction.memory.origins import Author, Key, Notes, Origin, Via, finding, keys, without
 from compaction.memory.reading.values import Step, Suggestion
 from compaction.memory.schema import SINGLE, Schema
 from compaction.memory.upkeep import Watch, refit
@@ -106,9 +106,13 @@ def _is_own(notes: Notes, key: Key) -> bool:
 
 
 def _marked(notes: Notes, key: Key, reason: str) -> Notes:
-    if key not in keys(notes.memory):
+    """The notes with an item marked stale, unless somebody has called the same finding wrong."""
+    origin = notes.origin(*key)
+    if key not in keys(notes.memory) or any(
+        _says_the_same(finding(reason), wrong) for wrong in origin.overruled
+    ):
         return notes
-    return replace(notes, origins={**notes.origins, key: replace(notes.origin(*key), stale=reason)})
+    return replace(notes, origins={**notes.origins, key: replace(origin, stale=reason)})
 
 
 def _is_new(notes: Notes, suggestion: Suggestion, dismissed: Sequence[str]) -> bool:

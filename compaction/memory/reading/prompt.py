@@ -130,7 +130,9 @@ def _told(number: str, key: Key, notes: Notes) -> str:
     else:
         whose = "observed" if origin.via is Via.UPKEEP else f"by the {origin.author}"
     stale = f" (stale: {origin.stale})" if origin.stale else ""
-    return f"{number} {key[0]}, {whose}: {_line(key[1])}{stale}"
+    wrong = _line("; ".join(origin.overruled))
+    holds = f" (confirmed; not stale because: {wrong})" if wrong else ""
+    return f"{number} {key[0]}, {whose}: {_line(key[1])}{holds}{stale}"
 
 
 def _line(item: str) -> str:

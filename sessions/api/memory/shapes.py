@@ -76,6 +76,7 @@ def step_json(step: Step) -> dict[str, Any]:
         "tokens": row.tokens,
         "changes": [change_json(change) for change in step.changes],
         "stale": [{"field": name, "text": item, "reason": reason} for name, item, reason in step.stale],
+        "confirmed": [{"field": name, "text": item} for name, item in step.confirmed],
     }
 
 

@@ -94,6 +94,11 @@ class MemoryStale(serializers.Serializer):
     reason = serializers.CharField()
 
 
+class MemoryConfirmed(serializers.Serializer):
+    field = serializers.CharField()
+    text = serializers.CharField()
+
+
 class MemoryStep(serializers.Serializer):
     revision = serializers.IntegerField()
     turn = serializers.IntegerField()
@@ -103,6 +108,7 @@ class MemoryStep(serializers.Serializer):
     tokens = serializers.IntegerField()
     changes = MemoryChange(many=True)
     stale = MemoryStale(many=True, help_text="items that went stale with this revision")
+    confirmed = MemoryConfirmed(many=True, help_text="items that were stale before it, and hold again")
 
 
 class MemoryTimeline(serializers.Serializer):
