@@ -16,6 +16,7 @@ from django.utils import timezone
 from sessions.memory.proposals import facts_say, items_unasked
 from sessions.memory.sightings import rest
 from sessions.models import AgentSession, ProposalWatch, SharedFact
+from sessions.selectors import facts
 from sessions.selectors.memory import memory_latest, memory_notes
 
 log = logging.getLogger(__name__)
@@ -71,5 +72,13 @@ def _propose(session: AgentSession) -> None:
     row = memory_latest(session_id=session.pk)
     if row is None:
         return
-    room = max(MOST - SharedFact.objects.filter(session=session).count(), 0)
-    facts_say(session=session, revision=row.number, items=items_unasked(memory_notes(row)), most=room)
+    items = items_unasked(memory_notes(row))
+    facts_say(session=session, revision=row.number, items=items, most=_room(session))
+
+
+def _room(session: AgentSession) -> int:
+    """How many new facts of the session are proposed: so many of one, and none while a project's review has
+    enough to do."""
+    of_session = MOST - SharedFact.objects.filter(session=session).count()
+    of_project = facts.MOST_WAITING - facts.facts_waiting(project_id=session.project_id)
+    return max(min(of_session, of_project), 0)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,8 @@ from sessions.memory import at_rest
 from sessions.memory.sameness import digest_of
 from sessions.memory.sightings import rest
 from sessions.memory.upkeep import upkeep_run
-from sessions.models import AgentSession, ProposalWatch
+from sessions.models import AgentSession, ProposalWatch, SharedFact
+from sessions.selectors import facts as selectors
 from sessions.tasks import memory_propose
 from tests.api.client import Api, code
 from tests.compaction.builders import call, result
@@ -61,6 +64,13 @@ def facts(api: Api) -> dict[str, dict[str, Any]]:
 
 def decide(api: Api, fact: str, **data: Any) -> None:
     assert api.patch(f"memory/facts/{facts(api)[fact]['id']}/", data).status_code == 200
+
+
+def wait(project: Project, count: int) -> None:
+    """So many proposals of a project that nobody has decided on."""
+    SharedFact.objects.bulk_create(
+        SharedFact(project=project, text=f"old {n}", digest=b"%d" % n, said=b"%d" % n) for n in range(count)
+    )
 
 
 class TestWhenASessionRests:
@@ -144,6 +154,29 @@ class TestThatNothingFloods:
         say("by hand", *(f"another {n}" for n in range(5)))
         come_to_rest()
         assert len(facts(api)) == at_rest.MOST
+
+    def test_a_project_proposes_so_many_that_wait(
+        self, api: Api, say: Say, owner_client: Client, project: Project, other_project: Project
+    ) -> None:
+        page = reverse("memory", args=[project.slug])
+        wait(project, selectors.MOST_WAITING - 2)
+        wait(other_project, 2)
+        assert "proposals wait for a review" not in owner_client.get(page).text
+        say("one", "two", "three")
+        come_to_rest()
+        assert {"one", "two", "three"} & set(facts(api)) == {"one", "two"}
+        assert f"{selectors.MOST_WAITING} proposals wait for a review" in owner_client.get(page).text
+        say("one", "four", name="s2")
+        come_to_rest()
+        assert "four" not in facts(api)
+        assert facts(api)["one"]["seen_in"] == 2
+        [by_hand] = api.post("sessions/s2/memory/proposals/", {}).json()["data"][1:]
+        assert by_hand["text"] == "four"
+        for text in ("two", "four"):
+            decide(api, text, state="rejected")
+        say("five", "six", name="s3")
+        come_to_rest()
+        assert {"five", "six"} & set(facts(api)) == {"five"}
 
     def test_the_same_in_another_form_is_one_fact_that_two_sessions_had(self, api: Api, say: Say) -> None:
         say(FACT)

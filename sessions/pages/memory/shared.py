@@ -18,7 +18,7 @@ from sessions.memory.facts import fact_decide, facts_decide, facts_prunable, fac
 from sessions.memory.proposals import LONGEST
 from sessions.models import SharedFact
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
-from sessions.selectors.facts import facts_of, facts_review
+from sessions.selectors.facts import MOST_WAITING, facts_of, facts_review, facts_waiting
 from sessions.selectors.lookups import as_uuid
 from sessions.summarizers import reader_missing
 
@@ -52,6 +52,8 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
         "is_cut": len(facts) > SHOWN,
         "state": state,
         "states": _STATES,
+        "is_full": facts_waiting(project_id=viewer.project.pk) >= MOST_WAITING,
+        "most_waiting": MOST_WAITING,
         "prunable": facts_prunable(project=viewer.project).count(),
         "model_missing": reader_missing(viewer.project) if viewer.project.memory_model else "",
     }
