@@ -27,6 +27,7 @@ from compaction.view import View, apply, in_force
 from sessions import bodies
 from sessions.convert import edit_value, message_value
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
+from sessions.selectors.prompts import edits_uncovered
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +220,8 @@ def _view_behind(session: AgentSession, compaction: Compaction) -> View:
     applied = Edit.objects.filter(
         session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
     )
-    edits = [edit_value(row) for row in applied.order_by("compaction__number", "ordinal")]
+    rows = edits_uncovered(applied).order_by("compaction__number", "ordinal")
+    edits = [edit_value(row) for row in rows]
     gone = [Q(position__range=(e.position, e.end)) for e in edits if e.op is Op.EVICT]
     shown = Q(position__lt=compaction.snapshot_position)
     for span in gone:

@@ -14,12 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from psycopg.types.numeric import Int4
 
 from compaction import formats
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
+from compaction.edits import Op
 from compaction.invariants.continuation import Continuation
 from compaction.view import Components, apply
 from sessions import bodies
@@ -226,11 +227,22 @@ def components_of(preamble: Preamble | None) -> Components:
 def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
     """The edits that the prompt of `turn` shows, a batch for each compaction, in order."""
     rows = (
-        Edit.objects.filter(edits_behind(turn), session_id=session_id)
+        edits_uncovered(Edit.objects.filter(edits_behind(turn), session_id=session_id))
         .order_by("compaction__number", "ordinal")
         .annotate(number=F("compaction__number"))
     )
     return [[edit_value(row) for row in batch] for _, batch in groupby(rows, key=attrgetter("number"))]
+
+
+def edits_uncovered(edits: QuerySet[Edit]) -> QuerySet[Edit]:
+    """Edits of one session without those that the eviction which reaches furthest covers, of compactions
+    before it: `in_force` would drop them anyway, and of a long session they are nearly all."""
+    evictions = edits.filter(op=Op.EVICT).order_by("-end", "position", "-compaction__number")
+    furthest = evictions.values_list("position", "end", "compaction__number").first()
+    if furthest is None:
+        return edits
+    first, last, number = furthest
+    return edits.exclude(~Q(op=Op.SHED), position__gte=first, end__lte=last, compaction__number__lt=number)
 
 
 def edits_behind(turn: int) -> Q:

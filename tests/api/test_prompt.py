@@ -8,6 +8,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from compaction.view import in_force
+from sessions.convert import edit_value
+from sessions.models import Edit
+from sessions.selectors.prompts import edits_behind, edits_uncovered
 from tests.api.client import Api, code
 from tests.api.talk import (
     PROMPT,
@@ -196,6 +200,17 @@ class TestThePast:
         for query, contents in served.items():
             for turn, content in enumerate(contents):
                 assert api.get(f"sessions/small/prompt/{query}&at_turn={turn}").content == content
+
+    def test_of_a_long_session_few_edits_are_read(self, api: Api) -> None:
+        """Those that a later eviction covers are left in the database, and nothing changes by it."""
+        small(api)
+        for number in range(40):
+            push(api, whole_turn(number), session="small")
+        for turn in (13, 26, 39):
+            made = Edit.objects.filter(edits_behind(turn)).order_by("compaction__number", "ordinal")
+            read = list(edits_uncovered(made))
+            assert in_force([edit_value(edit) for edit in read]) == in_force([*map(edit_value, made)])
+        assert 0 < len(read) < len(made) / 4
 
     def test_so_it_is_while_a_call_was_open(self, api: Api) -> None:
         small(api)

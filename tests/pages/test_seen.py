@@ -67,7 +67,7 @@ def test_a_revert_shows_from_its_turn_on(project, django_assert_num_queries):
     compaction_revert(session=session, number=1)
     assert all(e.rule == "verbatim" for e in outline_at(session=session, index=12).entries)
     session.refresh_from_db()
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         outline = outline_at(session=session, index=12)
         pieces_of(session=session, outline=outline, entries=outline.entries)
 

@@ -20,7 +20,7 @@ from compaction.messages import Role
 from compaction.view import Components, Entry, apply, in_force, shed
 from sessions import bodies
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
-from sessions.selectors.prompts import components_of, edits_behind
+from sessions.selectors.prompts import components_of, edits_behind, edits_uncovered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +129,10 @@ def _components(
 
 
 def _edits(session: AgentSession, *, behind: int) -> list[EditMade]:
-    """The edits in force behind a turn. All that were ever made are looked at, without their texts."""
+    """The edits in force behind a turn. What may be of them is looked at without the texts."""
     if not session.compaction_count:
         return []
-    rows = Edit.objects.filter(edits_behind(behind), session=session)
+    rows = edits_uncovered(Edit.objects.filter(edits_behind(behind), session=session))
     light = [
         EditMade(id=id, compaction=number, value=_edit(op, values))
         for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
