@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import LiteralString
 from uuid import UUID
 
 from django.db.models import Q
 from django.utils import timezone
+from psycopg.types.numeric import Int8
 
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
@@ -26,6 +28,7 @@ from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
 from sessions import bodies
 from sessions.convert import edit_value, message_value
+from sessions.hot import execute, raw_connection
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.prompts import edits_uncovered
 
@@ -41,6 +44,8 @@ SESSIONS, PASS_SECONDS = 20, 5.0
 CLAIM = 120
 #: Seconds after which a session with new messages is looked at again, and the longest pause of one without.
 PAUSE, LONGEST_PAUSE = 10, 600
+
+_KEEP: LiteralString = 'UPDATE agent_sessions_edit SET "references" = %s::text[], tool = %s WHERE id = %s'
 
 
 def watch_begin(session_id: UUID) -> None:
@@ -195,8 +200,9 @@ def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
             # A later step of the same plan evicted over it: that is what hides the content, handle and all.
             row, value = _cover(row, rows), replace(value, handle=None)
         watched.append(Watched(key=row.pk, edit=value, paths=sorted(paths)))
+    connection = raw_connection()
     for row in rows:  # one at a time: two statements that lock many edits could meet in different orders
-        Edit.objects.filter(pk=row.pk).update(references=row.references, tool=row.tool)
+        execute(connection, _KEEP, [row.references, row.tool, Int8(row.pk)])
     return watched
 
 
