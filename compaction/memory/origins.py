@@ -42,8 +42,10 @@ class Origin:
     overruled: tuple[str, ...] = ()
 
     def judged(self, reason: str) -> Origin:
-        """Stale for the reason, or no longer so for ""; what was overruled makes nothing stale again."""
-        return self if finding(reason) in self.overruled else replace(self, stale=reason)
+        """Stale for the reason, or no longer so for "". A finding that is told already keeps its turn, one
+        that was overruled makes nothing stale again."""
+        told = (*self.overruled, finding(self.stale))
+        return self if finding(reason) in told else replace(self, stale=reason)
 
     def confirmed(self) -> Origin:
         """The item still holds, whatever made it stale."""

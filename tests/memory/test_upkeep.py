@@ -204,6 +204,12 @@ class TestStaleBeliefs:
         session.ran("python -m unittest", "OK").ran("pytest -q", PYTEST_PASSES)
         assert session.notes.stale == {}
 
+    def test_a_mark_keeps_the_turn_of_its_finding(self) -> None:
+        session = Session(written(Author.MODEL, decisions=["the test framework is pytest"]))
+        session.ran("python -m unittest", "OK").ran("python -m unittest", "OK")
+        assert list(session.notes.stale.values()) == ["unittest is in use since turn 1"]
+        assert "stale" not in session.reason
+
     def test_what_somebody_called_wrong_marks_it_no_more_but_another_finding_does(self) -> None:
         key = ("decisions", "the test framework is pytest")
         session = Session(written(Author.MODEL, decisions=[key[1]]))
