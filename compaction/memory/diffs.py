@@ -128,6 +128,11 @@ class FieldMotion:
     losses: int
     unmoved: int
 
+    @property
+    def lasting(self) -> bool:
+        """Whether what the field holds is meant to stay: losing some of it again and again is a bad sign."""
+        return self.field not in _EXPECTED_TO_CHANGE
+
 
 #: Revisions after which a field that does not move is called still.
 STILL_AFTER = 10

@@ -100,6 +100,16 @@ class TestASessionsTab:
         assert "Revision 17<" in older
         assert "Working memory</h2>" not in older
 
+    def test_only_a_lasting_field_that_is_rewritten_is_an_alarm(
+        self, owner_client: Client, stored: Any
+    ) -> None:
+        for number in range(6):
+            write(stored, task=f"task {number}", next=f"step {number}")
+        text = owner_client.get(address("session_memory", stored)).content.decode()
+        moves = dict(re.findall(r'<th scope="row">(\w+)</th><td><span class="tag ([^"]+)"', text))
+        assert moves["Task"] == "motion-rewritten lasting"
+        assert moves["Next"] == "motion-rewritten"
+
     def test_what_it_reads_does_not_grow(self, owner_client: Client, stored: Any) -> None:
         counts = []
         for _ in range(2):
