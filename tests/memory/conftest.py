@@ -1,4 +1,4 @@
-"""A session in OpenAI's format whose tools are seen at work."""
+"""Sessions whose tools are seen at work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import pytest
 
 from accounts.models import Project
 from accounts.services import api_key_create
+from compaction.memory import Author
+from sessions.memory.upkeep import upkeep_run
+from sessions.models import AgentSession
+from sessions.services.memory import Writer, memory_patch
 from tests.api.client import Api
 from tests.compaction.builders import call, result
+from tests.pages.transcripts import make_session, message, turn
 
 MEMORY = "sessions/s1/memory/"
 
@@ -48,3 +53,17 @@ def ran(push: Callable[..., None]) -> Callable[[str, str], None]:
         push(call(name, "bash", command=command), result(name, output))
 
     return pushed
+
+
+@pytest.fixture
+def marked(project: Project) -> AgentSession:
+    """A session with an item that a tool's result contradicts."""
+    run = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "python -m unittest"}}
+    ran = {"type": "tool_result", "tool_use_id": "c", "content": "Ran 3 tests in 0.1s\n\nOK"}
+    first = [message("user", "Mend it.", "u0"), message("assistant", [run], "a0")]
+    second = [message("user", [ran], "u1"), message("assistant", "They pass.", "a1")]
+    session: AgentSession = make_session(project, [turn(0, first), turn(1, second)])
+    writer = Writer(author=Author.MODEL)
+    memory_patch(session=session, changes={"decisions": ["tests run with pytest"]}, writer=writer)
+    upkeep_run(session_id=session.pk, asked=True)
+    return session

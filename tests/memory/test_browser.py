@@ -51,6 +51,17 @@ def test_an_item_is_added_and_its_revision_opened(page_as: Any, owner: Any, path
     expect(page.get_by_role("heading", name="Revision 30")).to_be_visible()
 
 
+def test_a_stale_item_is_still_true(page_as: Any, owner: Any, marked: AgentSession) -> None:
+    page: Page = page_as(owner)
+    page.goto(reverse("session_memory", args=[marked.project.slug, marked.pk]))
+    expect(page.get_by_text("Stale: unittest is in use since turn 0")).to_be_visible()
+    assert barriers(page) == []
+    page.get_by_role("button", name="Still true tests run with pytest").press("Enter")
+    expect(page.get_by_text("holds again: tests run with pytest")).to_be_visible()
+    expect(page.get_by_role("button", name="Still true")).to_have_count(0)
+    assert barriers(page) == []
+
+
 def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str]) -> None:
     page: Page = page_as(owner)
     page.goto(paths[0])

@@ -15,11 +15,10 @@ from django.urls import reverse
 from accounts.models import Project
 from compaction.memory import Author, Via
 from sessions.memory.proposals import facts_propose
-from sessions.memory.upkeep import upkeep_run
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory import Writer, memory_patch
-from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -36,19 +35,6 @@ def stored(project: Project) -> AgentSession:
 
 def write(session: AgentSession, author: Author = Author.MODEL, **changes: Any) -> None:
     memory_patch(session=session, changes=changes, writer=Writer(author=author, turn=1, position=2))
-
-
-@pytest.fixture
-def marked(project: Project) -> AgentSession:
-    """A session with an item that a tool's result contradicts."""
-    run = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "python -m unittest"}}
-    ran = {"type": "tool_result", "tool_use_id": "c", "content": "Ran 3 tests in 0.1s\n\nOK"}
-    first = [message("user", "Mend it.", "u0"), message("assistant", [run], "a0")]
-    second = [message("user", [ran], "u1"), message("assistant", "They pass.", "a1")]
-    session: AgentSession = make_session(project, [turn(0, first), turn(1, second)])
-    write(session, decisions=["tests run with pytest"])
-    upkeep_run(session_id=session.pk, asked=True)
-    return session
 
 
 def forms_with(page: str, op: str) -> list[dict[str, str]]:
