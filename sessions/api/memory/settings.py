@@ -46,9 +46,7 @@ class MemorySettings(Endpoint):
                 schema_of(changes["memory_fields"])
             except WorkingMemoryError as error:
                 raise InvalidRequest("invalid_field", str(error), param=error.field) from None
-        project_update(
-            project=project, changes=changes, api_key=ApiKey.objects.get(pk=call.principal.key_id)
-        )
+        project_update(project=project, changes=changes, api_key=ApiKey.objects.get(pk=call.principal.key_id))
         return _answer(project)
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.ADMIN}
