@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,11 +32,11 @@ def message_body(row: Message) -> dict[str, Any]:
     return value
 
 
-def message_value(row: Message, format: str) -> MessageValue:
-    """The core's value of a stored message, with the tokens counted when it was stored."""
-    [value] = formats.parse(
-        [message_body(row)], format=format, start_position=row.position, turn=row.turn_index
-    )
+def message_value(row: Message, format: str, data: bytes | None = None) -> MessageValue:
+    """The core's value of a stored message, with the tokens counted when it was stored. `data` is its JSON,
+    where that is at hand."""
+    body = bodies.json_value(data if data is not None else message_bytes(row))
+    [value] = formats.parse([body], format=format, start_position=row.position, turn=row.turn_index)
     return replace(value, tokens=row.tokens, pinned=bool(row.flags & MessageFlag.PINNED))
 
 
@@ -56,22 +56,50 @@ def edit_value(row: Edit) -> EditValue:
     )
 
 
-def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int) -> Edit:
-    return Edit(
-        compaction=compaction,
-        session_id=compaction.session_id,
-        ordinal=ordinal,
-        strategy=value.strategy,
-        op=value.op,
-        position=value.position,
-        end=value.end,
-        part=value.part,
-        text=bodies.pack(value.text.encode()),
-        handle=value.handle,
-        reason=value.reason.replace("\0", "\ufffd"),
-        tokens_before=value.tokens_before,
-        tokens_after=value.tokens_after,
-        references=[name.replace("\0", "\ufffd") for name in value.references],
+#: The columns of `edit_columns` with their types. An edit begins live, and not referenced.
+EDIT_COLUMNS: Mapping[str, str] = {
+    "compaction_id": "uuid",
+    "session_id": "uuid",
+    "ordinal": "int4",
+    "strategy": "varchar",
+    "op": "varchar",
+    "position": "int4",
+    "end": "int4",
+    "part": "int2",
+    "text": "bytea",
+    "handle": "varchar",
+    "reason": "text",
+    "tokens_before": "int4",
+    "tokens_after": "int4",
+    "references": "text[]",
+    "is_live": "bool",
+    "referenced_text": "text",
+    "referenced_how": "varchar",
+    "tool": "varchar",
+}
+
+
+def edit_columns(value: EditValue, *, compaction: Compaction, ordinal: int) -> Sequence[Any]:
+    """The row of an edit, in the order of `EDIT_COLUMNS`."""
+    return (
+        compaction.pk,
+        compaction.session_id,
+        ordinal,
+        value.strategy,
+        value.op.value,
+        value.position,
+        value.end,
+        value.part,
+        bodies.pack(value.text.encode()),
+        value.handle,
+        value.reason.replace("\0", "\ufffd"),
+        value.tokens_before,
+        value.tokens_after,
+        [name.replace("\0", "\ufffd") for name in value.references],
+        True,
+        "",
+        "",
+        "",
     )
 
 

@@ -49,14 +49,14 @@ def view_load(session: AgentSession) -> Loaded:
     values = [edit for _, edit in edits]
     rows = list(_shown_rows(session, values).select_related("blob").order_by("position"))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
-    view = apply(
-        values, [message_value(row, session.format) for row in rows], components=components_of(preamble)
-    )
+    raw = {row.position: message_bytes(row) for row in rows}
+    messages = [message_value(row, session.format, raw[row.position]) for row in rows]
+    view = apply(values, messages, components=components_of(preamble))
     return Loaded(
         session=session,
         view=view,
         edits=edits,
-        raw={row.position: message_bytes(row) for row in rows},
+        raw=raw,
         previous=_previous_recap(session),
     )
 
