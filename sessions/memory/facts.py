@@ -54,7 +54,9 @@ def fact_decide(
     fact.decided_at, fact.confirmed_at, fact.decided_by = now, now, user
     if fact.state == SharedFact.State.ACCEPTED:
         fact.expires_at = expires_at or now + LIFETIME
-    fact.save()
+    # Not the whole row: another session may be seen to have the fact meanwhile.
+    decided = ["text", "digest", "state", "decided_at", "decided_by", "confirmed_at", "expires_at"]
+    fact.save(update_fields=decided)
     audit_record(
         action=f"memory.fact.{fact.state}",
         project=fact.project,
@@ -83,11 +85,15 @@ def facts_decide(*, project: Project, ids: Collection[UUID], state: str, user: A
     return len(facts)
 
 
+@transaction.atomic
 def facts_prune(*, project: Project, user: Any = None) -> int:
     """Deletes what has expired and what nobody decided on; how many. Rejected ones stay, so that they are
     not proposed again."""
-    _, deleted = facts_prunable(project=project).delete()
-    count = deleted.get(SharedFact._meta.label, 0)
+    # Locked before their sightings, as proposals lock them: one that is confirmed just now is left alone.
+    rows = facts_prunable(project=project).select_for_update().order_by("pk")
+    ids = list(rows.values_list("pk", flat=True))
+    SharedFact.objects.filter(pk__in=ids).delete()
+    count = len(ids)
     if count:
         audit_record(action="memory.facts.pruned", project=project, user=user, detail={"count": count})
     return count

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
-from sessions.memory.facts import facts_prune
+from sessions.memory.facts import UNDECIDED, fact_decide, facts_prune
+from sessions.memory.sameness import digest_of
 from sessions.models import SharedFact
 from tests.api.client import Api, code
+from tests.background.world import eventually
 from tests.memory.conftest import MEMORY
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("session")]
@@ -85,6 +91,16 @@ def test_a_fact_may_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
     assert code(decide(api, proposed, text="")) == "invalid_field"
 
 
+def test_a_decision_counts_no_session_away_that_was_seen_meanwhile(proposed: dict[str, Any]) -> None:
+    fact = SharedFact.objects.get(pk=proposed["id"])
+    SharedFact.objects.update(seen_in=2)
+    fact_decide(fact=fact, state="accepted", text="run pytest -q")
+    fact.refresh_from_db()
+    assert (fact.seen_in, fact.state, fact.text) == (2, "accepted", "run pytest -q")
+    assert fact.expires_at is not None
+    assert bytes(fact.digest) == digest_of("run pytest -q")
+
+
 def test_what_was_rejected_is_not_proposed_again(api: Api, proposed: dict[str, Any]) -> None:
     decide(api, proposed, state="rejected")
     [again] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
@@ -130,3 +146,31 @@ def test_another_project_decides_on_nothing(
     stranger = Api(api_key_create(project=other_project, name="x", scopes=["admin", "read"])[1])
     assert decide(stranger, proposed, state="accepted").status_code == 404
     assert stranger.get("memory/facts/").json()["data"] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_confirmed_while_pruning_waits_for_it_stays(
+    project: Project, proposed: dict[str, Any]
+) -> None:
+    SharedFact.objects.update(confirmed_at=timezone.now() - UNDECIDED)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            SharedFact.objects.update(confirmed_at=timezone.now())
+            pruned = pool.submit(in_thread, partial(facts_prune, project=project))
+            eventually(one_waits)
+        assert pruned.result() == 0
+    assert SharedFact.objects.exists()
+
+
+def in_thread(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    finally:
+        connection.close()
+
+
+def one_waits() -> bool:
+    """Whether somebody waits for a lock of the database."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone() is not None
