@@ -73,7 +73,8 @@ class TestASessionsTab:
         session = make_session(project)
         text = owner_client.get(address("session_memory", session)).content.decode()
         assert "Nothing is kept yet" in text
-        assert "Upkeep is off in this project" in text
+        settings = reverse("settings_memory", args=[project.slug])
+        assert f'Upkeep is off in this project: <a href="{settings}">turn it on</a>' in text
 
     def test_the_time_line_comes_page_by_page(self, owner_client: Client, stored: Any) -> None:
         for number in range(40):
