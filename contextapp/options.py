@@ -40,7 +40,7 @@ CONTEXTAPP_REDISPATCH_SECONDS = float(os.environ.get("CONTEXTAPP_REDISPATCH_SECO
 CONTEXTAPP_LEASE_SECONDS = float(os.environ.get("CONTEXTAPP_LEASE_SECONDS", "20"))
 #: Seconds between two looks for sessions that have gone idle, and for recaps that a model may do better.
 CONTEXTAPP_IDLE_CHECK_SECONDS = float(os.environ.get("CONTEXTAPP_IDLE_CHECK_SECONDS", "30"))
-#: Seconds without a turn after which what a session's memory says is proposed to other sessions.
+#: Seconds without a turn until a session rests: its facts propose themselves, a model reads what is left.
 CONTEXTAPP_MEMORY_REST_SECONDS = float(os.environ.get("CONTEXTAPP_MEMORY_REST_SECONDS", "300"))
 #: Seconds between two fillings of the sums that trends are read from.
 CONTEXTAPP_ROLLUP_SECONDS = float(os.environ.get("CONTEXTAPP_ROLLUP_SECONDS", "60"))

@@ -25,7 +25,6 @@ from sessions.summarizers import reader_missing
 #: Facts of one state that the page shows.
 SHOWN = 100
 
-
 _STATES = (
     (SharedFact.State.PROPOSED, "To review"),
     (SharedFact.State.ACCEPTED, "Accepted"),
@@ -34,7 +33,7 @@ _STATES = (
 
 
 class FactForm(forms.Form):
-    """`expires` is the last day that the fact holds, `list` the list that it is decided on in."""
+    """`expires` is the last day that the fact holds. Without a `text` its words stay."""
 
     state = forms.ChoiceField(choices=SharedFact.State.choices)
     text = forms.CharField(max_length=LONGEST, required=False)
