@@ -69,6 +69,33 @@ def _has_examples(operation: Any) -> bool:
     return asked and (not shown or any("examples" in content for content in shown))
 
 
+def test_every_example_holds_what_its_schema_names(schema: Any) -> None:
+    wrong = {
+        f"{operation['operationId']}{place}"
+        for _, _, operation in operations(schema)
+        for answer in operation["responses"].values()
+        for content in answer.get("content", {}).values()
+        for example in content.get("examples", {}).values()
+        for place in _misfits(example["value"], content["schema"], schema)
+    }
+    assert wrong == set()
+
+
+def _misfits(value: Any, shape: Any, schema: Any, place: str = "") -> Iterator[str]:
+    """The fields that an object lacks, or has and the schema does not know."""
+    if "$ref" in shape:
+        shape = schema["components"]["schemas"][shape["$ref"].rpartition("/")[2]]
+    if isinstance(value, list):
+        for item in value:
+            yield from _misfits(item, shape.get("items", {}), schema, f"{place}[]")
+    elif isinstance(value, dict) and (known := shape.get("properties")):
+        yield from (
+            f"{place}.{name}" for name in {*shape.get("required", ())} - {*value} | {*value} - {*known}
+        )
+        for name in known.keys() & value.keys():
+            yield from _misfits(value[name], known[name], schema, f"{place}.{name}")
+
+
 def test_the_documentation_begins_with_sessions_and_knows_every_tag(schema: Any) -> None:
     listed = [tag["name"] for tag in schema["tags"]]
     assert listed[:2] == ["Sessions", "Turns and prompts"]
