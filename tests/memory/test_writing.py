@@ -94,6 +94,10 @@ class TestFieldsOfTheProject:
         refused = api.patch(MEMORY, {"risks": ["1", "2", "3"]}, if_match="*")
         assert (code(refused), refused.json()["error"]["param"]) == ("invalid_field", "risks")
 
+    def test_a_key_pasted_for_a_model_is_refused(self, api: Api) -> None:
+        refused = api.patch("memory/settings/", {"model": "sk-ant-api03-" + "a1B2" * 23})
+        assert (code(refused), refused.json()["error"]["param"]) == ("secret_in_field", "model")
+
     def test_the_audit_trail_names_the_key(self, api: Api) -> None:
         api.patch("memory/settings/", {"upkeep": True})
         assert AuditEvent.objects.get(action="project.changed").api_key == ApiKey.objects.get()

@@ -257,6 +257,16 @@ def test_the_trail_is_read_page_by_page(project, owner_client):
     assert second.context["next"] == ""
 
 
+@pytest.mark.parametrize(("page", "field"), [("settings", "summarizer_model"), ("settings_memory", "model")])
+def test_a_key_pasted_for_a_model_is_refused(page, field, project, owner_client):
+    secret = "sk-ant-api03-" + "a1B2" * 23
+    refused = owner_client.post(address(page), {"name": "Ours", field: secret})
+    assert refused.status_code == 422
+    assert "This is a secret" in refused.content.decode()
+    project.refresh_from_db()
+    assert secret not in (project.summarizer_model, project.memory_model)
+
+
 def test_the_trail_tells_fields_in_words(project, owner_client):
     owner_client.post(address("settings_memory"), {"upkeep": "on", "own": "ticket: text"})
     page = owner_client.get(address("settings_audit")).content.decode()

@@ -10,6 +10,7 @@ from accounts.models import ApiKey, Project, Scope
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
+from sessions.api.counting import secret_refuse
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
 from sessions.api.found import found_or_404
@@ -38,6 +39,7 @@ class MemorySettings(Endpoint):
     )
     def patch(self, call: Call) -> HttpResponse:
         data = serializers.validated(serializers.MemorySettings, call.body)
+        secret_refuse(data.get("model", ""), "model", call.principal.redaction)
         project = Project.objects.get(pk=call.principal.project_id)
         changes = {f"memory_{name}": value for name, value in data.items()}
         if "fields" in data:

@@ -8,11 +8,13 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import add_never_cache_headers
 
 from sessions.pages.access import Viewer, viewer_of
+from sessions.redaction import Redaction, redact
 
 #: The sections in order: what each is called, and the name of its address.
 SECTIONS: Sequence[tuple[str, str]] = (
@@ -54,6 +56,20 @@ def user_of(request: HttpRequest) -> User:
     user = request.user
     assert isinstance(user, User)
     return user
+
+
+class ModelField(forms.CharField):
+    """A model's name, which may be left out; no key of an API, which is easily pasted here."""
+
+    def __init__(self, **options: Any) -> None:
+        no_spaces = RegexValidator(r"^[\w.:/@-]*$", "A model's name has no spaces.")
+        super().__init__(required=False, max_length=200, validators=[no_spaces], **options)
+
+    def clean(self, value: Any) -> str:
+        name: str = super().clean(value)
+        if redact(name, key=Redaction(key=b"of no use here"))[1]:
+            raise forms.ValidationError("This is a secret and no model's name. Nothing was stored.")
+        return name
 
 
 class PlainForm(forms.Form):

@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
@@ -15,7 +14,7 @@ from accounts.models import Project
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.pages.access import viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.settings.frame import ModelField, PlainForm, owner_of, settings_page, user_of
 from sessions.selectors.memory import schema_of
 from sessions.summarizers import reader_missing
 
@@ -27,13 +26,10 @@ class MemoryForm(PlainForm):
         required=False,
         help_text="A worker reads each turn and notes what tools were seen to do. No model is asked.",
     )
-    model = forms.CharField(
+    model = ModelField(
         label="Model that reads",
-        required=False,
-        max_length=200,
         help_text="With upkeep on it reads new turns for decisions, open questions and the next step. "
         "Each reading is paid for. Empty: none.",
-        validators=[RegexValidator(r"^[\w.:/@-]*$", "A model's name has no spaces.")],
     )
     proposals = forms.BooleanField(
         required=False,

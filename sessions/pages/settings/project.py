@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django import forms
 from django.contrib import messages
-from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.text import slugify
@@ -13,17 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.models import Project
 from accounts.services import project_create, project_update
 from sessions.pages.access import viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.settings.frame import ModelField, PlainForm, owner_of, settings_page, user_of
 
 
 class ProjectForm(PlainForm):
     name = forms.CharField(max_length=200)
-    summarizer_model = forms.CharField(
+    summarizer_model = ModelField(
         label="Model that summarises",
-        required=False,
-        max_length=200,
         help_text="Empty: the server's default. “off”: none, so no content leaves the server.",
-        validators=[RegexValidator(r"^[\w.:/@-]*$", "A model's name has no spaces.")],
     )
 
 
