@@ -45,7 +45,7 @@ def running(world: World, session: str) -> bool:
 
 
 def test_a_worker_killed_during_the_model_call(world: World) -> None:
-    world.provider.otherwise = summary(delay=1.5)
+    world.provider.otherwise = summary(delay=6)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests, MINUTE)
     world.provider.otherwise = summary()
@@ -58,7 +58,7 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
 
 
 def test_one_process_of_the_worker_killed_during_the_model_call(world: World) -> None:
-    world.provider.otherwise = summary(delay=1.5)
+    world.provider.otherwise = summary(delay=6)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests, MINUTE)
     world.provider.otherwise = summary()

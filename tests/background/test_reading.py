@@ -52,7 +52,7 @@ def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None
 
 
 def test_a_worker_killed_while_the_model_reads_loses_nothing(reading_world: World) -> None:
-    reading_world.provider.otherwise = operations(A_QUEUE, delay=1.5)
+    reading_world.provider.otherwise = operations(A_QUEUE, delay=6)
     session = push(reading_world, "Mend the queue")
     eventually(lambda: asked(reading_world, "Mend the queue"), MINUTE)
     reading_world.provider.otherwise = operations(A_QUEUE)
