@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: The name that stands for "no model": nothing of the project leaves the server.
 OFF = "off"
 
+#: What a model's name may be.
+MODEL_NAME = r"^[\w.:/@-]+$"
+
 
 def summarizer_missing(project: Project) -> str:
     """Why no model summarises for the project; "" where one does."""
@@ -51,7 +54,7 @@ def reader_missing(project: Project) -> str:
         return "upkeep is off"
     if summarizer_model(project) == OFF:
         return "the model that summarises is “off”, so nothing of the project leaves the server"
-    return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "no API key is set"
+    return summarizer_missing(project)
 
 
 @cache

@@ -11,6 +11,7 @@ from compaction.memory import MAX_FILES, Churn, Motion, Via
 from sessions.api.serializers.fields import PlainText, Strict
 from sessions.models import MemoryRevision, SharedFact
 from sessions.selectors.facts import DOUBTS
+from sessions.summarizers import MODEL_NAME
 
 #: The churn verdict looks at so many revisions at most.
 CHURN_REVISIONS = 100
@@ -130,7 +131,7 @@ class MemorySettings(Strict):
 
     upkeep = serializers.BooleanField(required=False, help_text="kept current from what tools did")
     model = serializers.RegexField(
-        r"^[\w.:/@-]+$",
+        MODEL_NAME,
         required=False,
         allow_blank=True,
         max_length=200,

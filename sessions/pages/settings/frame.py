@@ -15,6 +15,7 @@ from django.utils.cache import add_never_cache_headers
 
 from sessions.pages.access import Viewer, viewer_of
 from sessions.redaction import Redaction, redact
+from sessions.summarizers import MODEL_NAME
 
 #: The sections in order: what each is called, and the name of its address.
 SECTIONS: Sequence[tuple[str, str]] = (
@@ -62,7 +63,7 @@ class ModelField(forms.CharField):
     """A model's name, which may be left out; no key of an API, which is easily pasted here."""
 
     def __init__(self, **options: Any) -> None:
-        no_spaces = RegexValidator(r"^[\w.:/@-]*$", "A model's name has no spaces.")
+        no_spaces = RegexValidator(MODEL_NAME, "A model's name has no spaces.")
         super().__init__(required=False, max_length=200, validators=[no_spaces], **options)
 
     def clean(self, value: Any) -> str:
