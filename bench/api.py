@@ -138,9 +138,10 @@ def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, is_ours
     def write(path: str, number: int) -> None:
         http, load = Http(port, key), Load(seed * 1000 + number)
         for _ in range(turns):
-            _, answer = timed_answer(lambda: http.request("POST", path, load.turn()), 201)
             if is_ours:
-                load.hear(answer)
+                _push(http, path, load, load.turn())
+            else:
+                timed(partial(http.request, "POST", path, load.turn()), 201)
 
     threads = [threading.Thread(target=write, args=(path, n)) for n, path in enumerate(paths)]
     for thread in threads:
