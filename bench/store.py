@@ -15,7 +15,7 @@ import argparse
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
@@ -32,6 +32,7 @@ from accounts.models import Membership, Project, Role  # noqa: E402
 from accounts.services import project_create  # noqa: E402
 from bench.store_rows import Made, session_rows  # noqa: E402
 from bench.store_texts import Bodies  # noqa: E402
+from sessions.hot import rows_copy  # noqa: E402
 from sessions.models import (  # noqa: E402
     AgentSession,
     Compaction,
@@ -148,16 +149,7 @@ def _write(made: Iterable[Made]) -> None:
             (Edit, [row for one in made for row in one.edits]),
             (Recap, [row for one in made for row in one.recaps]),
         ):
-            _copy(model._meta.db_table, rows)
-
-
-def _copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    if not rows:
-        return
-    columns = ", ".join(f'"{name}"' for name in rows[0])
-    with connection.cursor() as cursor, cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
-        for row in rows:
-            copy.write_row(tuple(row.values()))
+            rows_copy(model._meta.db_table, rows)
 
 
 def _bases(project: Project) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -56,51 +56,28 @@ def edit_value(row: Edit) -> EditValue:
     )
 
 
-#: The columns of `edit_columns` with their types. An edit begins live, and not referenced.
-EDIT_COLUMNS: Mapping[str, str] = {
-    "compaction_id": "uuid",
-    "session_id": "uuid",
-    "ordinal": "int4",
-    "strategy": "varchar",
-    "op": "varchar",
-    "position": "int4",
-    "end": "int4",
-    "part": "int2",
-    "text": "bytea",
-    "handle": "varchar",
-    "reason": "text",
-    "tokens_before": "int4",
-    "tokens_after": "int4",
-    "references": "text[]",
-    "is_live": "bool",
-    "referenced_text": "text",
-    "referenced_how": "varchar",
-    "tool": "varchar",
-}
-
-
-def edit_columns(value: EditValue, *, compaction: Compaction, ordinal: int) -> Sequence[Any]:
-    """The row of an edit, in the order of `EDIT_COLUMNS`."""
-    return (
-        compaction.pk,
-        compaction.session_id,
-        ordinal,
-        value.strategy,
-        value.op.value,
-        value.position,
-        value.end,
-        value.part,
-        bodies.pack(value.text.encode()),
-        value.handle,
-        value.reason.replace("\0", "\ufffd"),
-        value.tokens_before,
-        value.tokens_after,
-        [name.replace("\0", "\ufffd") for name in value.references],
-        True,
-        "",
-        "",
-        "",
-    )
+def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int) -> dict[str, Any]:
+    """The columns of an edit that is not stored yet. It begins live, and not referenced."""
+    return {
+        "compaction_id": compaction.pk,
+        "session_id": compaction.session_id,
+        "ordinal": ordinal,
+        "strategy": value.strategy,
+        "op": value.op.value,
+        "position": value.position,
+        "end": value.end,
+        "part": value.part,
+        "text": bodies.pack(value.text.encode()),
+        "handle": value.handle,
+        "reason": value.reason.replace("\0", "\ufffd"),
+        "tokens_before": value.tokens_before,
+        "tokens_after": value.tokens_after,
+        "references": [name.replace("\0", "\ufffd") for name in value.references],
+        "is_live": True,
+        "referenced_text": "",
+        "referenced_how": "",
+        "tool": "",
+    }
 
 
 def usage_of(turn: Turn) -> Usage | None:

@@ -24,10 +24,10 @@ from compaction.record import State
 from compaction.view import View, in_force
 from sessions import bodies
 from sessions.budgets import policy_of
-from sessions.convert import EDIT_COLUMNS, edit_columns, edit_value
+from sessions.convert import edit_row, edit_value
 from sessions.counter import counter
 from sessions.dispatch import compaction_dispatch
-from sessions.hot import copy_in
+from sessions.hot import rows_copy
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap, WebhookEvent
 from sessions.referenced.check import watch_begin
@@ -207,11 +207,8 @@ def _components(loaded: Loaded, made: Plan) -> dict[str, dict[str, int]]:
 
 
 def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> None:
-    copy_in(
-        Edit._meta.db_table,
-        EDIT_COLUMNS,
-        (edit_columns(edit, compaction=compaction, ordinal=n) for n, edit in enumerate(made.edits)),
-    )
+    rows = [edit_row(edit, compaction=compaction, ordinal=n) for n, edit in enumerate(made.edits)]
+    rows_copy(Edit._meta.db_table, rows)
     _retire(loaded.edits, made.edits)
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from sessions import bodies
 from sessions.convert import usage_fields
+from sessions.hot import rows_copy
 from sessions.importers.prepare import PreparedMessage, PreparedTurn
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Blob, Message, Turn
@@ -37,8 +36,8 @@ class NewTurn:
 def turns_write(session: AgentSession, turns: Sequence[NewTurn]) -> None:
     """Writes the turns with their messages. The session is locked."""
     blobs = _write_blobs(session.project_id, [message for new in turns for message in new.turn.messages])
-    _copy(Turn._meta.db_table, [_turn_row(session, new) for new in turns])
-    _copy(
+    rows_copy(Turn._meta.db_table, [_turn_row(session, new) for new in turns])
+    rows_copy(
         Message._meta.db_table,
         [
             _message_row(session, new, position, message, blobs)
@@ -46,16 +45,6 @@ def turns_write(session: AgentSession, turns: Sequence[NewTurn]) -> None:
             for position, message in enumerate(new.turn.messages, start=new.first_position)
         ],
     )
-
-
-def _copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    if not rows:
-        return
-    columns = sql.SQL(", ").join(map(sql.Identifier, rows[0]))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), columns)
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in rows:
-            copy.write_row(tuple(row.values()))
 
 
 def _turn_row(session: AgentSession, new: NewTurn) -> dict[str, Any]:
