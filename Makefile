@@ -1,6 +1,8 @@
 # `make help` lists the targets.
 PYTHON_BIN := .venv/bin/python
 .DEFAULT_GOAL := help
+# Where it is set, each of the many processes compiles Django and Celery anew: their start takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help run demo test lint clean
 
 help: ## this list
