@@ -21,7 +21,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Via
 from compaction.memory.operations import Op, Operation
 from sessions.memory.proposals import LONGEST
-from sessions.memory.sameness import digest_of, plain_words
+from sessions.memory.sameness import digest_of, plain_words, sameness_lock
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.redaction import redact, redaction_for
 from sessions.selectors.memory import memory_schema
@@ -32,6 +32,10 @@ LIFETIME = timedelta(days=90)
 
 #: Proposals that nobody decided on for so long are pruned.
 UNDECIDED = timedelta(days=30)
+
+
+class FactGone(LookupError):
+    """The fact was pruned meanwhile."""
 
 
 @transaction.atomic
@@ -45,7 +49,7 @@ def fact_decide(
     api_key: ApiKey | None = None,
 ) -> None:
     """Accepts, rejects or rewords a fact. Accepting confirms it, and it holds until `expires_at`, else for
-    `LIFETIME`. Raises `WorkingMemoryError` where another fact says the same."""
+    `LIFETIME`. Raises `WorkingMemoryError` where another fact says the same, and `FactGone`."""
     if text is not None and text.strip() != fact.text:
         _reword(fact, text)
     if state is not None:
@@ -55,8 +59,10 @@ def fact_decide(
     if fact.state == SharedFact.State.ACCEPTED:
         fact.expires_at = expires_at or now + LIFETIME
     # Not the whole row: another session may be seen to have the fact meanwhile.
-    decided = ["text", "digest", "state", "decided_at", "decided_by", "confirmed_at", "expires_at"]
-    fact.save(update_fields=decided)
+    decided = ("text", "digest", "state", "decided_at", "decided_by", "confirmed_at", "expires_at")
+    row = SharedFact.objects.filter(pk=fact.pk)
+    if not row.update(**{name: getattr(fact, name) for name in decided}):
+        raise FactGone
     audit_record(
         action=f"memory.fact.{fact.state}",
         project=fact.project,
@@ -69,6 +75,7 @@ def fact_decide(
 def _reword(fact: SharedFact, new: str) -> None:
     text, _ = redact(new.strip(), key=redaction_for(fact.project_id))
     digest = digest_of(text)
+    sameness_lock(project_id=fact.project_id, agent=fact.agent)
     same = SharedFact.objects.filter(project=fact.project_id, agent=fact.agent, digest=digest)
     if not plain_words(text) or len(text) > LONGEST or same.exclude(pk=fact.pk).exists():
         raise WorkingMemoryError("text", f"must be new, and have 1 to {LONGEST:,} characters")

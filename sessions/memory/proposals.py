@@ -14,7 +14,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Notes, Via
 from compaction.memory.schema import SINGLE
 from compaction.memory.upkeep.own import STATE
-from sessions.memory.sameness import digest_of, plain_words
+from sessions.memory.sameness import digest_of, plain_words, sameness_lock
 from sessions.models import AgentSession, FactSighting, SharedFact
 from sessions.selectors.facts import facts_of
 from sessions.selectors.memory import memory_latest, memory_notes
@@ -95,6 +95,7 @@ def facts_say(
     """The ids of the facts that a revision of a session's memory says. New ones are proposed, at most `most`;
     known ones are confirmed, where the session had not said them before or somebody `asked`. The session is
     locked."""
+    sameness_lock(project_id=session.project_id, agent=session.agent)
     told: dict[bytes, Item] = {}
     for item in items:
         told.setdefault(digest_of(item.text), item)
@@ -114,7 +115,7 @@ def facts_say(
 
 def _known(session: AgentSession, digests: Collection[bytes]) -> dict[bytes, SharedFact]:
     """The facts of the session's project and agent that say one of these now, or did when they were proposed.
-    They are locked, in one order everywhere."""
+    They are locked, in the order in which a review and a pruning lock them."""
     rows = SharedFact.objects.select_for_update(no_key=True).filter(
         Q(digest__in=digests) | Q(said__in=digests), project_id=session.project_id, agent=session.agent
     )
@@ -123,11 +124,9 @@ def _known(session: AgentSession, digests: Collection[bytes]) -> dict[bytes, Sha
 
 
 def _proposed(session: AgentSession, revision: int, new: Mapping[bytes, Item]) -> dict[bytes, SharedFact]:
-    """Writes proposals. Where another session has written the same one meanwhile, it is that one's."""
-    if not new:
-        return {}
-    facts = [
-        SharedFact(
+    """Writes proposals."""
+    facts = {
+        digest: SharedFact(
             project_id=session.project_id,
             agent=session.agent,
             field=item.field,
@@ -138,11 +137,9 @@ def _proposed(session: AgentSession, revision: int, new: Mapping[bytes, Item]) -
             revision=revision,
         )
         for digest, item in new.items()
-    ]
-    # In one order everywhere: of two sessions that say the same things one waits, and neither for the other.
-    facts.sort(key=lambda fact: bytes(fact.digest))
-    SharedFact.objects.bulk_create(facts, ignore_conflicts=True)
-    return _known(session, new)
+    }
+    SharedFact.objects.bulk_create(facts.values())
+    return facts
 
 
 def _see(session: AgentSession, sightings: Mapping[UUID, FactSighting], asked: bool) -> None:

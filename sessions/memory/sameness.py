@@ -1,9 +1,12 @@
-"""Whether two texts say the same thing: by their words, whatever their case, blanks and ending."""
+"""Whether two facts say the same thing: by their words, whatever their case, blanks and ending."""
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
+from uuid import UUID
+
+from django.db import connection
 
 _ENDINGS = " .,;:!?…"
 
@@ -17,3 +20,11 @@ def plain_words(text: str) -> str:
 def digest_of(text: str) -> bytes:
     """Equal for texts that say the same (16 bytes)."""
     return hashlib.blake2b(plain_words(text).encode(), digest_size=16).digest()
+
+
+def sameness_lock(*, project_id: UUID, agent: str) -> None:
+    """Until the transaction ends nobody else changes what the facts of the agent say: take it before their
+    rows, and what was looked up stays true."""
+    key = hashlib.blake2b(project_id.bytes + agent.encode(), digest_size=8).digest()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(key, "big", signed=True)])

@@ -162,7 +162,30 @@ def test_what_is_confirmed_while_pruning_waits_for_it_stays(
     assert SharedFact.objects.exists()
 
 
-def in_thread(work: Callable[[], int]) -> int:
+@pytest.mark.django_db(transaction=True)
+def test_a_decision_on_what_is_pruned_meanwhile_finds_nothing(api: Api, proposed: dict[str, Any]) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            SharedFact.objects.all().delete()
+            decided = pool.submit(in_thread, partial(decide, api, proposed, state="accepted"))
+            eventually(one_waits)
+        assert (decided.result().status_code, code(decided.result())) == (404, "not_found")
+    assert not AuditEvent.objects.filter(action="memory.fact.accepted").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_facts_reworded_alike_at_once_one_is(api: Api, proposed: dict[str, Any]) -> None:
+    api.patch(MEMORY, {"decisions": ["another"]}, if_match="*")
+    [other] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            fact_decide(fact=SharedFact.objects.get(pk=proposed["id"]), text="the same")
+            second = pool.submit(in_thread, partial(decide, api, other, text="The same."))
+            eventually(one_waits)
+        assert code(second.result()) == "invalid_field"
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
     try:
         return work()
     finally:

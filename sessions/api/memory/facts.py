@@ -17,7 +17,7 @@ from sessions.api.found import found_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import described, errors
-from sessions.memory.facts import fact_decide, facts_take
+from sessions.memory.facts import FactGone, fact_decide, facts_take
 from sessions.memory.proposals import Item, facts_propose
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
@@ -61,10 +61,13 @@ class FactOne(Endpoint):
         data = serializers.validated(serializers.MemoryFactDecision, call.body)
         uuid = as_uuid(fact_id)
         fact = facts_of(project_id=call.principal.project_id).filter(pk=uuid).first() if uuid else None
+        missing = NotFound("not_found", f"there is no fact {fact_id!r}", param="fact_id")
         if fact is None:
-            raise NotFound("not_found", f"there is no fact {fact_id!r}", param="fact_id")
+            raise missing
         try:
             fact_decide(fact=fact, api_key=ApiKey.objects.get(pk=call.principal.key_id), **data)
+        except FactGone:
+            raise missing from None
         except WorkingMemoryError as error:
             _refuse(error)
         return answer(fact_json(fact))

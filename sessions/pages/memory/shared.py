@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from compaction.errors import WorkingMemoryError
-from sessions.memory.facts import fact_decide, facts_decide, facts_prunable, facts_prune
+from sessions.memory.facts import FactGone, fact_decide, facts_decide, facts_prunable, facts_prune
 from sessions.memory.proposals import LONGEST
 from sessions.models import SharedFact
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
@@ -67,10 +67,14 @@ def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
     row = rows.select_related("project").first()
     if row is None:
         raise Http404("no such fact")
-    error = _decided(row, FactForm(request.POST), request)
+    try:
+        error = _decided(row, FactForm(request.POST), request)
+        now = rows.get()
+    except (FactGone, SharedFact.DoesNotExist):
+        raise Http404("the fact was pruned") from None
     state = _state(request.POST.get("list"))
     if wants_fragment(request):
-        context = {"viewer": viewer, "fact": rows.get(), "state": state, "error": error}
+        context = {"viewer": viewer, "fact": now, "state": state, "error": error}
         return page_or_fragment(request, "memory/_fact.html", "memory/_fact.html", context)
     if error:
         messages.error(request, f"Not changed: {error}")
