@@ -105,7 +105,8 @@ class Endpoint(APIView):
             return error_response(500, "internal_error", "internal_error", f"logged as fault {fault}")
 
     def _handle(self, request: HttpRequest, kwargs: dict[str, Any]) -> HttpResponse:
-        method = request.method or ""
+        # A HEAD is a GET whose body the web server keeps to itself.
+        method = "GET" if request.method == "HEAD" else request.method or ""
         handler = getattr(self, method.lower(), None) if method in self.scopes else None
         if handler is None:
             allowed = ", ".join(name for name in self.scopes if hasattr(self, name.lower()))
