@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
@@ -25,6 +24,7 @@ from sessions.models import AgentSession
 from sessions.redaction import redact
 from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered_count
+from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.lookups import as_uuid
 from sessions.services.sessions import NewSession, session_create, session_delete
 
@@ -79,7 +79,7 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
 
 
 _FILTERS = [
-    OpenApiParameter("q", str, description="part of the title or external id"),
+    OpenApiParameter("q", str, description="words that all occur in title, id, agent, model or a tag"),
     OpenApiParameter("agent", str),
     OpenApiParameter("model", str),
     OpenApiParameter("tag", str),
@@ -101,21 +101,8 @@ class Sessions(Endpoint):
     )
     def get(self, call: Call) -> HttpResponse:
         limit = limit_param(call)
-        filters = {
-            name: str(call.query[name]) for name in ("q", "agent", "model", "tag") if call.query.get(name)
-        }
-        if any("\0" in text for text in filters.values()):
-            raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
         rows = sessions_page(
-            project_id=call.principal.project_id,
-            metadata=_metadata(call.query.get("metadata")),
-            active_from=time_param(call, "active_from"),
-            active_to=time_param(call, "active_to"),
-            min_peak_tokens=int_param(call, "min_peak_tokens", default=0, least=0),
-            health=_grades(call),
-            after=_cursor(call),
-            limit=limit + 1,
-            **filters,
+            project_id=call.principal.project_id, wanted=_wanted(call), after=_cursor(call), limit=limit + 1
         )
         return answer(
             page_json(rows, limit, session_json, lambda row: (row.last_active_at.isoformat(), str(row.id)))
@@ -179,21 +166,40 @@ class SessionDetail(Endpoint):
     scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
 
 
-def _cursor(call: Call) -> tuple[datetime, UUID] | None:
-    """The last row of the page before: when it was active, and its id."""
+def _wanted(call: Call) -> SessionFilter:
+    text, agent, model, tag = (call.query.get(name, "") for name in ("q", "agent", "model", "tag"))
+    if any("\0" in each for each in (text, agent, model, tag)):
+        raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
+    return SessionFilter(
+        text=text,
+        agent=agent,
+        model=model,
+        tag=tag,
+        metadata=_metadata(call.query.get("metadata")),
+        active_from=time_param(call, "active_from"),
+        active_to=time_param(call, "active_to"),
+        minimum_peak=int_param(call, "min_peak_tokens", default=0, least=0),
+        grades=_grades(call),
+        sub_agents=True,
+    )
+
+
+def _cursor(call: Call) -> Cursor | None:
+    """The last row of the page before."""
     keys = cursor_param(call, str, str)
     if keys is None:
         return None
     at, id = read_time(keys[0]), as_uuid(keys[1])
     if at is None or id is None:
         raise foreign_cursor()
-    return at, id
+    return Cursor(at=at, id=id)
 
 
-def _grades(call: Call) -> list[str]:
+def _grades(call: Call) -> frozenset[str]:
     known = [grade for grade, _ in GRADES]
-    grades = [grade.strip().upper() for grade in call.query.get("health", "").split(",") if grade.strip()]
-    if any(grade not in known for grade in grades):
+    asked = call.query.get("health", "").split(",")
+    grades = frozenset(grade.strip().upper() for grade in asked if grade.strip())
+    if not grades <= set(known):
         raise InvalidRequest(
             "invalid_field", f"`health` must name some of {', '.join(known)}", param="health"
         )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db.models import Q
 
 from sessions.convert import message_bytes
 from sessions.models import AgentSession, Message, Turn
-from sessions.selectors.filters import Cursor, behind
+from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
 
 #: What a list tells of a session.
 _LISTED = (
@@ -49,44 +47,13 @@ _LISTED = (
 
 
 def sessions_page(
-    *,
-    project_id: UUID,
-    limit: int,
-    q: str = "",
-    agent: str = "",
-    model: str = "",
-    tag: str = "",
-    metadata: dict[str, Any] | None = None,
-    active_from: datetime | None = None,
-    active_to: datetime | None = None,
-    min_peak_tokens: int = 0,
-    health: Sequence[str] = (),
-    after: tuple[datetime, UUID] | None = None,
+    *, project_id: UUID, wanted: SessionFilter, limit: int, after: Cursor | None = None
 ) -> list[Any]:
-    """Sessions with what a list tells of them, newest activity first; `after` is the page before's last row.
-
-    A session matches a span of time if its own, from start to last activity, overlaps it.
-    """
-    rows = AgentSession.objects.filter(project_id=project_id)
-    exact = {"agent": agent, "model": model}
-    rows = rows.filter(**{name: value for name, value in exact.items() if value})
-    if q:
-        rows = rows.filter(Q(title__icontains=q) | Q(external_id__icontains=q))
-    if tag:
-        rows = rows.filter(tags__contains=[tag])
-    if metadata:
-        rows = rows.filter(metadata__contains=metadata)
-    if active_from:
-        rows = rows.filter(last_active_at__gte=active_from)
-    if active_to:
-        rows = rows.filter(started_at__lte=active_to)
-    if min_peak_tokens:
-        rows = rows.filter(peak_prompt_tokens__gte=min_peak_tokens)
-    if health:
-        rows = rows.filter(profile__grade__in=health)
-    cursor = Cursor(at=after[0], id=after[1]) if after is not None else None
+    """Sessions with what a list tells of them, newest activity first; `after` is the last row of the page
+    before."""
+    rows = filtered(AgentSession.objects.filter(project_id=project_id), wanted)
     # Rows and no models: making fifty models takes as long as reading them.
-    return list(behind(rows, cursor).values_list(*_LISTED, named=True)[:limit])
+    return list(behind(rows, after).values_list(*_LISTED, named=True)[:limit])
 
 
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Turn]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Func, Q, QuerySet, TextField, Value
@@ -25,10 +26,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """Every field narrows; a field at its default does not. Days are UTC days, both inclusive.
+    """Every field narrows; a field at its default does not.
 
-    `text` is words that must all occur in title, id, agent, model or a tag. `active_from` and `active_to`
-    select sessions that were active at any time between them. `minimum_peak` is tokens. `grades` are those of
+    `text` is words that must all occur in title, id, agent, model or a tag. `active_from` and `active_to`,
+    both inclusive, select sessions that were active at any time between them. `metadata` are values of keys
+    at its top level. `minimum_peak` is tokens. `grades` are those of
     the profile: a session whose profile is not made yet has none.
     """
 
@@ -37,8 +39,9 @@ class SessionFilter:
     model: str = ""
     tag: str = ""
     compacted: bool | None = None
-    active_from: date | None = None
-    active_to: date | None = None
+    metadata: Mapping[str, Any] | None = None
+    active_from: datetime | None = None
+    active_to: datetime | None = None
     minimum_peak: int | None = None
     sub_agents: bool = False
     tags: tuple[str, ...] = ()
@@ -48,6 +51,14 @@ class SessionFilter:
     @property
     def is_set(self) -> bool:
         return self != SessionFilter()
+
+
+def first_moment(day: date) -> datetime:
+    return datetime.combine(day, time.min, UTC)
+
+
+def last_moment(day: date) -> datetime:
+    return datetime.combine(day, time.max, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,26 +83,24 @@ class Cursor:
 
 
 def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[AgentSession]:
+    narrowing = {
+        "agent": wanted.agent,
+        "model": wanted.model,
+        "tags__contains": [tag for tag in (wanted.tag, *wanted.tags) if tag],
+        "metadata__contains": wanted.metadata,
+        "profile__grade__in": wanted.grades,
+        "peak_prompt_tokens__gte": wanted.minimum_peak,
+        "last_active_at__gte": wanted.active_from,
+        "started_at__lte": wanted.active_to,
+    }
+    rows = rows.filter(**{lookup: value for lookup, value in narrowing.items() if value})
     if not wanted.sub_agents and not wanted.text:
         rows = rows.filter(parent=None)
-    rows = _with_text(rows, wanted.text)
-    for field, value in (("agent", wanted.agent), ("model", wanted.model)):
-        if value:
-            rows = rows.filter(**{field: value})
-    if wanted.tag:
-        rows = rows.filter(tags__contains=[wanted.tag])
     if wanted.compacted is not None:
         # The client's compaction moves the start of the context on; ours are counted.
         was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
         rows = rows.filter(was_compacted if wanted.compacted else ~was_compacted)
-    if wanted.tags:
-        rows = rows.filter(tags__contains=list(wanted.tags))
-    if wanted.grades:
-        rows = rows.filter(profile__grade__in=wanted.grades)
-    rows = _within_bounds(rows, wanted.bounds)
-    if wanted.minimum_peak:
-        rows = rows.filter(peak_prompt_tokens__gte=wanted.minimum_peak)
-    return _active_between(rows, wanted.active_from, wanted.active_to)
+    return _within_bounds(_with_text(rows, wanted.text), wanted.bounds)
 
 
 def behind(rows: QuerySet[AgentSession], cursor: Cursor | None) -> QuerySet[AgentSession]:
@@ -122,14 +131,4 @@ def _within_bounds(rows: QuerySet[AgentSession], bounds: Sequence[Bound]) -> Que
         rows = rows.annotate(billed=parts)
     for bound in bounds:
         rows = rows.filter(**{f"{bound.column}__{'lte' if bound.at_most else 'gte'}": bound.value})
-    return rows
-
-
-def _active_between(
-    rows: QuerySet[AgentSession], first: date | None, last: date | None
-) -> QuerySet[AgentSession]:
-    if first is not None:
-        rows = rows.filter(last_active_at__gte=datetime.combine(first, time.min, UTC))
-    if last is not None and last < date.max:
-        rows = rows.filter(started_at__lt=datetime.combine(last + timedelta(days=1), time.min, UTC))
     return rows

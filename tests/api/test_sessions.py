@@ -205,6 +205,7 @@ class TestListing:
         [
             ("q=task%203", [3]),
             ("q=RUN-4", [4]),
+            ("q=tag-1%20agent", [3, 1]),
             ("q=%25", []),
             ("q=_", []),
             ("agent=agent-1", [3, 1]),

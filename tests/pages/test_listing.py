@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.urls import reverse
@@ -21,6 +21,10 @@ from sessions.selectors.filters import Bound, SessionFilter
 from sessions.services.profiles import profiles_refresh
 from sessions.templatetags.figures import sparkline
 from tests.pages.transcripts import make_session
+
+DAY = timedelta(days=1)
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+END = BEGIN + DAY - timedelta(microseconds=1)
 
 
 def read(text):
@@ -41,9 +45,9 @@ def read(text):
         ("cost:>$1.50", {"bounds": (Bound(column="cost_microusd", value=1_500_000),)}),
         ("health:c,D", {"grades": frozenset("CD")}),
         ("compacted:no subagents:yes", {"compacted": False, "sub_agents": True}),
-        ("active:2026-03-01..2026-03-05", {"active_from": date(2026, 3, 1), "active_to": date(2026, 3, 5)}),
-        ("active:2026-03-01", {"active_from": date(2026, 3, 1), "active_to": date(2026, 3, 1)}),
-        ("active:..2026-03-05", {"active_to": date(2026, 3, 5)}),
+        ("active:2026-03-01..2026-03-05", {"active_from": BEGIN, "active_to": END + 4 * DAY}),
+        ("active:2026-03-01", {"active_from": BEGIN, "active_to": END}),
+        ("active:..2026-03-01", {"active_to": END}),
         ("http://x/y", {"text": "http://x/y"}),
         ("Agent:x", {"agent": "x"}),
     ],

@@ -19,7 +19,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 
 from sessions.health import GRADES
-from sessions.selectors.filters import Bound, SessionFilter
+from sessions.selectors.filters import Bound, SessionFilter, first_moment, last_moment
 
 _TERM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
@@ -108,12 +108,13 @@ def _flag(value: str, key: str) -> bool:
 
 def _active(wanted: SessionFilter, value: str) -> SessionFilter:
     first, dots, last = value.partition("..")
+    last = last if dots else first
     try:
-        start = date.fromisoformat(first) if first else None
-        end = date.fromisoformat(last) if last else None
+        start = first_moment(date.fromisoformat(first)) if first else None
+        end = last_moment(date.fromisoformat(last)) if last else None
     except ValueError:
         raise Unreadable("Write days such as active:2026-03-01..2026-03-05.") from None
-    return replace(wanted, active_from=start, active_to=end if dots else start)
+    return replace(wanted, active_from=start, active_to=end)
 
 
 _READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {

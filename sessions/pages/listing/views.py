@@ -23,7 +23,7 @@ from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.expression import Unreadable, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
-from sessions.selectors.filters import Cursor, SessionFilter
+from sessions.selectors.filters import Cursor, SessionFilter, first_moment, last_moment
 from sessions.selectors.sessions import (
     COUNT_LIMIT,
     saved_views,
@@ -77,8 +77,8 @@ class FilterForm(forms.Form):
             model=_plain(data.get("model")),
             tag=_plain(data.get("tag")),
             compacted={"yes": True, "no": False}.get(data.get("compacted") or ""),
-            active_from=data.get("active_from"),
-            active_to=data.get("active_to"),
+            active_from=first_moment(data["active_from"]) if data.get("active_from") else None,
+            active_to=last_moment(data["active_to"]) if data.get("active_to") else None,
             minimum_peak=data.get("peak"),
             sub_agents=data.get("sub_agents", False),
         )
