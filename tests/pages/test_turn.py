@@ -79,6 +79,32 @@ def test_a_search_says_what_the_model_still_saw(member_client, session):
     assert "<mark>f0.py</mark>" in page.text
 
 
+def test_a_hit_that_is_gone_names_the_compaction_that_took_it(member_client, session, project):
+    hits = get(member_client, "session_seen", session, 12, q="f0.py")
+    gone = [hit for hit in hits.context["hits"].hits if hit.fate == "gone"]
+    edit = session.edits.get(op="evict")
+    assert gone
+    assert {(hit.gone_by.compaction, hit.gone_by.turn) for hit in gone} == {(1, 11)}
+    assert all(edit.position <= hit.hit.position <= edit.end for hit in gone)
+    assert "gone since turn 12" in hits.text
+    assert address("session_compaction", session, 1) in hits.text
+    # Before that compaction nothing was gone.
+    before = get(member_client, "session_seen", session, 11, q="f0.py").context["hits"].hits
+    assert {hit.fate for hit in before} == {"shown"}
+
+
+def test_the_messages_of_a_line_are_no_notices_of_the_page(member_client, session):
+    edit = session.edits.get(op="evict")
+    for name, *more in (
+        ("session_seen_entry", 12, edit.position),
+        ("session_seen_entry", 12, 0),
+        ("session_compaction_edit", 1, edit.ordinal),
+    ):
+        page = get(member_client, name, session, *more).text
+        assert 'role="status"' not in page, name
+        assert "ShownMessage" not in page, name
+
+
 @pytest.mark.parametrize(
     ("text", "asked", "shown"),
     [

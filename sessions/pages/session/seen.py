@@ -119,21 +119,21 @@ def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, 
     if entry.is_made:
         rows = originals(session=session, first=entry.first, last=entry.last, limit=EVICTED_SHOWN)
         return {
-            "messages": _shown(session, rows),
+            "originals": _shown(session, rows),
             "left_out": entry.last - entry.first + 1 - len(rows),
             "made": visible(entry.message.text),
             "edits": outline.edits_of(entry),
         }
     [piece] = pieces_of(session=session, outline=outline, entries=[entry])
     before = originals(session=session, first=max(entry.first - 1, 0), last=entry.first, limit=2)
-    return {"messages": _shown(session, before)[-1:], "parts": seen_parts(piece), "edits": piece.edits}
+    return {"originals": _shown(session, before)[-1:], "parts": seen_parts(piece), "edits": piece.edits}
 
 
 def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
     """One edit for a page: the messages that it touches, and what stands there instead."""
     rows = originals(session=session, first=edit.position, last=edit.end, limit=EVICTED_SHOWN)
     return {
-        "messages": _shown(session, rows),
+        "originals": _shown(session, rows),
         "left_out": edit.end - edit.position + 1 - len(rows),
         "made": visible(bodies.unpack(edit.text).decode()),
     }

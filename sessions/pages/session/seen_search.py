@@ -9,7 +9,7 @@ from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.text import visible
 from sessions.selectors.contents import Hit, search
-from sessions.selectors.seen import Outline
+from sessions.selectors.seen import Eviction, Outline, eviction_of, evictions_at
 
 #: Hits of one search.
 HITS = 30
@@ -19,11 +19,12 @@ SCANNED = 1_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenHit:
-    """A message with all the words. `fate` says what the prompt had of it: "shown", a rule, or "gone"."""
+    """A message with all the words. `fate` says what the prompt had of it: "shown", a rule, or "gone", then
+    with what took it. The recording client's own compaction leaves no such trace."""
 
     hit: Hit
     fate: str
-    entry: Entry | None
+    gone_by: Eviction | None = None
 
     @property
     def snippet(self) -> str:
@@ -49,13 +50,12 @@ def seen_search(session: AgentSession, outline: Outline, asked: str) -> SeenHits
         for entry in outline.entries
         if entry.is_made and all(term in entry.message.text.casefold() for term in folded)
     ]
-    return SeenHits(hits=[_hit(outline, hit) for hit in hits], made=made, is_cut=more is not None)
+    evictions = evictions_at(session=session, index=outline.index) if session.compaction_count else []
+    return SeenHits(hits=[_hit(outline, evictions, hit) for hit in hits], made=made, is_cut=more is not None)
 
 
-def _hit(outline: Outline, hit: Hit) -> SeenHit:
+def _hit(outline: Outline, evictions: Sequence[Eviction], hit: Hit) -> SeenHit:
     entry = outline.entry_at(hit.position)
-    if entry is None:
-        return SeenHit(hit=hit, fate="gone", entry=None)
-    if entry.is_made:
-        return SeenHit(hit=hit, fate="gone", entry=entry)
-    return SeenHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule, entry=entry)
+    if entry is None or entry.is_made:
+        return SeenHit(hit=hit, fate="gone", gone_by=eviction_of(evictions, hit.position))
+    return SeenHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule)
