@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
+from pytest_django import DjangoDbBlocker
 
 from accounts.models import Membership, Project, Role
 from accounts.services import api_key_create, project_create
@@ -63,6 +65,15 @@ def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_par
 def django_db_keepdb(django_db_keepdb: bool) -> bool:
     """The database of a server that goes away with the tests needs no dropping."""
     return django_db_keepdb or not os.environ.get("DATABASE_URL")
+
+
+@pytest.fixture(scope="module")
+def module_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The database for fixtures of a module, whose tests are not transactional: each of them is rolled back to
+    what these fixtures made, and the last takes that along."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ WITH session AS (
         output_tokens = output_tokens + coalesce(%(output)s, 0),
         cost_microusd = cost_microusd + coalesce(%(cost)s, 0),
         unpriced_turns = unpriced_turns + %(unpriced)s
-     WHERE s.id = %(session)s AND s.xmin::text = %(version)s
+     WHERE s.id = %(session)s AND s.project_id = %(project)s AND s.xmin::text = %(version)s
        AND EXISTS (
            SELECT FROM accounts_apikey k
             WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()))

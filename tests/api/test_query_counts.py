@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import psycopg
 import pytest
 
 from accounts.models import Project
 from sessions.models import SharedFact
 from tests.api.client import Api
+from tests.api.statements import statements
 from tests.api.talk import TURNS, push, whole_turn
 
 pytestmark = pytest.mark.django_db
@@ -21,21 +21,6 @@ AT = (2, 50, 300)
 #: A session that never compacts, and one that does every few turns.
 QUIET: dict[str, Any] = {"id": "s1", "policy": {"preset": "off"}}
 COMPACTING: dict[str, Any] = {"id": "s1", "budget": {"input_tokens": 3_000}}
-
-
-def statements(ask: Callable[[], Any]) -> Sequence[str]:
-    """What Postgres is asked, by Django's cursors and by psycopg's own, which the hot calls use."""
-    found: list[str] = []
-    execute = psycopg.Cursor.execute
-
-    def noted(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
-        found.append(str(query).strip())
-        return execute(cursor, query, *args, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psycopg.Cursor, "execute", noted)
-        ask()
-    return found
 
 
 def own(found: Sequence[str]) -> int:

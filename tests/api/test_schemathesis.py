@@ -30,8 +30,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services import api_key_create, project_create
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 
@@ -65,9 +64,10 @@ def one_connection() -> Iterator[None]:
         signal.connect(close_old_connections)
 
 
-@pytest.fixture
-def known(project: Project) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def known(module_db: None) -> dict[str, Any]:
     """A key that may everything, and for every name in an address something that is there."""
+    project = project_create(name="Alpha", slug="alpha")
     key = api_key_create(project=project, name="fuzz", scopes=["push", "read", "admin"])[1]
     api = Api(key)
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
