@@ -69,8 +69,8 @@ def django_db_keepdb(django_db_keepdb: bool) -> bool:
 
 @pytest.fixture(scope="module")
 def module_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The database for fixtures of a module, whose tests are not transactional: each of them is rolled back to
-    what these fixtures made, and the last takes that along."""
+    """The database for fixtures of a module none of whose tests is transactional: each test is rolled back to
+    what these fixtures made, and that goes with the last one."""
     with django_db_blocker.unblock(), transaction.atomic():
         yield
         transaction.set_rollback(True)
