@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import connection
-from django.db.models import Sum
+from django.db.models import Model, Sum
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Project
+from sessions.hot import rows_copy
 from sessions.models import AgentSession, Compaction, RollupCursor, SessionProfile, UsageRollup
 from sessions.selectors.moved import sessions_moved
 from sessions.services.profiles import profiles_refresh
@@ -58,15 +60,27 @@ def resting(project: Project, number: int) -> AgentSession:
 @pytest.fixture
 def many(project: Project) -> list[AgentSession]:
     """Sessions that rest, with all that is derived of them."""
-    made = AgentSession.objects.bulk_create(resting(project, number) for number in range(3_000))
-    RollupCursor.objects.bulk_create(RollupCursor(session=session, turns=1) for session in made)
-    SessionProfile.objects.bulk_create(
-        SessionProfile(session=session, turn_count=1, edits_revision=0, grade="A", score=100)
-        for session in made
-    )
+    made = [resting(project, number) for number in range(3_000)]
+    derived = [
+        *(RollupCursor(session=session, turns=1) for session in made),
+        *(
+            SessionProfile(session=session, turn_count=1, edits_revision=0, grade="A", score=100)
+            for session in made
+        ),
+    ]
+    for table, rows in groupby([*made, *derived], key=lambda row: row._meta.db_table):
+        rows_copy(table, [values(row) for row in rows])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return made
+
+
+def values(row: Model) -> dict[str, Any]:
+    """By columns."""
+    return {
+        field.column: field.get_db_prep_save(getattr(row, field.attname), connection)
+        for field in row._meta.concrete_fields
+    }
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

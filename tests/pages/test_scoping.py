@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from accounts.services import project_create
 from compaction.memory import Author
 from compaction.policy import get_policy
 from compaction.replay import Limit
@@ -45,7 +46,12 @@ PAGES = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def project(module_db):
+    return project_create(name="Alpha", slug="alpha")
+
+
+@pytest.fixture(scope="module")
 def ids(project):
     """A value of the project for every name that an address may have; a new name needs one here."""
     session = compacted_session(project)
