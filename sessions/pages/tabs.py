@@ -25,11 +25,12 @@ TABS: Sequence[tuple[str, str]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
-    """A link of the tab bar; `here` where what is looked at belongs to it."""
+    """A link of the tab bar; `here` where what is looked at belongs to it, `count` of what there is in it."""
 
     label: str
     address: str
     here: bool
+    count: int | None
 
 
 def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str, Any]:
@@ -38,12 +39,19 @@ def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str
     Reads nothing beyond the session and its parent, which `session_of` has read.
     """
     address = [viewer.project.slug, session.pk]
+    counts = {"session": session.turn_count, "session_compactions": session.compaction_count or None}
     return {
         "viewer": viewer,
         "session": session,
         "limit": limit_of(session),
         "duration": session.last_active_at - session.started_at,
         "tabs": [
-            Tab(label=label, address=reverse(name, args=address), here=name == tab) for label, name in TABS
+            Tab(
+                label=label,
+                address=reverse(name, args=address),
+                here=name == tab,
+                count=counts.get(name),
+            )
+            for label, name in TABS
         ],
     }

@@ -61,21 +61,36 @@ def last_moment(day: date) -> datetime:
     return datetime.combine(day, time.max, UTC)
 
 
+#: What a list may be ordered by, the largest or newest first: the column of each.
+ORDERS: Mapping[str, str] = {
+    "activity": "last_active_at",
+    "turns": "turn_count",
+    "last": "last_prompt_tokens",
+    "peak": "peak_prompt_tokens",
+    "cost": "cost_microusd",
+}
+NEWEST = "activity"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """The last row of a page; the next begins behind it. Two rows of one instant are told apart by id."""
+    """The last row of a page; the next begins behind it. `at` is what the row has in the column by which the
+    list is ordered; rows alike in it are told apart by id."""
 
-    at: datetime
+    at: datetime | int
     id: UUID
 
     def encode(self) -> str:
-        return base64.urlsafe_b64encode(f"{self.at.isoformat()} {self.id}".encode()).decode().rstrip("=")
+        at = self.at.isoformat() if isinstance(self.at, datetime) else self.at
+        return base64.urlsafe_b64encode(f"{at} {self.id}".encode()).decode().rstrip("=")
 
     @classmethod
     def decode(cls, text: str) -> Cursor | None:
         """The cursor that `text` is, or None where it is none."""
         try:
             at, _, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
+            if at.isdecimal() and len(at) < 19:
+                return cls(at=int(at), id=UUID(id))
             moment = datetime.fromisoformat(at)
             return cls(at=moment if moment.tzinfo else moment.replace(tzinfo=UTC), id=UUID(id))
         except (ValueError, binascii.Error):
@@ -103,14 +118,17 @@ def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[Ag
     return _within_bounds(_with_text(rows, wanted.text), wanted.bounds)
 
 
-def behind(rows: QuerySet[AgentSession], cursor: Cursor | None) -> QuerySet[AgentSession]:
-    """The rows that follow the cursor, newest first."""
-    rows = rows.order_by("-last_active_at", "-id")
-    if cursor is None:
+def behind(
+    rows: QuerySet[AgentSession], cursor: Cursor | None, order: str = NEWEST
+) -> QuerySet[AgentSession]:
+    """The rows that follow the cursor, in one of `ORDERS`. A cursor of another order is none."""
+    column = ORDERS[order]
+    rows = rows.order_by(f"-{column}", "-id")
+    if cursor is None or isinstance(cursor.at, datetime) != (order == NEWEST):
         return rows
     # The first condition is implied by the second and lets the index find the place.
-    return rows.filter(last_active_at__lte=cursor.at).filter(
-        Q(last_active_at__lt=cursor.at) | Q(id__lt=cursor.id)
+    return rows.filter(**{f"{column}__lte": cursor.at}).filter(
+        Q(**{f"{column}__lt": cursor.at}) | Q(id__lt=cursor.id)
     )
 
 

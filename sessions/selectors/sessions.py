@@ -13,7 +13,7 @@ from django.db.models import Count, F, Sum
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, MemoryReading, SavedView, UsageRollup
-from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
+from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, behind, filtered
 
 #: The list says "1,000+" from there on: counting further would cost more than it tells.
 COUNT_LIMIT = 1_000
@@ -63,11 +63,17 @@ class Facets:
 
 
 def sessions_list(
-    *, project: Project, wanted: SessionFilter, after: Cursor | None = None, limit: int = 50
+    *,
+    project: Project,
+    wanted: SessionFilter,
+    after: Cursor | None = None,
+    order: str = NEWEST,
+    limit: int = 50,
 ) -> SessionsPage:
-    """One page of the project's sessions, last active first; four queries whatever the size."""
+    """One page of the project's sessions, in one of `ORDERS`; four queries whatever the size. Only the newest
+    first come by an index: the other orders sort what the filter finds."""
     rows = filtered(AgentSession.objects.filter(project=project).select_related("parent", "profile"), wanted)
-    found = list(behind(rows, after)[: limit + 1])
+    found = list(behind(rows, after, order)[: limit + 1])
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
@@ -81,7 +87,7 @@ def sessions_list(
             )
             for session in page
         ],
-        next_cursor=Cursor(at=last.last_active_at, id=last.pk).encode() if last else None,
+        next_cursor=Cursor(at=getattr(last, ORDERS[order]), id=last.pk).encode() if last else None,
     )
 
 

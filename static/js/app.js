@@ -42,6 +42,30 @@ function timesLocalise(within) {
 timesLocalise(document);
 document.addEventListener("htmx:load", (event) => timesLocalise(event.target));
 
+// Copying: the code that stands with the button. Without a secure address there is no clipboard, and no button.
+function copyButtonsShow(within) {
+  if (!navigator.clipboard) return;
+  for (const button of within.querySelectorAll("[data-copy]")) button.hidden = false;
+}
+copyButtonsShow(document);
+document.addEventListener("htmx:load", (event) => copyButtonsShow(event.target));
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const label = button.innerHTML;
+  const code = button.closest(".copyable").querySelector("code, pre");
+  button.textContent = await navigator.clipboard.writeText(code.textContent).then(() => "Copied", () => "Not copied");
+  setTimeout(() => { button.innerHTML = label; }, 1_500);
+});
+
+// What cannot be taken back is asked for once more, also where htmx would send it.
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (!question || window.confirm(question)) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+}, { capture: true });
+
 // Empty fields would only lengthen the address.
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") return;

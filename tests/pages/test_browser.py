@@ -248,6 +248,50 @@ def test_a_filter_is_put_together_from_suggestions(at, page, project):
     expect(page.get_by_role("link", name="Readers")).to_be_visible()
 
 
+def test_a_column_orders_the_list_and_a_filter_keeps_it(at, page, project):
+    for n, words in enumerate(("few", "most of all", "some more")):
+        make_session(project, [reading_turn(i) for i in range((1, 5, 3)[n])], name=f"s-{n}", title=words)
+    at(reverse("sessions", args=[project.slug]))
+    titles = page.locator("[data-row] .title")
+    page.get_by_role("columnheader", name="Turns").get_by_role("link").click()
+    expect(titles).to_have_text(["most of all", "some more", "few"])
+    expect(page.get_by_role("columnheader", name="Turns")).to_have_attribute("aria-sort", "descending")
+    page.locator("#q").fill("turns:>2")
+    expect(titles).to_have_text(["most of all", "some more"])
+    assert "sort=turns" in page.url
+    page.get_by_role("columnheader", name="Last activity").get_by_role("link").click()
+    expect(page.get_by_role("columnheader", name="Last activity")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    assert "sort=" not in page.url
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1024, 1280])
+def test_the_list_has_room_for_names_at_every_width(at, page, project, width):
+    made = make_session(
+        project, name="s-1", title="A session with a title", agent="an agent of a long name" * 3
+    )
+    make_session(project, name="sub", parent="s-1")
+    made.tags = ["nightly", "a-tag-that-is-longer-than-others"]
+    made.peak_prompt_tokens = made.last_prompt_tokens = 123_456
+    made.cost_microusd, made.compaction_count = 12_345_678, 12
+    made.save()
+    page.set_viewport_size({"width": width, "height": 800})
+    at(reverse("sessions", args=[project.slug]))
+    assert fits_in_width(page)
+    assert page.locator("[data-row] .title").bounding_box()["width"] > 120
+
+
+def test_the_id_of_a_session_is_copied(at, page, project):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    session = make_session(project, name="s-17")
+    at(address(session))
+    page.get_by_role("button", name="Copy the id").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "s-17"
+    expect(page.get_by_role("button", name="Copy the id")).to_be_visible()
+
+
 def test_what_the_model_saw_stands_beside_the_original(at, page, project):
     session = compacted_session(project, budget=20_000)
     at(page_address("session_seen", session, 12) + "?show=changed")

@@ -204,3 +204,83 @@ class TestTheList:
             "moved" not in member_client.get(address, {**query, "q": "tag:none"}).text.split("hx-trigger")[1]
         )
         assert member_client.get(address, {"since": "x"}).status_code == 200
+
+
+@pytest.mark.django_db
+class TestOrder:
+    COLUMNS = {"turns": "turn_count", "last": "last_prompt_tokens", "peak": "peak_prompt_tokens"} | {
+        "cost": "cost_microusd"
+    }
+
+    @pytest.fixture
+    def many(self, project):
+        AgentSession.objects.bulk_create(
+            AgentSession(
+                project=project,
+                external_id=f"s-{n}",
+                turn_count=n % 7,
+                last_prompt_tokens=n % 11,
+                peak_prompt_tokens=n % 5,
+                cost_microusd=(n * 37) % 13 * 1_000_000_000,
+            )
+            for n in range(120)
+        )
+        return project
+
+    def pages(self, client, project, **query):
+        address = reverse("sessions", args=[project.slug])
+        shown, answer = [], client.get(address, query)
+        while True:
+            shown += [row.session for row in answer.context["page"].rows]
+            if not answer.context["next_query"]:
+                return shown
+            answer = client.get(f"{address}?{answer.context['next_query']}")
+
+    @pytest.mark.parametrize("order", list(COLUMNS))
+    def test_the_largest_come_first_on_all_pages_and_none_is_left_out(self, member_client, many, order):
+        shown = self.pages(member_client, many, sort=order)
+        values = [getattr(session, self.COLUMNS[order]) for session in shown]
+        assert values == sorted(values, reverse=True)
+        assert len({session.pk for session in shown}) == len(shown) == 120
+
+    def test_a_filter_keeps_the_order_and_the_order_the_filter(self, member_client, many):
+        answer = member_client.get(reverse("sessions", args=[many.slug]), {"sort": "cost", "q": "turns:>5"})
+        assert {row.session.turn_count for row in answer.context["page"].rows} == {5, 6}
+        assert '<input type="hidden" name="sort" value="cost" form="filter">' in answer.text
+        assert "sort=turns" in answer.context["sorts"]["turns"].query
+        assert "q=turns" in answer.context["sorts"]["turns"].query
+        assert 'aria-sort="descending"' in answer.text
+
+    @pytest.mark.parametrize("order", ["", "nothing", "id", "project"])
+    def test_any_other_order_is_the_newest_first(self, member_client, many, order):
+        answer = member_client.get(reverse("sessions", args=[many.slug]), {"sort": order})
+        assert answer.context["order"] == "activity"
+
+    def test_the_cursor_of_another_order_begins_anew(self, member_client, many):
+        first = member_client.get(reverse("sessions", args=[many.slug]), {"sort": "cost"})
+        after = first.context["page"].next_cursor
+        for order in ("activity", "turns"):
+            answer = member_client.get(reverse("sessions", args=[many.slug]), {"sort": order, "after": after})
+            assert answer.status_code == 200
+        newest = member_client.get(reverse("sessions", args=[many.slug]), {"after": after})
+        assert len(newest.context["page"].rows) == 50
+
+
+@pytest.mark.django_db
+def test_an_empty_project_shows_ways_to_begin_and_no_filter(member_client, project):
+    page = member_client.get(reverse("sessions", args=[project.slug])).text
+    assert "Load the sample" in page
+    assert "http://testserver/api/v1" in page
+    assert reverse("settings_keys", args=[project.slug]) in page
+    assert "data-suggest" not in page
+    assert "filter.js" not in page
+    # A filter that finds nothing stays where it is.
+    assert "data-suggest" in member_client.get(reverse("sessions", args=[project.slug]), {"q": "none"}).text
+
+
+@pytest.mark.django_db
+def test_a_session_without_turns_has_no_grade(member_client, project):
+    empty = AgentSession.objects.create(project=project, external_id="empty")
+    profiles_refresh()
+    assert AgentSession.objects.get(pk=empty.pk).turn_count == 0
+    assert 'class="grade' not in member_client.get(reverse("sessions", args=[project.slug])).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -23,9 +23,10 @@ from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.expression import Unreadable, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
-from sessions.selectors.filters import Cursor, SessionFilter, first_moment, last_moment
+from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
 from sessions.selectors.sessions import (
     COUNT_LIMIT,
+    SessionsPage,
     saved_views,
     sessions_count,
     sessions_facets,
@@ -103,7 +104,8 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     form = FilterForm(request.GET)
     wanted = form.wanted()
     after = Cursor.decode(request.GET.get("after", ""))
-    page = sessions_list(project=viewer.project, wanted=wanted, after=after)
+    order = _order(request)
+    page = sessions_list(project=viewer.project, wanted=wanted, after=after, order=order)
     first_query = query_clean(request.GET.urlencode())
     context: dict[str, Any] = {
         "viewer": viewer,
@@ -111,9 +113,12 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "wanted": wanted,
         "page": page,
         "is_first": after is None,
+        "is_empty": not page.rows and after is None and not wanted.is_set,
+        "order": order,
+        "sorts": _sorts(request.GET, order),
         "next_query": _query(request.GET, after=page.next_cursor) if page.next_cursor else "",
         "first_query": first_query,
-        "since": page.rows[0].session.last_active_at.isoformat() if page.rows and after is None else "",
+        "since": _since(page) if after is None and order == NEWEST else "",
         "count": sessions_count(project=viewer.project, wanted=wanted),
         "count_limit": COUNT_LIMIT,
     }
@@ -180,6 +185,47 @@ def sample_create(request: HttpRequest, slug: str) -> HttpResponse:
     session = sample_load(project=viewer.project)
     messages.success(request, "The sample session is loaded.")
     return redirect("session", slug=slug, id=session.pk)
+
+
+def _since(page: SessionsPage) -> str:
+    return page.rows[0].session.last_active_at.isoformat() if page.rows else ""
+
+
+def _order(request: HttpRequest) -> str:
+    asked = request.GET.get("sort", NEWEST)
+    return asked if asked in ORDERS else NEWEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort:
+    """A way to order the list, and the address's query that asks for it."""
+
+    label: str
+    query: str
+    here: bool
+
+
+def _sorts(query: QueryDict, order: str) -> dict[str, Sort]:
+    """Ways to order the same filter, each from its first page."""
+    kept = [(k, v) for k, v in query.items() if k not in {"after", "sort"} and v]
+    return {
+        name: Sort(
+            label=label,
+            query=urlencode([*kept, *([("sort", name)] if name != NEWEST else [])]),
+            here=name == order,
+        )
+        for name, label in _SORTED.items()
+    }
+
+
+#: What the columns are called by which the list may be ordered.
+_SORTED = {
+    "activity": "Last activity",
+    "turns": "Turns",
+    "last": "Last prompt",
+    "peak": "Peak",
+    "cost": "Cost",
+}
 
 
 def _query(query: QueryDict, *, after: str | None, without: Sequence[str] = ()) -> str:

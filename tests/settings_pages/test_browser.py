@@ -1,0 +1,30 @@
+"""The settings in a real browser: what cannot be taken back is asked for once more."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from accounts.services import api_key_create
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_a_key_is_revoked_only_when_that_is_said_twice(page_as, owner, project):
+    api_key_create(project=project, name="CI agents", scopes=["read"])
+    page = page_as(owner)
+    page.goto(reverse("settings_keys", args=[project.slug]))
+    asked = []
+    revoke = page.get_by_role("button", name="Revoke CI agents")
+
+    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    revoke.click()
+    expect(revoke).to_be_visible()
+    assert project.api_keys.get(name="CI agents").revoked_at is None
+    assert "CI agents" in asked[0]
+
+    page.once("dialog", lambda dialog: dialog.accept())
+    revoke.click()
+    expect(revoke).to_have_count(0)
+    assert project.api_keys.get(name="CI agents").revoked_at is not None
