@@ -43,8 +43,7 @@ from sessions.models import (  # noqa: E402
     Recap,
     Turn,
 )
-from sessions.services.compactions import base_write  # noqa: E402
-from sessions.services.planning import view_load  # noqa: E402
+from sessions.services.compactions import base_renew  # noqa: E402
 from sessions.services.rollups import rollups_fill  # noqa: E402
 
 MEMBERS = ("ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hana")
@@ -158,8 +157,7 @@ def _bases(project: Project) -> int:
     for id in _compacted(project):
         with transaction.atomic():
             session = AgentSession.objects.select_for_update().get(pk=id)
-            loaded = view_load(session)
-            base_write(session=session, view=loaded.view, raw=loaded.raw)
+            base_renew(session=session)
         count += 1
     return count
 

@@ -189,8 +189,6 @@ def _compact(
         started_at=at,
         finished_at=at + timedelta(seconds=4 if by_model else 0),
     )
-    for row in made.edits:
-        row["is_live"] = False  # type: ignore[index]
     edit = Edit(
         compaction=compaction,
         session_id=session.pk,

@@ -8,13 +8,14 @@ that others commonly use. A shell command that only prints a file counts as read
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from compaction.edits import Edit, Op
 from compaction.jsontext import glance
-from compaction.messages import ToolCall
+from compaction.messages import Message, ToolCall, ToolResult
 
 
 class Kind(StrEnum):
@@ -120,3 +121,17 @@ def _command_action(command: str) -> Action:
     if found := _PATCHED.search(bare):
         return Action(kind=Kind.EDIT, path=found["path"].strip(), command=told)
     return Action(kind=Kind.COMMAND, command=told)
+
+
+def edited_tools(edits: Sequence[Edit], messages: Sequence[Message]) -> list[str]:
+    """For each edit the tool whose call or output it changed; "" where it changed no such thing."""
+    places = {(edit.position, edit.part) for edit in edits if edit.op is Op.REPLACE}
+    tools: dict[tuple[int, int | None], str] = {}
+    names: dict[str, str] = {}  # ids may come again: the call that stands nearest before is meant
+    for message in messages:
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                names[part.call_id] = part.name
+            if isinstance(part, ToolCall | ToolResult) and (message.position, index) in places:
+                tools[message.position, index] = names.get(part.call_id, "")
+    return [tools.get((edit.position, edit.part), "") if edit.op is Op.REPLACE else "" for edit in edits]

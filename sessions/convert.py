@@ -52,12 +52,11 @@ def edit_value(row: Edit) -> EditValue:
         reason=row.reason,
         tokens_before=row.tokens_before,
         tokens_after=row.tokens_after,
-        references=tuple(row.references),
     )
 
 
-def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int) -> dict[str, Any]:
-    """The columns of an edit that is not stored yet. It begins live, and not referenced."""
+def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int, tool: str) -> dict[str, Any]:
+    """The columns of an edit that is not stored yet, and not referenced. `tool`: whose output it changed."""
     return {
         "compaction_id": compaction.pk,
         "session_id": compaction.session_id,
@@ -72,11 +71,9 @@ def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int) -> dict[
         "reason": value.reason.replace("\0", "\ufffd"),
         "tokens_before": value.tokens_before,
         "tokens_after": value.tokens_after,
-        "references": [name.replace("\0", "\ufffd") for name in value.references],
-        "is_live": True,
+        "tool": tool[:200].replace("\0", "\ufffd"),
         "referenced_text": "",
         "referenced_how": "",
-        "tool": "",
     }
 
 

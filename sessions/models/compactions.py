@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -91,10 +90,14 @@ class Compaction(models.Model):
 
 
 class Edit(models.Model):
-    """One recorded change of what is shown; the value is `compaction.edits.Edit`."""
+    """One recorded change of what is shown; the value is `compaction.edits.Edit`, without its references.
+
+    Rows are written once and change only where one was referenced later: an update would leave a whole row
+    behind. Which of them still show is kept in `PromptBase`.
+    """
 
     compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="edits", db_index=False)
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="edits")
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="edits", db_index=False)
     ordinal = models.PositiveIntegerField()
     strategy = models.CharField(max_length=32)
     op = models.CharField(max_length=16)
@@ -107,13 +110,10 @@ class Edit(models.Model):
     reason = models.TextField(blank=True)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
-    # False where a later compaction evicted the whole span: what is served no longer needs the edit.
-    is_live = models.BooleanField(default=True)
-    references = ArrayField(models.TextField(), default=list)
     # The first turn whose assistant named something that this edit took away, and what it named.
     referenced_turn = models.PositiveIntegerField(null=True)
     referenced_text = models.TextField(blank=True)
-    # The tool whose output the edit changed, found out with its references; "" for one that evicts.
+    # The tool whose output the edit changed; "" for one that evicts.
     tool = models.CharField(max_length=200, blank=True, default="")
     # What the agent did about it (`compaction.referenced.How`); "" where it was not referenced.
     referenced_how = models.CharField(max_length=16, blank=True, default="")
@@ -121,14 +121,8 @@ class Edit(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["compaction", "ordinal"], name="edit_ordinal")]
         indexes = [
-            # The next plan reads the edits that still show.
-            models.Index(fields=["session"], condition=models.Q(is_live=True), name="edit_live"),
-            # Expanding looks a content up by its handle.
-            models.Index(
-                fields=["session", "handle"],
-                condition=models.Q(handle__isnull=False),
-                name="edit_handle",
-            ),
+            # Expanding looks a content up by its handle; rates take all edits of a session.
+            models.Index(fields=["session", "handle"], name="edit_handle"),
         ]
 
     def __str__(self) -> str:

@@ -133,6 +133,8 @@ class PromptBase(models.Model):
     )
     compaction_number = models.PositiveIntegerField()
     data = models.BinaryField()
+    # The edits in force: what comes next reads these and no others.
+    edits = ArrayField(models.BigIntegerField(), default=list)
 
     def __str__(self) -> str:
         return f"base of {self.session_id} after compaction {self.compaction_number}"

@@ -12,12 +12,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import LiteralString
 from uuid import UUID
 
 from django.db.models import Q
 from django.utils import timezone
-from psycopg.types.numeric import Int8
 
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
@@ -28,7 +26,6 @@ from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
 from sessions import bodies
 from sessions.convert import edit_value, message_value
-from sessions.hot import execute, raw_connection
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.prompts import edits_uncovered
 
@@ -44,8 +41,6 @@ SESSIONS, PASS_SECONDS = 20, 5.0
 CLAIM = 120
 #: Seconds after which a session with new messages is looked at again, and the longest pause of one without.
 PAUSE, LONGEST_PAUSE = 10, 600
-
-_KEEP: LiteralString = 'UPDATE agent_sessions_edit SET "references" = %s::text[], tool = %s WHERE id = %s'
 
 
 def watch_begin(session_id: UUID) -> None:
@@ -84,8 +79,7 @@ def _check_safely(session_id: UUID) -> int:
 def session_check(*, session_id: UUID) -> int:
     """Looks at the next messages of a session; how many references were found. Of two at once one acts.
 
-    Without a transaction around it: a compaction retires edits before it writes the watch, and who held the
-    watch while changing edits would meet it the other way round.
+    Without a transaction around it: reading takes a while, and a compaction writes the watch too.
     """
     now = timezone.now()
     claimed = now + timedelta(seconds=CLAIM)
@@ -183,7 +177,7 @@ def _flag(reference: Reference) -> int:
 
 
 def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
-    """The edits of a compaction with what they hid, which is stored with them."""
+    """The edits of a compaction with what they hid."""
     rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
     values = [edit_value(row) for row in rows]
     touched = _touched(session, values)
@@ -192,17 +186,12 @@ def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
     watched = []
     for row, value in zip(rows, full, strict=True):
         calls = _calls(value, touched)
-        row.references = [name.replace("\0", "\ufffd") for name in value.references]
-        row.tool = calls[0].name[:200].replace("\0", "\ufffd") if calls and value.op is Op.REPLACE else ""
         actions = map(action_of, calls)
         paths = {action.path for action in actions if action.kind is Kind.READ and action.path}
         if id(value) not in standing:
             # A later step of the same plan evicted over it: that is what hides the content, handle and all.
             row, value = _cover(row, rows), replace(value, handle=None)
         watched.append(Watched(key=row.pk, edit=value, paths=sorted(paths)))
-    connection = raw_connection()
-    for row in rows:  # one at a time: two statements that lock many edits could meet in different orders
-        execute(connection, _KEEP, [row.references, row.tool, Int8(row.pk)])
     return watched
 
 

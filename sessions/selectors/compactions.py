@@ -117,9 +117,9 @@ def compaction_get(*, session: AgentSession, number: int) -> Compaction | None:
 def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDetail:
     """Everything about one compaction, in eight queries at most."""
     edits = Edit.objects.filter(compaction=row)
-    shown = list(edits.order_by("ordinal").defer("text", "references")[:EDITS_SHOWN])
+    shown = list(edits.order_by("ordinal").defer("text")[:EDITS_SHOWN])
     count = len(shown) if len(shown) < EDITS_SHOWN else edits.count()
-    lost = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn").defer("text", "references")
+    lost = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn").defer("text")
     following = session.compactions.filter(number__gt=row.number).order_by("number")
     places = Message.objects.filter(session=session, position__in={edit.position for edit in shown})
     return CompactionDetail(

@@ -21,6 +21,7 @@ from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.record import State
+from compaction.tools import edited_tools
 from compaction.view import View, in_force
 from sessions import bodies
 from sessions.budgets import policy_of
@@ -192,11 +193,11 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     session.compaction_count += done
     session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
     if done:
-        _store_edits(compaction, loaded, made)
+        standing = _store_edits(compaction, loaded, made)
         # Also where a later step evicted over it: the next plan folds it, so that nothing told is lost.
         if made.recap is not None and made.recap is not loaded.previous:
             _store_recap(compaction, made.recap, origin)
-        base_write(session=session, view=made.view, raw=loaded.raw)
+        base_write(session=session, view=made.view, raw=loaded.raw, edits=standing)
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
@@ -206,17 +207,22 @@ def _components(loaded: Loaded, made: Plan) -> dict[str, dict[str, int]]:
     return {"before": dict(Ledger.of(loaded.view).tokens), "after": dict(Ledger.of(made.view).tokens)}
 
 
-def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> None:
-    rows = [edit_row(edit, compaction=compaction, ordinal=n) for n, edit in enumerate(made.edits)]
+def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> list[int]:
+    """Writes the edits of a plan; the keys of those that are in force with them."""
+    tools = edited_tools(made.edits, loaded.view.transcript)
+    rows = [
+        edit_row(edit, compaction=compaction, ordinal=n, tool=tool)
+        for n, (edit, tool) in enumerate(zip(made.edits, tools, strict=True))
+    ]
     rows_copy(Edit._meta.db_table, rows)
-    _retire(loaded.edits, made.edits)
+    keys = compaction.edits.order_by("ordinal").values_list("pk", flat=True)
+    return _in_force([*loaded.edits, *zip(keys, made.edits, strict=True)])
 
 
-def _retire(before: Sequence[tuple[int, EditValue]], made: Sequence[EditValue]) -> None:
-    """Edits that the new ones cover are no longer read by what comes next."""
-    kept = {id(edit) for edit in in_force([*(edit for _, edit in before), *made])}
-    gone = [pk for pk, edit in before if id(edit) not in kept]
-    Edit.objects.filter(pk__in=gone).update(is_live=False)
+def _in_force(edits: Sequence[tuple[int, EditValue]]) -> list[int]:
+    """The keys of those that no later one covers."""
+    kept = {id(edit) for edit in in_force([edit for _, edit in edits])}
+    return [pk for pk, edit in edits if id(edit) in kept]
 
 
 def _store_recap(compaction: Compaction, recap: RecapValue, origin: Origin) -> None:
@@ -229,16 +235,22 @@ def _store_recap(compaction: Compaction, recap: RecapValue, origin: Origin) -> N
     )
 
 
-def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes]) -> None:
-    """Makes the prompt base anew from a view, with the counters that belong to it. The session is locked."""
+def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes], edits: Sequence[int]) -> None:
+    """Makes the prompt base anew from a view and the keys of its edits, with the counters that belong to
+    it. The session is locked."""
     elements = elements_of(view, raw, session.format)
     seam = Continuation().after(formats.parse(elements.values(), format=session.format), session.format)
-    base = PromptBase(session=session, compaction_number=session.compaction_count, data=elements.pack())
+    base = PromptBase(
+        session=session,
+        compaction_number=session.compaction_count,
+        data=elements.pack(),
+        edits=list(edits),
+    )
     PromptBase.objects.bulk_create(
         [base],
         update_conflicts=True,
         unique_fields=["session"],
-        update_fields=["compaction_number", "data"],
+        update_fields=["compaction_number", "data", "edits"],
     )
     AgentSession.objects.filter(pk=session.pk).update(
         edits_revision=F("edits_revision") + 1,
@@ -265,9 +277,7 @@ def compaction_revert(
     compaction.state = Compaction.State.REVERTED
     compaction.reverted_turn = max(locked.turn_count - 1, 0)
     compaction.save(update_fields=["state", "reverted_turn"])
-    _relive(locked)
-    loaded = view_load(locked)
-    base_write(session=locked, view=loaded.view, raw=loaded.raw)
+    base_renew(session=locked)
     audit_record(
         action="compaction.reverted",
         project=Project.objects.get(pk=locked.project_id),
@@ -281,11 +291,10 @@ def compaction_revert(
     return compaction
 
 
-def _relive(session: AgentSession) -> None:
-    """Which edits show is found out anew: what the batch had covered stands again."""
+def base_renew(*, session: AgentSession) -> None:
+    """Makes the prompt base anew from all that is stored: what a batch had covered stands again without it.
+    The session is locked."""
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
-    edits = [(row.pk, edit_value(row)) for row in rows.order_by("compaction__number", "ordinal")]
-    kept = {id(edit) for edit in in_force([edit for _, edit in edits])}
-    live = [pk for pk, edit in edits if id(edit) in kept]
-    Edit.objects.filter(session=session).update(is_live=False)
-    Edit.objects.filter(pk__in=live).update(is_live=True)
+    edits = _in_force([(row.pk, edit_value(row)) for row in rows.order_by("compaction__number", "ordinal")])
+    loaded = view_load(session, edits=edits)
+    base_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits)

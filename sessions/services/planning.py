@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
@@ -22,7 +23,7 @@ from sessions.budgets import budget_tokens, policy_of
 from sessions.convert import edit_value, message_bytes, message_value
 from sessions.counter import counter
 from sessions.handles import handle_make
-from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, Recap
+from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase, Recap
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 
@@ -38,15 +39,13 @@ class Loaded:
     previous: RecapValue | None
 
 
-def view_load(session: AgentSession) -> Loaded:
-    """What the session shows now, in time bounded by the budget and not by the history."""
-    edits = [
-        (row.pk, edit_value(row))
-        for row in Edit.objects.filter(session=session, is_live=True).order_by(
-            "compaction__number", "ordinal"
-        )
-    ]
-    values = [edit for _, edit in edits]
+def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> Loaded:
+    """What the session shows now, in time bounded by the budget and not by the history. `edits` are the keys
+    of others than those in force."""
+    keys = edits_in_force(session.pk) if edits is None else edits
+    shown = Edit.objects.filter(pk__in=keys).order_by("compaction__number", "ordinal")
+    found = [(row.pk, edit_value(row)) for row in shown]
+    values = [edit for _, edit in found]
     rows = list(_shown_rows(session, values).select_related("blob").order_by("position"))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
     raw = {row.position: message_bytes(row) for row in rows}
@@ -55,10 +54,16 @@ def view_load(session: AgentSession) -> Loaded:
     return Loaded(
         session=session,
         view=view,
-        edits=edits,
+        edits=found,
         raw=raw,
         previous=_previous_recap(session),
     )
+
+
+def edits_in_force(session_id: UUID) -> Sequence[int]:
+    """The keys of the edits that show."""
+    bases = PromptBase.objects.filter(session=session_id)
+    return bases.values_list("edits", flat=True).first() or ()
 
 
 def _shown_rows(session: AgentSession, edits: Sequence[EditValue]) -> QuerySet[Message]:

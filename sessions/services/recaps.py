@@ -18,7 +18,7 @@ from sessions.convert import edit_value, message_value
 from sessions.counter import counter
 from sessions.models import Compaction, Edit, Message, Recap
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.services.planning import Loaded, session_budget
+from sessions.services.planning import Loaded, edits_in_force, session_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,8 @@ class Standing:
 def recap_standing(compaction: Compaction) -> Standing | None:
     """The compaction's recap with the messages that it has taken up; None where it no longer shows."""
     edits = Edit.objects.filter(compaction=compaction, strategy="recap", op=Op.EVICT).order_by("ordinal")
-    shown = next((edit for edit in edits if edit.is_live and edit.text), None)
+    in_force = edits_in_force(compaction.session_id)
+    shown = next((edit for edit in edits if edit.pk in in_force and edit.text), None)
     own = recap_value(compaction)
     if shown is None or own is None:
         return None

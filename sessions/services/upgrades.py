@@ -19,7 +19,7 @@ from accounts.models import Project
 from compaction.policy import Policy
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.services.compactions import Origin, compaction_apply, compaction_fire, compaction_under_way
-from sessions.services.planning import Loaded
+from sessions.services.planning import Loaded, edits_in_force
 from sessions.services.recaps import Standing, recap_plan
 from sessions.services.summaries import Attempt
 from sessions.services.triggers import breaker_until
@@ -64,7 +64,7 @@ def _fire(row: Compaction) -> bool:
         return False
     if Compaction.objects.filter(pk=row.pk, awaits_upgrade=True).update(awaits_upgrade=False) == 0:
         return False
-    if not row.edits.filter(strategy="recap", is_live=True).exists():
+    if not row.edits.filter(strategy="recap", pk__in=edits_in_force(row.session_id)).exists():
         return False  # a later compaction has folded it
     compaction_fire(
         session=session,

@@ -181,8 +181,10 @@ class World:
         # A span that shows two evictions, or edits of a compaction that is not done, was applied twice.
         assert not self.rows(
             """SELECT a.id FROM agent_sessions_edit a JOIN agent_sessions_edit b
-                 ON a.session_id = b.session_id AND a.id < b.id AND a.is_live AND b.is_live
-                AND a.op = 'evict' AND b.op = 'evict' AND a.position <= b."end" AND b.position <= a."end" """
+                 ON a.session_id = b.session_id AND a.id < b.id
+               JOIN agent_sessions_promptbase p
+                 ON p.session_id = a.session_id AND a.id = ANY(p.edits) AND b.id = ANY(p.edits)
+              WHERE a.op = 'evict' AND b.op = 'evict' AND a.position <= b."end" AND b.position <= a."end" """
         )
         assert not self.rows(
             """SELECT e.id FROM agent_sessions_edit e JOIN agent_sessions_compaction c

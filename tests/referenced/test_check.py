@@ -59,11 +59,12 @@ def looked_at(session: AgentSession) -> int:
     return check.session_check(session_id=session.pk)
 
 
-def test_a_compaction_is_watched_and_its_edits_keep_what_they_hid(compacted: AgentSession) -> None:
+def test_a_compaction_is_watched_for_what_its_edits_hid(compacted: AgentSession) -> None:
     assert ReferenceWatch.objects.filter(pk=compacted.pk).exists()
     assert check.watches_check() == 0
     [edit] = Edit.objects.filter(session=compacted)
-    assert NAME in edit.references
+    watch = check._watch_of(ReferenceWatch.objects.get(pk=compacted.pk))
+    assert watch.names[NAME] == edit.pk
     assert edit.referenced_turn is None
 
 
@@ -85,7 +86,9 @@ def test_what_was_collapsed_and_then_evicted_flags_the_eviction(project: Project
     AgentSession.objects.filter(pk=session.pk).update(budget_tokens=2_000)
     session.refresh_from_db()
     session_compact(session=session, trigger="user", policy=policy)
-    assert set(Edit.objects.values_list("strategy", flat=True)) == {"collapse", "recap"}
+    assert set(Edit.objects.values_list("strategy", "tool")) == {("collapse", "Read"), ("recap", "")}
+    tools = rates_by_tool(edits_of_session(session.pk))
+    assert [rate.name for rate in tools] == ["Read"]
     looked_at(session)
     watch = check._watch_of(ReferenceWatch.objects.get(pk=session.pk))
     recap = Edit.objects.get(strategy="recap")

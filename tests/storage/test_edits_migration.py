@@ -1,0 +1,64 @@
+"""Edits that were stored when each said itself whether it is in force, and what the migration makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from accounts.models import Project
+
+APP = "agent_sessions"
+BEFORE, AFTER = "0019_memory_reading", "0020_edits_once"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def migrate(to: str) -> Any:
+    """The models as they are behind that migration."""
+    executor = MigrationExecutor(connection)
+    executor.migrate([(APP, to)])
+    return executor.loader.project_state([(APP, to)]).apps
+
+
+@pytest.fixture
+def before() -> Iterator[Any]:
+    [newest] = [name for app, name in MigrationExecutor(connection).loader.graph.leaf_nodes() if app == APP]
+    try:
+        yield migrate(BEFORE)
+    finally:
+        migrate(newest)
+
+
+def test_the_prompt_base_takes_over_what_is_in_force(before: Any, project: Project) -> None:
+    session = before.get_model(APP, "AgentSession").objects.create(
+        project_id=project.pk, external_id="s", format="openai"
+    )
+    compaction = before.get_model(APP, "Compaction").objects.create(
+        session=session, number=1, state="done", trigger="hard", turn_index=3, snapshot_position=8
+    )
+    before.get_model(APP, "PromptBase").objects.create(session=session, compaction_number=1, data=b"")
+    edits = before.get_model(APP, "Edit")
+    keys = [
+        edits.objects.create(
+            compaction=compaction,
+            session=session,
+            ordinal=ordinal,
+            strategy="collapse",
+            op="replace",
+            position=ordinal,
+            end=ordinal,
+            tokens_before=9,
+            tokens_after=1,
+            is_live=ordinal != 1,
+        ).pk
+        for ordinal in range(3)
+    ]
+    after = migrate(AFTER)
+    assert after.get_model(APP, "PromptBase").objects.get().edits == [keys[0], keys[2]]
+    again = migrate(BEFORE)
+    live = again.get_model(APP, "Edit").objects.filter(is_live=True)
+    assert list(live.order_by("pk").values_list("pk", flat=True)) == [keys[0], keys[2]]
