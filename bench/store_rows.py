@@ -10,12 +10,16 @@ from uuid import UUID
 
 from bench.store_tables import Row, message_row, row_of, turn_row, uuid_of
 from bench.store_texts import Bodies, text_of
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
 from compaction.messages import Usage
 from compaction.policy import Policy
 from compaction.recap import Item
 from compaction.recap import Recap as RecapValue
 from sessions import bodies, pricing
-from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
+from sessions.convert import edit_row
+from sessions.models import AgentSession, Compaction, Preamble, Recap
+from sessions.recaps import recap_columns
 
 #: Each agent with its model, budget (tokens) and how often it is met.
 AGENTS = (
@@ -189,15 +193,12 @@ def _compact(
         started_at=at,
         finished_at=at + timedelta(seconds=4 if by_model else 0),
     )
-    edit = Edit(
-        compaction=compaction,
-        session_id=session.pk,
-        ordinal=0,
+    edit = EditValue(
         strategy="recap",
-        op="evict",
+        op=Op.EVICT,
         position=1,
         end=end,
-        text=bodies.pack(text.encode()),
+        text=text,
         reason=f"messages 1 to {end} became a recap",
         tokens_before=before - after + recap_tokens,
         tokens_after=recap_tokens,
@@ -206,12 +207,12 @@ def _compact(
         compaction=compaction,
         author=Recap.Author.MODEL if by_model else Recap.Author.EXTRACTOR,
         model="claude-haiku-4-5" if by_model else "",
-        body=bodies.pack(bodies.json_bytes(recap.to_json())),
         tokens=recap_tokens,
         created_at=at,
+        **recap_columns(recap, [edit]),
     )
     made.compactions.append(row_of(compaction))
-    made.edits.append(row_of(edit))
+    made.edits.append(edit_row(edit, compaction=compaction, ordinal=0, tool=""))
     made.recaps.append(row_of(stored))
 
 

@@ -69,6 +69,19 @@ def unpack(data: bytes | memoryview) -> bytes:
     return unpacked
 
 
+def pack_behind(data: bytes, before: bytes) -> bytes:
+    """Packs `data` as what goes on behind `before`, most of which it repeats."""
+    prefix = zstandard.ZstdCompressionDict(before, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    packed: bytes = zstandard.ZstdCompressor(level=_LEVEL, dict_data=prefix).compress(data)
+    return packed
+
+
+def unpack_behind(data: bytes | memoryview, before: bytes) -> bytes:
+    prefix = zstandard.ZstdCompressionDict(before, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    unpacked: bytes = zstandard.ZstdDecompressor(dict_data=prefix).decompress(bytes(data))
+    return unpacked
+
+
 @cache
 def _dictionary() -> zstandard.ZstdCompressionDict:
     dictionary = zstandard.ZstdCompressionDict(DICTIONARY.read_bytes())

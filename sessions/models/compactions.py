@@ -143,8 +143,12 @@ class Recap(models.Model):
     version = models.PositiveSmallIntegerField(default=1)
     author = models.CharField(max_length=16, choices=Author.choices)
     model = models.CharField(max_length=200, blank=True)
-    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`.
-    body = models.BinaryField()
+    # What people see of it, compressed behind the text of the compaction's edit of that ordinal, if any;
+    # NULL where it was stored before there were lines. See `sessions/recaps.py`.
+    lines = models.BinaryField(null=True)
+    edit_ordinal = models.PositiveIntegerField(null=True)
+    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`; of the newest ones only.
+    body = models.BinaryField(null=True)
     tokens = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from compaction.recap import Recap as RecapValue
-from sessions import bodies
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
+from sessions.recaps import RecapLines, recap_lines, recaps
 
 #: As many as a page of the list shows.
 SHOWN = 20
@@ -60,7 +59,7 @@ class RecapVersion:
     """A recap with what is known of its making."""
 
     row: Recap
-    value: RecapValue
+    lines: RecapLines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +136,8 @@ def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDe
 
 def recap_version(row: Compaction) -> RecapVersion | None:
     """The newest recap of the compaction."""
-    recap = Recap.objects.filter(compaction=row).order_by("-version").first()
-    if recap is None:
-        return None
-    value = RecapValue.from_json(bodies.json_value(bodies.unpack(recap.body)))
-    return RecapVersion(row=recap, value=value)
+    recap = recaps().filter(compaction=row).order_by("-version").first()
+    return RecapVersion(row=recap, lines=recap_lines(recap)) if recap is not None else None
 
 
 def _payback(session: AgentSession, row: Compaction) -> Payback | None:

@@ -23,7 +23,6 @@ from compaction.recap import Recap as RecapValue
 from compaction.record import State
 from compaction.tools import edited_tools
 from compaction.view import View, in_force
-from sessions import bodies
 from sessions.budgets import policy_of
 from sessions.convert import edit_row, edit_value
 from sessions.counter import counter
@@ -31,6 +30,7 @@ from sessions.dispatch import compaction_dispatch
 from sessions.hot import rows_copy
 from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap, WebhookEvent
+from sessions.recaps import recap_columns, recaps_trim
 from sessions.referenced.check import watch_begin
 from sessions.services.derived import derived_follow
 from sessions.services.planning import Loaded, session_plan, view_load
@@ -196,7 +196,7 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
         standing = _store_edits(compaction, loaded, made)
         # Also where a later step evicted over it: the next plan folds it, so that nothing told is lost.
         if made.recap is not None and made.recap is not loaded.previous:
-            _store_recap(compaction, made.recap, origin)
+            _store_recap(compaction, made, made.recap, origin)
         base_write(session=session, view=made.view, raw=loaded.raw, edits=standing)
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
@@ -225,14 +225,15 @@ def _in_force(edits: Sequence[tuple[int, EditValue]]) -> list[int]:
     return [pk for pk, edit in edits if id(edit) in kept]
 
 
-def _store_recap(compaction: Compaction, recap: RecapValue, origin: Origin) -> None:
+def _store_recap(compaction: Compaction, made: Plan, recap: RecapValue, origin: Origin) -> None:
     Recap.objects.create(
         compaction=compaction,
         author=origin.author,
         model=origin.model,
-        body=bodies.pack(bodies.json_bytes(recap.to_json())),
         tokens=counter().count(recap.render()),
+        **recap_columns(recap, made.edits),
     )
+    recaps_trim(compaction.session_id)
 
 
 def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes], edits: Sequence[int]) -> None:

@@ -18,12 +18,12 @@ from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
 from compaction.view import View, apply
-from sessions import bodies
 from sessions.budgets import budget_tokens, policy_of
 from sessions.convert import edit_value, message_bytes, message_value
 from sessions.counter import counter
 from sessions.handles import handle_make
-from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase, Recap
+from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase
+from sessions.recaps import recap_value, recaps
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 
@@ -79,11 +79,12 @@ def _shown_rows(session: AgentSession, edits: Sequence[EditValue]) -> QuerySet[M
 
 def _previous_recap(session: AgentSession) -> RecapValue | None:
     row = (
-        Recap.objects.filter(compaction__session=session, compaction__state=Compaction.State.DONE)
+        recaps()
+        .filter(compaction__session=session, compaction__state=Compaction.State.DONE)
         .order_by("-compaction__number", "-version")
         .first()
     )
-    return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body))) if row is not None else None
+    return recap_value(row) if row is not None else None
 
 
 def session_plan(

@@ -21,7 +21,7 @@ from sessions.services.compactions import (
     compaction_under_way,
 )
 from sessions.services.planning import view_load
-from sessions.services.recaps import recap_plan, recap_standing, recap_value
+from sessions.services.recaps import recap_newest, recap_plan, recap_standing
 
 TRIGGER = "edit"
 
@@ -53,7 +53,7 @@ def recap_edit(
         raise CompactionOpen(str(session.pk))
     edited = Compaction.objects.filter(session=locked, number=number, state=Compaction.State.DONE).first()
     standing = recap_standing(edited) if edited is not None else None
-    before = recap_value(edited) if edited is not None else None
+    before = recap_newest(edited) if edited is not None else None
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")
     clean, _ = redact(text, key=redaction_for(locked.project_id))

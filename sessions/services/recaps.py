@@ -13,10 +13,10 @@ from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.record import State, record_of
 from compaction.tokens import MESSAGE_OVERHEAD
-from sessions import bodies
 from sessions.convert import edit_value, message_value
 from sessions.counter import counter
-from sessions.models import Compaction, Edit, Message, Recap
+from sessions.models import Compaction, Edit, Message
+from sessions.recaps import recap_value, recaps
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.planning import Loaded, edits_in_force, session_budget
 
@@ -35,11 +35,12 @@ def recap_standing(compaction: Compaction) -> Standing | None:
     edits = Edit.objects.filter(compaction=compaction, strategy="recap", op=Op.EVICT).order_by("ordinal")
     in_force = edits_in_force(compaction.session_id)
     shown = next((edit for edit in edits if edit.pk in in_force and edit.text), None)
-    own = recap_value(compaction)
+    own = recap_newest(compaction)
     if shown is None or own is None:
         return None
     before = (
-        Recap.objects.filter(
+        recaps()
+        .filter(
             compaction__session=compaction.session_id,
             compaction__number__lt=compaction.number,
             compaction__state=Compaction.State.DONE,
@@ -68,18 +69,14 @@ def recap_standing(compaction: Compaction) -> Standing | None:
             last=last,
             cap_tokens=max(own[1], Policy.from_json(compaction.policy).recap_tokens_min),
         ),
-        previous=_value(before) if before is not None else None,
+        previous=recap_value(before) if before is not None else None,
     )
 
 
-def recap_value(compaction: Compaction) -> tuple[RecapValue, int] | None:
+def recap_newest(compaction: Compaction) -> tuple[RecapValue, int] | None:
     """The newest version of a compaction's recap with its tokens."""
-    row = Recap.objects.filter(compaction=compaction).order_by("-version").first()
-    return (_value(row), row.tokens) if row is not None else None
-
-
-def _value(row: Recap) -> RecapValue:
-    return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body)))
+    row = recaps().filter(compaction=compaction).order_by("-version").first()
+    return (recap_value(row), row.tokens) if row is not None else None
 
 
 def recap_plan(

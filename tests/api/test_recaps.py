@@ -8,6 +8,7 @@ import pytest
 
 from accounts.models import AuditEvent
 from sessions.models import Compaction, Recap
+from sessions.recaps import recap_lines, recaps
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, answer, openai_turn, prompt, push, request
 
@@ -114,6 +115,37 @@ def test_the_next_compaction_folds_it(api: Api, compacted: dict[str, Any]) -> No
     told = api.post("sessions/s1/compact/", {}).json()
     for words in ("parcels over 30 kg go by freight", "the tariff of 2027", "line of its own"):
         assert words in told["recap"]
+
+
+def choices(api: Api) -> None:
+    for number in range(1, 5):
+        written(api, f"## Decisions\n- choice {number} is to be kept", number=number)
+
+
+def test_the_newest_are_kept_whole_and_all_can_be_read(api: Api, compacted: dict[str, Any]) -> None:
+    choices(api)
+    rows = list(recaps().order_by("compaction__number"))
+    assert [row.body is None for row in rows] == [True, True, True, False, False]
+    oldest, *others = map(recap_lines, rows)
+    assert oldest.text in compacted["recap"]
+    assert all(line in oldest.text for _, lines in oldest.sections for line, _ in lines)
+    assert any(sources for _, lines in oldest.sections for _, sources in lines)
+    assert [lines for told in others for _, lines in told.sections] == [
+        [[f"- choice {number} is to be kept", [11]]] for number in range(1, 5)
+    ]
+
+
+def test_after_several_reverts_the_next_compaction_folds_what_shows(
+    api: Api, compacted: dict[str, Any]
+) -> None:
+    choices(api)
+    for number in (5, 4, 3):
+        assert api.post(f"sessions/s1/compactions/{number}/revert/").status_code == 200
+    for number in range(10, 18):
+        push(api, chat(number))
+    told = api.post("sessions/s1/compact/", {}).json()["recap"]
+    assert "choice 1 is to be kept" in told
+    assert "choice 2" not in told
 
 
 def test_the_working_memory_stands_on_with_it(api: Api, compacted: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Edits that were stored when each said itself whether it is in force, and what the migration makes of them."""
+"""Edits of before, each of which said itself whether it is in force, and what the migration makes of them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from compaction.recap import Recap as RecapValue
 from sessions.models import AgentSession, Compaction
 from sessions.pages.access import page_or_fragment, session_of, viewer_of
 from sessions.pages.session.compactions import writer_of
@@ -20,6 +19,7 @@ from sessions.pages.session.prompt import COMPONENTS
 from sessions.pages.session.seen import edit_context
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
+from sessions.recaps import Line, RecapLines
 from sessions.referenced.rates import edits_of_session, rates_by_strategy
 from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
 from sessions.services.compactions import CompactionOpen
@@ -50,7 +50,7 @@ def session_compaction(request: HttpRequest, slug: str, id: UUID, number: int) -
         "row": row,
         "record": row.record,
         "components": _components(row.record.get("components")),
-        "sections": _sections(detail.recap.value) if detail.recap else (),
+        "sections": _sections(detail.recap.lines) if detail.recap else (),
         "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
         "is_open": row.state in Compaction.OPEN,
         "rates": rates_by_strategy(edits_of_session(session.pk, compaction=row.number)),
@@ -90,7 +90,7 @@ def session_recap(request: HttpRequest, slug: str, id: UUID, number: int) -> Htt
     if recap is None:
         raise Http404("the compaction has no recap")
     context = session_context(viewer, session, "session_compactions")
-    return _recap_form(request, context, row, recap.value.render())
+    return _recap_form(request, context, row, recap.lines.text)
 
 
 def _recap_edit(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
@@ -137,10 +137,6 @@ def _components(recorded: Mapping[str, Any] | None) -> list[ComponentChange]:
     ]
 
 
-def _sections(recap: RecapValue) -> list[tuple[str, list[tuple[str, tuple[int, ...]]]]]:
+def _sections(recap: RecapLines) -> list[tuple[str, list[Line]]]:
     """The recap for the page: each line with the messages that it comes from."""
-    return [
-        (title, [(visible(item.render()), item.sources) for item in items])
-        for title, items in recap.sections().items()
-        if items
-    ]
+    return [(title, [(visible(text), sources) for text, sources in lines]) for title, lines in recap.sections]
