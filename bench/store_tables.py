@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from bench.store_texts import Body
 from compaction.messages import Usage
-from sessions import bodies
+from sessions.ledger import Ledger
 
 Row = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ def turn_row(
         "prompt_estimate": sum(raw.values()),
         "prompt_served": sum(shown.values()),
         "prompt_reported": usage.prompt_tokens,
-        "components": bodies.json_bytes(shown).decode(),
+        "component_tokens": Ledger(tokens=shown).row,
         "uncached_tokens": usage.uncached_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
@@ -59,7 +59,6 @@ def message_row(session: UUID, position: int, index: int, body: Body) -> Row:
         "tokens": body.tokens,
         "flags": 0,
         "tool_name": body.tool,
-        "content_hash": body.hash,
         "body": body.data,
     }
 

@@ -23,7 +23,6 @@ class Body:
 
     role: str
     data: bytes
-    hash: bytes
     tokens: int
     tool: str = ""
 
@@ -64,7 +63,6 @@ def _body(role: str, content: Any, tool: str = "") -> Body:
     return Body(
         role=role,
         data=bodies.pack(data),
-        hash=bodies.content_hash(data),
         tokens=max(len(data) // 4, 4),
         tool=tool,
     )

@@ -5,11 +5,14 @@ Pure arithmetic over frozen values, so that a push adds to it in constant time a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message, Role, ToolResult
 from compaction.view import View
+
+#: The components of a prompt, in the order in which a turn's row has them.
+COMPONENTS = ("user", "assistant", "tool_outputs", "recap", "system", "tools", "memory")
 
 
 def component_of(message: Message) -> str:
@@ -35,6 +38,19 @@ class Ledger:
         ledger = ledger.add(entry.message for entry in view.entries if not entry.is_made)
         made = sum(entry.message.tokens for entry in view.entries if entry.is_made)
         return ledger.set(recap=made) if made else ledger
+
+    @classmethod
+    def of_row(cls, row: Sequence[int]) -> Ledger:
+        """What `row` made."""
+        return cls().set(**dict(zip(COMPONENTS, row, strict=False)))
+
+    @property
+    def row(self) -> list[int]:
+        """The tokens in the order of `COMPONENTS`, without the zeros at the end."""
+        counts = [self.tokens.get(name, 0) for name in COMPONENTS]
+        while counts and not counts[-1]:
+            counts.pop()
+        return counts
 
     @property
     def total(self) -> int:

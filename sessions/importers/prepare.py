@@ -5,6 +5,7 @@ All that costs time at an import happens here, so that it can run in other proce
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,8 +38,8 @@ class PreparedMessage:
     is_summary: bool
 
     @property
-    def content_hash(self) -> bytes:
-        return bodies.content_hash(self.data)
+    def sha256(self) -> bytes:
+        return hashlib.sha256(self.data).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
+from sessions.ledger import Ledger
 from sessions.models.session import AgentSession
 
 
@@ -35,8 +40,8 @@ class Turn(models.Model):
     prompt_estimate = models.PositiveIntegerField()
     prompt_reported = models.PositiveIntegerField(null=True)
     prompt_served = models.PositiveIntegerField(null=True)
-    # Tokens of the estimate by component: system, tools, memory, recap, user, assistant, tool_outputs.
-    components = models.JSONField(default=dict)
+    # Tokens of what was served by component, in the order of `ledger.COMPONENTS`; zeros at the end left out.
+    component_tokens = ArrayField(models.PositiveIntegerField(), default=list)
 
     uncached_tokens = models.PositiveIntegerField(null=True)
     cache_read_tokens = models.PositiveIntegerField(null=True)
@@ -61,8 +66,8 @@ class Turn(models.Model):
             ),
         ]
         indexes = [
-            # Import: was this response billed already?
-            models.Index(
+            # Import: was this response billed already? By hash, since the names are long.
+            HashIndex(
                 fields=["response_id"],
                 condition=models.Q(response_id__isnull=False),
                 name="turn_response_id",
@@ -71,6 +76,11 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.index} of {self.session_id}"
+
+    @property
+    def components(self) -> Mapping[str, int]:
+        """Tokens by component; those without any are left out."""
+        return Ledger.of_row(self.component_tokens).tokens
 
 
 class Blob(models.Model):
@@ -117,7 +127,6 @@ class Message(models.Model):
     tokens = models.PositiveIntegerField()
     flags = models.PositiveSmallIntegerField(default=0)
     tool_name = models.CharField(max_length=200, blank=True)
-    content_hash = models.BinaryField(max_length=16)
     body = models.BinaryField(null=True)
     blob = models.ForeignKey(
         Blob, null=True, on_delete=models.PROTECT, related_name="messages", db_index=False

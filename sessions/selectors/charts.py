@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
+from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction
 
 
@@ -34,7 +35,8 @@ def chart_points(
 def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Mapping[str, int]]:
     """What the prompts of these turns were made of as they were served, in tokens by component, in order."""
     rows = session.turns.filter(index__in=turns) if len(turns) < session.turn_count else session.turns.all()
-    return list(rows.order_by("index").values_list("components", flat=True))
+    sizes = rows.order_by("index").values_list("component_tokens", flat=True)
+    return [Ledger.of_row(size).tokens for size in sizes]
 
 
 def own_compactions(*, session: AgentSession) -> list[Compaction]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +59,7 @@ def _turn_row(session: AgentSession, new: NewTurn) -> dict[str, Any]:
         "message_count": len(turn.messages),
         "preamble_version": session.preamble_version,
         "prompt_estimate": new.prompt.total,
-        "components": Jsonb(dict(new.prompt.tokens)),
+        "component_tokens": new.prompt.row,
         "cost_microusd": turn.cost_microusd,
         "response_id": turn.response_id,
         "billed": new.billed,
@@ -79,7 +78,7 @@ def _message_row(
     message: PreparedMessage,
     blobs: Mapping[bytes, UUID],
 ) -> dict[str, Any]:
-    blob = blobs[_sha256(message)] if _is_large(message) else None
+    blob = blobs[message.sha256] if _is_large(message) else None
     return {
         "session_id": session.pk,
         "position": position,
@@ -88,7 +87,6 @@ def _message_row(
         "tokens": message.value.tokens,
         "flags": _flags(message),
         "tool_name": tool_name_of(message.value),
-        "content_hash": message.content_hash,
         "body": None if blob else bodies.pack(message.data),
         "blob_id": blob,
         "source_id": message.source_id,
@@ -106,7 +104,7 @@ def _flags(message: PreparedMessage) -> int:
 
 def _write_blobs(project_id: Any, messages: Iterable[PreparedMessage]) -> Mapping[bytes, UUID]:
     """Stores the large bodies once per project; answers their ids by SHA-256."""
-    large = {_sha256(message): message.data for message in messages if _is_large(message)}
+    large = {message.sha256: message.data for message in messages if _is_large(message)}
     if not large:
         return {}
     external = is_external()
@@ -131,7 +129,3 @@ def _write_blobs(project_id: Any, messages: Iterable[PreparedMessage]) -> Mappin
 
 def _is_large(message: PreparedMessage) -> bool:
     return len(message.data) > bodies.BLOB_BYTES
-
-
-def _sha256(message: PreparedMessage) -> bytes:
-    return hashlib.sha256(message.data).digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -48,7 +49,7 @@ class _Stored:
 
     turn: int
     source_id: str | None
-    content_hash: bytes
+    sha256: bytes
 
 
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
@@ -109,8 +110,15 @@ def _session_find_or_create(
 
 
 def _stored(session: AgentSession) -> list[_Stored]:
-    rows = session.messages.order_by("position").values_list("turn_index", "source_id", "content_hash")
-    return [_Stored(turn, source_id, bytes(content_hash)) for turn, source_id, content_hash in rows]
+    rows = session.messages.order_by("position").values_list(
+        "turn_index", "source_id", "body", "blob__sha256"
+    )
+    return [
+        _Stored(
+            turn, source_id, bytes(large) if large else hashlib.sha256(bodies.unpack(body or b"")).digest()
+        )
+        for turn, source_id, body, large in rows
+    ]
 
 
 # -- No compaction of ours yet: the end may be stored anew --------------------------------------
@@ -120,7 +128,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     """Stores the log from where it differs, and sets every counter from the whole of it, so that an import
     in pieces and one at once agree. Answers whether turns were written."""
     told = [
-        _Stored(index, message.source_id, message.content_hash)
+        _Stored(index, message.source_id, message.sha256)
         for index, turn in enumerate(prepared.turns)
         for message in turn.messages
     ]

@@ -13,6 +13,7 @@ from django.utils import timezone
 from compaction.memory import Churn, churn
 from compaction.meter import OutputMean
 from sessions.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
+from sessions.ledger import COMPONENTS
 from sessions.limits import limit_of
 from sessions.models import AgentSession, Compaction, Message, SessionProfile
 from sessions.selectors.memory import memory_span
@@ -97,7 +98,7 @@ def _sizes(session: AgentSession) -> list[_Size]:
         "prompt_reported",
         "prompt_served",
         "prompt_estimate",
-        "components__tool_outputs",
+        f"component_tokens__{COMPONENTS.index('tool_outputs')}",
         "client_compaction",
     )
     return [

@@ -43,7 +43,7 @@ def write_parameters(pushed: Pushed, push: Push, *, key_id: UUID, answer: bytes 
         "reported": _int4(reported),
         "served": Int4(pushed.served.total),
         "size": Int4(reported if reported is not None else pushed.served.total),
-        "components": Jsonb(pushed.served.tokens),
+        "components": [Int4(count) for count in pushed.served.row],
         "context": Jsonb(pushed.context.tokens),
         "shown": Jsonb(pushed.shown.tokens),
         "open_calls": [call.replace("\0", "\ufffd") for call in pushed.seam.open_calls],
@@ -83,7 +83,6 @@ def _message_parameters(values: Sequence[Message], messages: Sequence[PushedMess
         "tokens": [Int4(value.tokens) for value in values],
         "flags": [Int4(flags_of(value)) for value in values],
         "tool_names": [tool_name_of(value) for value in values],
-        "hashes": [bodies.content_hash(message.data) for message in messages],
         "bodies": [
             bodies.pack(message.data) if digest is None else None
             for digest, message in zip(digests, messages, strict=True)

@@ -60,11 +60,11 @@ WITH session AS (
 ), turn AS (
     INSERT INTO agent_sessions_turn (
         session_id, index, at, model, first_position, message_count, preamble_version, idempotency_key,
-        body_hash, prompt_estimate, prompt_reported, prompt_served, components, uncached_tokens,
+        body_hash, prompt_estimate, prompt_reported, prompt_served, component_tokens, uncached_tokens,
         cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed, answer)
     SELECT
         session.id, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
-        %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s, %(uncached)s,
+        %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s::int[], %(uncached)s,
         %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(answer)b
       FROM session
 ), blob AS (
@@ -78,12 +78,12 @@ WITH session AS (
     RETURNING id, sha256
 ), message AS (
     INSERT INTO agent_sessions_message (
-        session_id, position, turn_index, role, tokens, flags, tool_name, content_hash, body, blob_id)
-    SELECT session.id, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.hash, m.body, blob.id
+        session_id, position, turn_index, role, tokens, flags, tool_name, body, blob_id)
+    SELECT session.id, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.body, blob.id
       FROM session CROSS JOIN
            unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
-                  %(tool_names)s::text[], %(hashes)b::bytea[], %(bodies)b::bytea[], %(in_blob)b::bytea[])
-           AS m (position, role, tokens, flags, tool_name, hash, body, sha256)
+                  %(tool_names)s::text[], %(bodies)b::bytea[], %(in_blob)b::bytea[])
+           AS m (position, role, tokens, flags, tool_name, body, sha256)
       LEFT JOIN blob ON blob.sha256 = m.sha256
 )
 SELECT pg_current_xact_id()::xid::text FROM session

@@ -1,4 +1,4 @@
-"""Edits of before, each of which said itself whether it is in force, and what the migration makes of them."""
+"""What was stored before rows became leaner, and what the migrations make of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from accounts.models import Project
+from sessions.models import Turn
 
 APP = "agent_sessions"
-BEFORE, AFTER = "0019_memory_reading", "0020_edits_once"
+BEFORE, EDITS, TURNS = "0019_memory_reading", "0020_edits_once", "0022_leaner_turns"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,8 +58,28 @@ def test_the_prompt_base_takes_over_what_is_in_force(before: Any, project: Proje
         ).pk
         for ordinal in range(3)
     ]
-    after = migrate(AFTER)
+    after = migrate(EDITS)
     assert after.get_model(APP, "PromptBase").objects.get().edits == [keys[0], keys[2]]
     again = migrate(BEFORE)
     live = again.get_model(APP, "Edit").objects.filter(is_live=True)
     assert list(live.order_by("pk").values_list("pk", flat=True)) == [keys[0], keys[2]]
+
+
+def test_components_become_numbers_and_objects_again(before: Any, project: Project) -> None:
+    sizes = [{}, {"user": 5, "tool_outputs": 7}, {"system": 3, "recap": 4}, {"memory": 9}]
+    session = before.get_model(APP, "AgentSession").objects.create(
+        project_id=project.pk, external_id="s", format="openai"
+    )
+    for index, components in enumerate(sizes):
+        before.get_model(APP, "Turn").objects.create(
+            session=session,
+            index=index,
+            first_position=index,
+            message_count=1,
+            prompt_estimate=1,
+            components=components,
+        )
+    migrate(TURNS)
+    assert [turn.components for turn in Turn.objects.order_by("index")] == sizes
+    again = migrate(BEFORE).get_model(APP, "Turn").objects
+    assert list(again.order_by("index").values_list("components", flat=True)) == sizes
