@@ -30,8 +30,9 @@ def world(_world: World) -> Iterator[World]:
     """The instance, its provider obliging. After the test nothing may be open, lost or done twice."""
     _world.provider.otherwise = summary()
     _world.provider.requests.clear()
-    eventually(_world.is_ready, 60)
+    eventually(_world.is_ready)
     yield _world
     _world.provider.otherwise = summary()
-    eventually(_world.all_settled, 60)
+    _world.forget_upgrades()
+    eventually(_world.all_settled)
     _world.assert_sound()

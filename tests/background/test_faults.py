@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,10 +17,8 @@ import pytest
 from celery import Celery
 
 from sessions.dispatch import RUN
-from tests.background.world import OTHER_BROKER, World, eventually, turn
-from tests.provider.behaviours import summary
-
-MINUTE = 60.0
+from tests.background.world import OTHER_BROKER, PATIENCE, World, eventually, turn
+from tests.provider.behaviours import held, summary
 
 stops_the_broker = pytest.mark.skipif(bool(OTHER_BROKER), reason="the broker is not ours to stop")
 
@@ -45,12 +44,13 @@ def running(world: World, session: str) -> bool:
 
 
 def test_a_worker_killed_during_the_model_call(world: World) -> None:
-    world.provider.otherwise = summary(delay=6)
+    go_on = Event()
+    world.provider.otherwise = held(summary(), go_on)
     session, _ = world.fire()
-    eventually(lambda: world.provider.requests, MINUTE)
-    world.provider.otherwise = summary()
+    eventually(lambda: world.provider.requests)
     world.kill("celery")
-    [done] = world.settled(session, MINUTE)
+    go_on.set()
+    [done] = world.settled(session)
     assert done["state"] == "done"
     assert world.rows("SELECT attempts FROM agent_sessions_compaction ORDER BY id DESC LIMIT 1") == [
         {"attempts": 2}
@@ -58,15 +58,16 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
 
 
 def test_one_process_of_the_worker_killed_during_the_model_call(world: World) -> None:
-    world.provider.otherwise = summary(delay=6)
+    go_on = Event()
+    world.provider.otherwise = held(summary(), go_on)
     session, _ = world.fire()
-    eventually(lambda: world.provider.requests, MINUTE)
-    world.provider.otherwise = summary()
+    eventually(lambda: world.provider.requests)
     asking = connected(world.processes("celery"), urlsplit(world.provider.url).port or 0)
     assert asking
     for process in asking:  # one asks; another may have kept its connection from an earlier summary
         os.kill(process, signal.SIGKILL)
-    [done] = world.settled(session, MINUTE)
+    go_on.set()
+    [done] = world.settled(session)
     assert done["state"] == "done"
 
 
@@ -92,12 +93,12 @@ def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None
         pushing = in_background(lambda: world.stubborn("POST", f"sessions/{session}/turns/", body, "k"))
         sql = """SELECT c.id FROM agent_sessions_compaction c JOIN agent_sessions_agentsession s
                    ON s.id = c.session_id WHERE s.external_id = %s"""
-        eventually(lambda: world.rows(sql, session), 10)  # committed
+        eventually(lambda: world.rows(sql, session))  # committed
         world.kill("granian")
     finally:
         world.kill("valkey-server", signal.SIGCONT)
-    pushing.join(MINUTE)
-    [done] = world.settled(session, MINUTE)
+    pushing.join(PATIENCE)
+    [done] = world.settled(session)
     assert done["state"] == "done"
     assert len(world.call("GET", f"sessions/{session}/turns/")[1]["data"]) == number + 1
 
@@ -114,8 +115,8 @@ def test_a_broker_that_does_not_answer_holds_no_push_up(world: World) -> None:
     finally:
         world.kill("valkey-server", signal.SIGCONT)
     assert fired[0]["state"] == "pending"
-    assert took < 3  # half a second of patience, on a busy machine
-    [done] = world.settled(session, MINUTE)
+    assert took < 15  # half a second of patience, on a machine however busy
+    [done] = world.settled(session)
     assert done["state"] == "done"
 
 
@@ -125,7 +126,7 @@ def test_a_broker_killed_and_started_empty(world: World) -> None:
     sessions = [world.fire()[0] for _ in range(4)]
     world.kill("valkey-server")
     for session in sessions:
-        [done] = world.settled(session, MINUTE)
+        [done] = world.settled(session)
         assert done["state"] == "done"
 
 
@@ -139,11 +140,11 @@ def test_a_database_restarted_under_load(world: World) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         working = [pool.submit(work, session) for session in sessions]
-        eventually(lambda: world.provider.requests, MINUTE)
+        eventually(lambda: world.provider.requests)
         os.kill(world.processes("bin/postgres")[0], signal.SIGQUIT)  # at once, without a checkpoint
         for one in working:
-            one.result(MINUTE)
-    eventually(world.is_ready, MINUTE)
+            one.result(PATIENCE)
+    eventually(world.is_ready)
     for session in sessions:
         stored = world.rows(
             "SELECT turn_count FROM agent_sessions_agentsession WHERE external_id = %s", session
@@ -164,7 +165,7 @@ def test_a_task_delivered_twice_and_many_sweeps_at_once(world: World) -> None:
         for _ in range(4):
             app.send_task(RUN, args=[str(row["id"])])
             app.send_task("sessions.tasks.compactions_sweep")
-        [done] = world.settled(session, MINUTE)
+        [done] = world.settled(session)
         app.send_task(RUN, args=[str(row["id"])])
     assert done["state"] == "done"
     assert done["number"] == fired["compaction"]
@@ -175,7 +176,7 @@ def test_fifty_sessions_fire_at_once(world: World) -> None:
     world.provider.otherwise = summary(delay=0.1)
     with ThreadPoolExecutor(8) as pool:
         sessions = [session for session, _ in pool.map(lambda _: world.fire(), range(50))]
-    eventually(world.all_settled, MINUTE)
+    eventually(world.all_settled)
     for session in sessions:
         assert [one["state"] for one in world.settled(session)] == ["done"]
     assert len(world.provider.requests) == 50
@@ -184,13 +185,15 @@ def test_fifty_sessions_fire_at_once(world: World) -> None:
 def test_a_revert_while_the_model_writes_wins(world: World) -> None:
     session, _ = world.fire()
     world.settled(session)
-    world.provider.otherwise = summary(delay=1.5)
+    go_on = Event()
+    world.provider.otherwise = held(summary(), go_on)
     world.provider.requests.clear()
     number = 100
     while not world.push(session, number)["fired"]:
         number += 1
     eventually(lambda: running(world, session) and world.provider.requests)
     assert world.call("POST", f"sessions/{session}/compactions/1/revert/")[0] == 200
+    go_on.set()
     second = eventually(lambda: not running(world, session) and world.compactions(session)[1])
     assert second["state"] == "skipped"
     assert second["reason"].startswith("superseded")

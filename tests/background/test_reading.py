@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from threading import Event
 
 import pytest
 
 from tests.background.world import World, eventually
-from tests.provider.behaviours import operation, operations
+from tests.provider.behaviours import held, operation, operations
 
-MINUTE = 60.0
 A_QUEUE = operation("add", "we evict by a queue")
 
 
+@pytest.fixture(scope="module")
+def reading_key(_world: World) -> str:
+    """Of a project with a model that reads: it finds there nothing that other tests have left."""
+    make = (
+        "from accounts.services import *; project = project_create(name='Reading', slug='reading'); "
+        "print(api_key_create(project=project, name='tests', scopes=['push', 'read', 'admin'])[1])"
+    )
+    return _world.instance.manage("shell", "-v0", "-c", make).strip()
+
+
 @pytest.fixture
-def reading_world(world: World) -> Iterator[World]:
-    """The instance, whose project has a model that reads."""
+def reading_world(world: World, reading_key: str) -> World:
+    reading = World(world.instance, world.provider, reading_key)
     world.provider.otherwise = operations(A_QUEUE)
-    assert world.call("PATCH", "memory/settings/", {"upkeep": True, "model": "claude-haiku-4-5"})[0] == 200
-    yield world
-    assert world.call("PATCH", "memory/settings/", {"upkeep": False, "model": ""})[0] == 200
+    assert reading.call("PATCH", "memory/settings/", {"upkeep": True, "model": "claude-haiku-4-5"})[0] == 200
+    return reading
 
 
 def decisions(world: World, session: str) -> list[str]:
@@ -28,7 +36,7 @@ def decisions(world: World, session: str) -> list[str]:
 
 
 def asked(world: World, words: str) -> int:
-    """How often the model was asked about these words: it reads what earlier tests left behind as well."""
+    """How often the model was asked about these words."""
     return sum(words in request.body["messages"][0]["content"] for request in world.provider.requests)
 
 
@@ -41,7 +49,7 @@ def push(world: World, words: str) -> str:
 
 def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None:
     session = push(reading_world, "Mend the pool")
-    eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"], MINUTE)
+    eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
     [row] = reading_world.rows(
         """SELECT r.state, r.requests, r.cost_microusd FROM agent_sessions_memoryreading r
              JOIN agent_sessions_agentsession s ON s.id = r.session_id WHERE s.external_id = %s""",
@@ -52,12 +60,13 @@ def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None
 
 
 def test_a_worker_killed_while_the_model_reads_loses_nothing(reading_world: World) -> None:
-    reading_world.provider.otherwise = operations(A_QUEUE, delay=6)
+    go_on = Event()
+    reading_world.provider.otherwise = held(operations(A_QUEUE), go_on)
     session = push(reading_world, "Mend the queue")
-    eventually(lambda: asked(reading_world, "Mend the queue"), MINUTE)
-    reading_world.provider.otherwise = operations(A_QUEUE)
+    eventually(lambda: asked(reading_world, "Mend the queue"))
     reading_world.kill("celery")
-    eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"], MINUTE)
+    go_on.set()
+    eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
     told = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["reading"]
     assert (told["turn"], told["told"], told["next_try_at"]) == (1, None, None)
     assert asked(reading_world, "Mend the queue") == 2

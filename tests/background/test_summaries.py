@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.background.world import World, eventually
 from tests.provider import behaviours
-from tests.provider.behaviours import Behaviour, summary
+from tests.provider.behaviours import Behaviour, held, summary
 
 
 def test_a_soft_trigger_makes_a_summary_off_the_request_path(world: World) -> None:
@@ -49,7 +50,7 @@ TRANSIENT: dict[str, Behaviour] = {
     "cut connection": behaviours.cut_connection(),
     "malformed": behaviours.malformed(),
     "over-long": behaviours.overlong(),
-    "time-out": summary(delay=3),
+    "time-out": summary(delay=6),
 }
 
 
@@ -68,7 +69,7 @@ LASTING: dict[str, tuple[Behaviour, str]] = {
     "529": (behaviours.overloaded(), "SummaryUnavailable"),
     "500": (behaviours.error(500), "SummaryUnavailable"),
     "cut connection": (behaviours.cut_connection(), "SummaryUnavailable"),
-    "time-out": (summary(delay=3), "SummaryUnavailable"),
+    "time-out": (summary(delay=6), "SummaryUnavailable"),
     "wrong key": (behaviours.error(401, "authentication_error"), "SummaryRejected"),
     "malformed": (behaviours.malformed(), "SummaryMalformed"),
     "over-long": (behaviours.overlong(), "SummaryTooLong"),
@@ -151,13 +152,15 @@ def test_an_idle_session_is_compacted_where_its_policy_says_so(world: World) -> 
 
 
 def test_a_hard_trigger_does_not_wait_for_the_model(world: World) -> None:
-    world.provider.otherwise = summary(delay=1.5)
+    go_on = Event()
+    world.provider.otherwise = held(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)  # claimed: the model is being asked
     number = 100
     while not (fired := [one for one in world.push(session, number)["fired"] if one["trigger"] == "hard"]):
         number += 1
     assert fired[0]["state"] == "done"
+    go_on.set()
     background = world.settled(session)[0]
     assert (background["state"], background["reason"]) == ("skipped", "superseded by the hard trigger")
     spent = eventually(lambda: world.compactions(session)[0]["cost_microusd"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
 from tests.provider.summaries import summary_of
@@ -14,12 +15,14 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What goes back after `delay` seconds. `cut` closes the connection in the middle of the body."""
+    """What goes back after `delay` seconds, or as soon as `until` is set. `cut` closes the connection in the
+    middle of the body."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    until: Event | None = None
     cut: bool = False
 
 
@@ -50,6 +53,11 @@ def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
         return replace(_message(request, text), delay=delay)
 
     return answer
+
+
+def held(behaviour: Behaviour, until: Event, *, most: float = 60.0) -> Behaviour:
+    """The same when the test says so, after `most` seconds at the latest."""
+    return lambda request: replace(behaviour(request), delay=most, until=until)
 
 
 def obedient(command: str) -> Behaviour:

@@ -72,9 +72,9 @@ class FakeProvider:
             behaviour = self.otherwise
         return behaviour(request.body)
 
-    def wait(self, seconds: float) -> None:
-        """Waits as long as an answer is to be late, but no longer than the server lives."""
-        self._stopped.wait(seconds)
+    def wait(self, seconds: float, until: threading.Event | None = None) -> None:
+        """Waits as long as an answer is to be late: until the event, or no longer than the server lives."""
+        (until or self._stopped).wait(seconds)
 
 
 def _fault(request: Recorded) -> Behaviour | None:
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Recorded(path=self.path, headers=headers, body=json.loads(data), at=time.monotonic())
         answer = self.provider.answer(request)
-        self.provider.wait(answer.delay)
+        self.provider.wait(answer.delay, answer.until)
         try:
             self._send(answer)
         except (BrokenPipeError, ConnectionResetError):
