@@ -110,6 +110,11 @@ def percent_of(part: int, whole: int | None) -> str:
 
 
 @register.filter
+def minus(value: int, other: int) -> int:
+    return value - other
+
+
+@register.filter
 def share_bar(part: int, whole: int) -> str:
     """A bar that is filled by `part` of `whole`; decoration beside the figure that says it."""
     share = min(100.0, 100 * part / whole) if whole else 0.0

@@ -66,6 +66,12 @@ document.addEventListener("submit", (event) => {
   event.stopImmediatePropagation();
 }, { capture: true });
 
+// Bars that are wider than a phone begin where the reader is.
+for (const here of document.querySelectorAll("nav [aria-current]")) {
+  const bar = here.closest("nav");
+  bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+}
+
 // Empty fields would only lengthen the address.
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") return;

@@ -177,6 +177,18 @@ class TestARevision:
         text = owner_client.get(f"{url}?against=0&view=inline").content.decode()
         assert text.count('class="added"') == 3
 
+    def test_what_is_the_same_in_both_is_counted_and_shown_when_asked_for(
+        self, owner_client: Client, stored: Any
+    ) -> None:
+        url = address("session_memory_revision", stored, 2)
+        text = owner_client.get(url).content.decode()
+        assert "1 item is the same in both" in text
+        assert "a = 2" not in text
+        whole = owner_client.get(f"{url}?show=all").content.decode()
+        assert "a = 2" in whole
+        assert "Only what differs" in whole
+        assert "Nothing differs." in owner_client.get(f"{url}?against=2").content.decode()
+
     @pytest.mark.parametrize("query", ["3/", "2/?against=9", f"{10**20}/"])
     def test_one_that_is_not_there_is_not_found(self, owner_client: Client, stored: Any, query: str) -> None:
         assert owner_client.get(f"{address('session_memory', stored)}{query}").status_code == 404

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from compaction.messages import Usage
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, idle_gaps
+from sessions.importers.base import ClientCompaction
+from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
@@ -92,3 +96,57 @@ def test_a_long_answer_and_a_long_question_are_no_outputs(project):
         (2, "user", False, ""),
         (1, "assistant", False, ""),
     ]
+
+
+def priced_turn(index, *, cached, written, minutes=1):
+    usage = Usage(uncached_tokens=5, cache_read_tokens=cached, cache_write_tokens=written, output_tokens=9)
+    said = [message("user", f"And {index}?", f"u{index}"), message("assistant", "Done.", f"a{index}")]
+    return turn(index, said, usage=usage, minutes=minutes)
+
+
+@pytest.mark.django_db
+def test_what_cost_most_says_why_the_cache_served_little(
+    member_client, project, django_assert_max_num_queries
+):
+    turns = [priced_turn(n, cached=20_000 + 100 * n, written=100) for n in range(9)]
+    turns[0] = priced_turn(0, cached=0, written=20_000)
+    late = replace(priced_turn(9, cached=0, written=30_000), at=turns[8].at + timedelta(hours=2))
+    compacted = replace(
+        priced_turn(10, cached=1_000, written=25_000),
+        at=late.at + timedelta(minutes=1),
+        client_compaction=ClientCompaction(trigger="auto", tokens_before=30_000),
+    )
+    session = make_session(project, [*turns, late, compacted])
+    with django_assert_max_num_queries(3):
+        calls = expensive_calls(session=session)
+    assert [call.turn for call in calls[:3]] == [9, 10, 0]
+    assert [call.is_cold for call in calls] == [True, True, True, False, False]
+    assert sum(call.microusd for call in calls[:1]) == session.turns.get(index=9).cost_microusd
+    page = member_client.get(address("session", session)).text
+    assert "the cache was cold after 2 h" in page
+    assert "the client had compacted" in page
+    assert ": the first call" in page
+
+
+@pytest.mark.django_db
+def test_a_call_behind_a_compaction_of_ours_names_it(member_client, project):
+    session = compacted_session(project)
+    session.turns.filter(index=11).update(cost_microusd=None)
+    session.compactions.update(turn_index=9)
+    session.turns.filter(index=10).update(
+        cost_microusd=9_000_000, cache_read_tokens=0, cache_write_tokens=6_000
+    )
+    calls = expensive_calls(session=session)
+    assert (calls[0].turn, calls[0].compaction) == (10, 1)
+    assert 11 not in {call.turn for call in calls}
+    assert 'behind <a href="' in member_client.get(address("session", session)).text
+
+
+@pytest.mark.django_db
+def test_without_prices_nothing_cost_most(member_client, project):
+    session = make_session(project, model="nobody-knows-it", turns=[reading_turn(0)])
+    session.turns.update(cost_microusd=None)
+    session.cost_microusd = 0
+    session.save()
+    assert expensive_calls(session=session) == []
+    assert "What cost most" not in member_client.get(address("session", session)).text

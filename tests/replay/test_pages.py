@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import AuditEvent, Project
 from sessions.models import AgentSession, ReplayRun
 from sessions.pages.replay import curves
+from sessions.pages.terms import PRESETS
 from sessions.replay import work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
@@ -35,6 +36,11 @@ def test_nothing_was_replayed_yet(viewer_client: Client) -> None:
     assert "Start a replay" not in page
 
 
+def test_the_policies_to_choose_from_say_what_they_do(member_client: Client) -> None:
+    page = member_client.get("/p/alpha/replay/").content.decode()
+    assert all(meaning in page for meaning in PRESETS.values())
+
+
 def test_a_run_shows_its_table_its_curves_and_where_something_was_lost(
     member_client: Client, run: ReplayRun, session: AgentSession
 ) -> None:
@@ -56,6 +62,22 @@ def test_a_long_curve_is_thinned(
     monkeypatch.setattr(curves, "MOST_POINTS", 10)
     data = member_client.get(f"/p/alpha/replay/{run.pk}/sessions/{session.pk}/").json()
     assert len(data["turns"]) == 10
+
+
+def test_where_there_is_no_sum_of_costs_the_page_says_why(
+    member_client: Client, session: AgentSession
+) -> None:
+    session.turns.update(model="nobody-knows-it")
+    AgentSession.objects.filter(pk=session.pk).update(model="nobody-knows-it")
+    member_client.post("/p/alpha/replay/", ASKED)
+    run = ReplayRun.objects.get()
+    while run.state in ReplayRun.OPEN:
+        work.run_step(run_id=run.pk)
+        run.refresh_from_db()
+    page = member_client.get(f"/p/alpha/replay/{run.pk}/").content.decode()
+    assert "There is no sum of costs" in page
+    priced = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=input=3").content.decode()
+    assert "There is no sum of costs" not in priced
 
 
 def test_an_open_run_looks_again_and_can_be_ended_and_taken_up(

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from sessions.models import AgentSession, MemoryRevision
 from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
-from sessions.pages.memory.rows import compared, shown_fields
+from sessions.pages.memory.rows import changed_only, compared, shown_fields
 from sessions.pages.tabs import session_context
 from sessions.selectors.memory import memory_latest, memory_notes, memory_revision
 
@@ -19,7 +19,7 @@ _MOST = 2_000_000_000
 @require_safe
 def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
     """The revision beside the one before it, or beside `against` (0 is the empty memory); `view` is inline
-    or side."""
+    or side, `show=all` brings what is the same in both."""
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     row = _revision_or_404(session, number)
@@ -28,6 +28,8 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
     other = _revision_or_404(session, against) if against else None
     latest = memory_latest(session_id=session.pk)
     view = "inline" if request.GET.get("view") == "inline" else "side"
+    fields = compared(memory_notes(other), memory_notes(row))
+    is_whole = request.GET.get("show") == "all"
     context = session_context(viewer, session, "session_memory") | {
         "row": row,
         "against": against,
@@ -36,7 +38,9 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
         "newest": latest.number if latest is not None else 0,
         "previous": number - 1 or None,
         "next": number + 1 if latest is not None and number < latest.number else None,
-        "compared": compared(memory_notes(other), memory_notes(row)),
+        "compared": fields if is_whole else changed_only(fields),
+        "is_whole": is_whole,
+        "same": sum(len(field.pairs) - len(field.changed) for field in fields),
         "fields": shown_fields(memory_notes(row)),
     }
     return page_or_fragment(request, "memory/revision.html", "memory/_revision.html", context)

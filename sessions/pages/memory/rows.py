@@ -59,6 +59,10 @@ class ComparedField:
     title: str
     pairs: Sequence[Pair]
 
+    @property
+    def changed(self) -> Sequence[Pair]:
+        return [pair for pair in self.pairs if pair.kind != "same"]
+
 
 def compared(old: Notes, new: Notes) -> list[ComparedField]:
     """Every field that holds something on either side, its items beside each other, changes first."""
@@ -91,6 +95,11 @@ def compared(old: Notes, new: Notes) -> list[ComparedField]:
         if pairs:
             fields.append(ComparedField(title=title_of(name), pairs=pairs))
     return fields
+
+
+def changed_only(fields: Sequence[ComparedField]) -> list[ComparedField]:
+    """The fields that differ, with the items that do."""
+    return [ComparedField(title=field.title, pairs=field.changed) for field in fields if field.changed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

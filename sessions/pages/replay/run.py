@@ -33,11 +33,13 @@ def replay_run(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
     wanted = request.GET.get("session", "")
     chosen = next((t for t in targets if str(t.session_id) == wanted), None)
     chosen = chosen or next((t for t in targets if t.finished_at and not t.error), None)
+    rows = rows_of(found, prices=prices)
     context: dict[str, Any] = {
         "viewer": viewer,
         "run": found,
         "is_open": found.state in ReplayRun.OPEN,
-        "rows": rows_of(found, prices=prices),
+        "rows": rows,
+        "is_unpriced": any(row.total.calls and row.total.cost is None for row in rows),
         "prices": request.GET.get("prices", ""),
         "problem": problem,
         "targets": targets,

@@ -94,8 +94,10 @@ def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem
 def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
     context = session_context(viewer, session, "session_compactions")
     before = number_of(request, "before")
+    found = compactions_newest(session=session, before=before)
     context |= {
-        "compactions": compactions_newest(session=session, before=before),
+        "compactions": found,
+        "has_reasons": any(row.reason for row in found.rows),
         "problem": problem,
         "is_older": before is not None,
     }

@@ -19,8 +19,9 @@ from sessions.pages.access import number_of, page_or_fragment, session_of, viewe
 from sessions.pages.blocks import part_text
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
-from sessions.pages.turns import shown_turns
+from sessions.pages.turns import IDLE, shown_turns
 from sessions.selectors.charts import chart_points
+from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.sessions import session_children
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
@@ -52,6 +53,8 @@ def session_detail(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
             "children": session_children(session=session),
             "slope": _slope(points, limit),
             "jumps": largest_jumps(session=session),
+            "expensive": expensive_calls(session=session),
+            "cache_life": IDLE,
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
 

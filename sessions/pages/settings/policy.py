@@ -18,6 +18,7 @@ from compaction.policy import PRESETS, Policy
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, session_of, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.terms import PRESETS as MEANINGS
 from sessions.services.planning import session_plan, view_load
 
 #: A preview loads all that a session shows; a longer one would hold the page up.
@@ -40,7 +41,7 @@ OFFERED: Mapping[str, str] = {
 
 class PolicyForm(PlainForm):
     preset = forms.ChoiceField(
-        choices=[(name, name) for name in PRESETS],
+        choices=[(name, f"{name}: {MEANINGS[name]}") for name in PRESETS],
         help_text="Where the settings begin; empty fields keep the preset's value.",
     )
     soft = forms.FloatField(required=False)

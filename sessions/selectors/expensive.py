@@ -1,0 +1,72 @@
+"""The calls of a session that cost most, and what there is to say why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sessions.models import AgentSession, Compaction, Turn
+
+#: Calls that the page names.
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpensiveCall:
+    """The call of a turn: micro-dollars, and tokens that were read anew (uncached or written to the cache),
+    read from the cache, and written. `pause` is the time since the turn before; `compaction` is the number of
+    ours between the two, `client_compacted` says that the recording client's was."""
+
+    turn: int
+    microusd: int
+    anew: int
+    cached: int
+    output: int
+    pause: timedelta | None
+    compaction: int | None
+    client_compacted: bool
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the provider's cache served less than half of the prompt."""
+        return self.anew > self.cached
+
+
+def expensive_calls(*, session: AgentSession) -> list[ExpensiveCall]:
+    """The most expensive first; those without a price cannot be told. Three queries over small columns."""
+    if not session.cost_microusd:
+        return []
+    turns = session.turns.filter(billed=True, cost_microusd__gt=0).only(*_COLUMNS)
+    rows = list(turns.order_by("-cost_microusd", "index")[:SHOWN])
+    before = [row.index - 1 for row in rows]
+    times = dict(session.turns.filter(index__in=before).values_list("index", "at"))
+    compacted = _compactions(session, before)
+    return [_call(row, times.get(row.index - 1), compacted.get(row.index - 1)) for row in rows]
+
+
+_COLUMNS = (
+    "index", "at", "cost_microusd", "uncached_tokens", "cache_read_tokens", "cache_write_tokens",
+    "output_tokens", "client_compaction",
+)  # fmt: skip
+
+
+def _call(row: Turn, before: datetime | None, compaction: int | None) -> ExpensiveCall:
+    return ExpensiveCall(
+        turn=row.index,
+        microusd=row.cost_microusd or 0,
+        anew=(row.uncached_tokens or 0) + (row.cache_write_tokens or 0),
+        cached=row.cache_read_tokens or 0,
+        output=row.output_tokens or 0,
+        pause=row.at - before if before is not None else None,
+        compaction=compaction,
+        client_compacted=row.client_compaction is not None,
+    )
+
+
+def _compactions(session: AgentSession, turns: Sequence[int]) -> dict[int, int]:
+    """The last compaction of ours behind each turn."""
+    if not session.compaction_count or not turns:
+        return {}
+    rows = session.compactions.filter(turn_index__in=turns, state__in=Compaction.APPLIED)
+    return dict(rows.order_by("number").values_list("turn_index", "number"))
