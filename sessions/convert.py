@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from compaction import formats
@@ -32,12 +31,27 @@ def message_body(row: Message) -> dict[str, Any]:
     return value
 
 
-def message_value(row: Message, format: str, data: bytes | None = None) -> MessageValue:
-    """The core's value of a stored message, with the tokens counted when it was stored. `data` is its JSON,
-    where that is at hand."""
-    body = bodies.json_value(data if data is not None else message_bytes(row))
-    [value] = formats.parse([body], format=format, start_position=row.position, turn=row.turn_index)
-    return replace(value, tokens=row.tokens, pinned=bool(row.flags & MessageFlag.PINNED))
+def message_value(row: Message, format: str) -> MessageValue:
+    """The core's value of a stored message, with the tokens counted when it was stored."""
+    return value_of(
+        message_bytes(row),
+        format=format,
+        position=row.position,
+        turn=row.turn_index,
+        tokens=row.tokens,
+        flags=row.flags,
+    )
+
+
+def value_of(data: bytes, *, format: str, position: int, turn: int, tokens: int, flags: int) -> MessageValue:
+    """The core's value of a message's JSON. `flags` are bits of `MessageFlag`."""
+    return formats.get_format(format).read(
+        bodies.json_value(data),
+        position=position,
+        turn=turn,
+        tokens=tokens,
+        pinned=bool(flags & MessageFlag.PINNED),
+    )
 
 
 def edit_value(row: Edit) -> EditValue:

@@ -18,6 +18,7 @@ import orjson
 from compaction import formats
 from compaction.capabilities import Capabilities
 from compaction.formats import anthropic, openai
+from compaction.invariants.continuation import Continuation
 from compaction.messages import Message
 from compaction.render import render
 from compaction.view import VERBATIM, View
@@ -73,28 +74,37 @@ class Elements:
         return values
 
 
-def elements_of(view: View, raw: Mapping[int, bytes], format: str) -> Elements:
-    """The elements of a view; `raw` has the pushed bytes of its messages by position."""
+def elements_of(view: View, raw: Mapping[int, bytes], format: str) -> tuple[Elements, Continuation]:
+    """The elements of a view, and the seam behind them; `raw` has the pushed bytes of its messages by
+    position."""
     original = {message.position: message for message in view.transcript}
     data: list[bytes] = []
     manifest: list[Mapping[str, Any]] = []
+    shown: list[Message] = []
     for entry in view.entries:
-        verbatim = original.get(entry.first) is entry.message
-        pieces = [raw[entry.first]] if verbatim else _rendered(entry.message, format)
-        data.extend(pieces)
-        whole = entry.message.tokens if entry.is_made or verbatim else original[entry.first].tokens
-        manifest.extend(
-            _manifest(entry.first, entry.last, entry.message.role, entry.rule, whole, entry.message.tokens)
+        message = entry.message
+        verbatim = original.get(entry.first) is message
+        if verbatim:
+            pieces = [raw[entry.first]]
+            shown.append(message)
+        else:
+            items = _rendered(message, format)
+            pieces = list(map(bodies.json_bytes, items))
+            shown += formats.parse(items, format=format)
+        data += pieces
+        whole = message.tokens if entry.is_made or verbatim else original[entry.first].tokens
+        manifest += (
+            _manifest(entry.first, entry.last, message.role, entry.rule, whole, message.tokens)
             for _ in pieces
         )
-    return Elements(data=b",".join(data), manifest=manifest)
+    return Elements(data=b",".join(data), manifest=manifest), Continuation().after(shown, format)
 
 
-def _rendered(message: Message, format: str) -> list[bytes]:
+def _rendered(message: Message, format: str) -> list[dict[str, Any]]:
     if format == openai.NAME:
-        return [bodies.json_bytes(item) for item in openai.message_json(message)]
+        return openai.message_json(message)
     item = anthropic.message_json(message)
-    return [] if item is None else [bodies.json_bytes(item)]
+    return [] if item is None else [item]
 
 
 def _manifest(first: int, last: int, role: str, rule: str, raw: int, shown: int) -> Mapping[str, Any]:

@@ -16,7 +16,9 @@ class Format(Protocol):
 
     NAME: str
 
-    def read(self, item: JSON, *, position: int, turn: int) -> Message: ...
+    def read(
+        self, item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False
+    ) -> Message: ...
 
     def tools_field(self, tools: JSON) -> list[JSON]: ...
 

@@ -30,12 +30,20 @@ RESPONSE_FIELDS = frozenset({"id", "type", "model", "stop_reason", "stop_sequenc
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
-def read(item: JSON, *, position: int, turn: int) -> Message:
+def read(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
     """One message. Tolerates anything, raises nothing."""
     if not isinstance(item, Mapping):
         words = (Text(text=as_text(item)),)
         return Message(
-            position=position, turn=turn, role=Role.USER, parts=words, format=NAME, source={}, patched=True
+            position=position,
+            turn=turn,
+            tokens=tokens,
+            pinned=pinned,
+            role=Role.USER,
+            parts=words,
+            format=NAME,
+            source={},
+            patched=True,
         )
     name = item.get("role")
     role = _ROLES.get(name, Role.USER) if isinstance(name, str) else Role.USER
@@ -43,6 +51,8 @@ def read(item: JSON, *, position: int, turn: int) -> Message:
     return Message(
         position=position,
         turn=turn,
+        tokens=tokens,
+        pinned=pinned,
         role=role,
         parts=parts,
         format=NAME,

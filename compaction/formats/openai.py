@@ -44,12 +44,20 @@ _PART_KINDS = frozenset({"image_url", "input_audio", "file"})
 _ERROR_PREFIX = "Error: "
 
 
-def read(item: JSON, *, position: int, turn: int) -> Message:
+def read(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
     """One message. Tolerates anything, raises nothing."""
     if not isinstance(item, Mapping):
         words = (Text(text=as_text(item)),)
         return Message(
-            position=position, turn=turn, role=Role.USER, parts=words, format=NAME, source={}, patched=True
+            position=position,
+            turn=turn,
+            tokens=tokens,
+            pinned=pinned,
+            role=Role.USER,
+            parts=words,
+            format=NAME,
+            source={},
+            patched=True,
         )
     name = item.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
@@ -59,6 +67,8 @@ def read(item: JSON, *, position: int, turn: int) -> Message:
     return Message(
         position=position,
         turn=turn,
+        tokens=tokens,
+        pinned=pinned,
         role=role or Role.USER,
         parts=parts,
         format=NAME,

@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q
 from django.utils import timezone
 
 from compaction.edits import Edit as EditValue
@@ -28,6 +27,7 @@ from sessions import bodies
 from sessions.convert import edit_value, message_value
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.prompts import edits_uncovered
+from sessions.selectors.stored import Span, messages_stored, spans_shown
 
 log = logging.getLogger(__name__)
 
@@ -203,11 +203,13 @@ def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
 
 def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:
     """The messages that the edits touch, and those before, which hold the calls of outputs."""
-    ranges = Q(position__in=[])
-    for edit in edits:
-        if edit.op is not Op.SHED:
-            ranges |= Q(position__gte=max(0, edit.position - CALLS_BEFORE), position__lte=edit.end)
-    return _values(session, ranges)
+    spans: list[Span] = []
+    for first, end in sorted((e.position - CALLS_BEFORE, e.end + 1) for e in edits if e.op is not Op.SHED):
+        if spans and first <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((first, end))
+    return [row.value(session.format) for row in messages_stored(session.pk, spans)]
 
 
 def _view_behind(session: AgentSession, compaction: Compaction) -> View:
@@ -217,16 +219,8 @@ def _view_behind(session: AgentSession, compaction: Compaction) -> View:
     )
     rows = edits_uncovered(applied).order_by("compaction__number", "ordinal")
     edits = [edit_value(row) for row in rows]
-    gone = [Q(position__range=(e.position, e.end)) for e in edits if e.op is Op.EVICT]
-    shown = Q(position__lt=compaction.snapshot_position)
-    for span in gone:
-        shown &= ~span
-    return apply(edits, _values(session, shown))
-
-
-def _values(session: AgentSession, wanted: Q) -> list[MessageValue]:
-    rows = Message.objects.filter(wanted, session=session).select_related("blob").order_by("position")
-    return [message_value(row, session.format) for row in rows]
+    shown = spans_shown(edits, end=compaction.snapshot_position)
+    return apply(edits, [row.value(session.format) for row in messages_stored(session.pk, shown)])
 
 
 def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:

@@ -17,11 +17,9 @@ from django.db import connection
 from django.db.models import F, Q, QuerySet
 from psycopg.types.numeric import Int4
 
-from compaction import formats
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
-from compaction.invariants.continuation import Continuation
 from compaction.view import Components, apply
 from sessions import bodies
 from sessions.budgets import budget_tokens
@@ -194,8 +192,8 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
     components = components_of(preamble)
     batches = edits_at(session_id=state.id, turn=turn)
     view = apply([edit for batch in batches for edit in batch], values, components=components)
-    elements = elements_of(view, {message.position: message_bytes(message) for message in rows}, state.format)
-    seam = Continuation().after(formats.parse(elements.values(), format=state.format), state.format)
+    raw = {message.position: message_bytes(message) for message in rows}
+    elements, seam = elements_of(view, raw, state.format)
     past = replace(
         state,
         model=row.model or state.model,

@@ -14,9 +14,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, Project
 from accounts.services import audit_record
-from compaction import formats
 from compaction.edits import Edit as EditValue
-from compaction.invariants.continuation import Continuation
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
@@ -239,8 +237,7 @@ def _store_recap(compaction: Compaction, made: Plan, recap: RecapValue, origin: 
 def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes], edits: Sequence[int]) -> None:
     """Makes the prompt base anew from a view and the keys of its edits, with the counters that belong to
     it. The session is locked."""
-    elements = elements_of(view, raw, session.format)
-    seam = Continuation().after(formats.parse(elements.values(), format=session.format), session.format)
+    elements, seam = elements_of(view, raw, session.format)
     base = PromptBase(
         session=session,
         compaction_number=session.compaction_count,

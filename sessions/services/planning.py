@@ -7,25 +7,23 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-
 from compaction.capabilities import capabilities_of
 from compaction.context import Summary
 from compaction.edits import Edit as EditValue
-from compaction.edits import Op
 from compaction.layout import positions_kept
 from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
 from compaction.view import View, apply
 from sessions.budgets import budget_tokens, policy_of
-from sessions.convert import edit_value, message_bytes, message_value
+from sessions.convert import edit_value
 from sessions.counter import counter
 from sessions.handles import handle_make
-from sessions.models import AgentSession, Compaction, Edit, Message, Preamble, PromptBase
+from sessions.models import AgentSession, Compaction, Edit, Preamble, PromptBase
 from sessions.recaps import recap_value, recaps
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
+from sessions.selectors.stored import messages_stored, spans_shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +44,15 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
     shown = Edit.objects.filter(pk__in=keys).order_by("compaction__number", "ordinal")
     found = [(row.pk, edit_value(row)) for row in shown]
     values = [edit for _, edit in found]
-    rows = list(_shown_rows(session, values).select_related("blob").order_by("position"))
+    rows = messages_stored(session.pk, spans_shown(values))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
-    raw = {row.position: message_bytes(row) for row in rows}
-    messages = [message_value(row, session.format, raw[row.position]) for row in rows]
+    messages = [row.value(session.format) for row in rows]
     view = apply(values, messages, components=components_of(preamble))
     return Loaded(
         session=session,
         view=view,
         edits=found,
-        raw=raw,
+        raw={row.position: row.data for row in rows},
         previous=_previous_recap(session),
     )
 
@@ -64,17 +61,6 @@ def edits_in_force(session_id: UUID) -> Sequence[int]:
     """The keys of the edits that show."""
     bases = PromptBase.objects.filter(session=session_id)
     return bases.values_list("edits", flat=True).first() or ()
-
-
-def _shown_rows(session: AgentSession, edits: Sequence[EditValue]) -> QuerySet[Message]:
-    """The messages that no live eviction covers, as ranges between the evicted spans."""
-    spans = sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT)
-    ranges, start = Q(), 0
-    for first, last in spans:
-        if first > start:
-            ranges |= Q(position__gte=start, position__lt=first)
-        start = max(start, last + 1)
-    return Message.objects.filter(ranges | Q(position__gte=start), session=session)
 
 
 def _previous_recap(session: AgentSession) -> RecapValue | None:

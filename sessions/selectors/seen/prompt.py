@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from compaction import formats
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
-from compaction.invariants.continuation import Continuation
 from compaction.view import TOOLS, apply
 from sessions import bodies
 from sessions.convert import message_bytes, message_value
@@ -23,8 +21,8 @@ def prompt_seen(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
     shown = [entry.first for entry in outline.entries if not entry.is_made]
     rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))
     view = apply(_edits(outline), [message_value(row, session.format) for row in rows])
-    elements = elements_of(view, {row.position: message_bytes(row) for row in rows}, session.format)
-    seam = Continuation().after(formats.parse(elements.values(), format=session.format), session.format)
+    raw = {row.position: message_bytes(row) for row in rows}
+    elements, seam = elements_of(view, raw, session.format)
     preamble = outline.preamble
     return prompt_fields(
         elements,

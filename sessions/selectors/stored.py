@@ -1,0 +1,87 @@
+"""Messages as they are stored, for who reads them by hundreds: without Django's objects, which would take
+as long as reading their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+from uuid import UUID
+
+from django.db import connection
+from psycopg.types.numeric import Int4
+
+from compaction.edits import Edit, Op
+from compaction.messages import Message as MessageValue
+from sessions import bodies
+from sessions.convert import value_of
+from sessions.hot import execute, raw_connection
+from sessions.storage import blob_get
+
+#: Positions from the first up to but without the second.
+Span = tuple[int, int]
+
+#: Behind every message that a session can have.
+END = 2**31 - 1
+
+_ROWS: LiteralString = """
+SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.project_id, b.sha256
+  FROM unnest(%(firsts)s::int[], %(ends)s::int[]) AS span (first, last)
+  JOIN agent_sessions_message m
+    ON m.session_id = %(session)s AND m.position >= span.first AND m.position < span.last
+  LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
+ ORDER BY m.position
+"""
+
+
+@dataclass(slots=True)
+class Stored:
+    """One message: its JSON as it was pushed, and what was found out about it then."""
+
+    position: int
+    turn: int
+    tokens: int
+    flags: int
+    data: bytes
+
+    def value(self, format: str) -> MessageValue:
+        """The core's value of it; `format` is the session's."""
+        return value_of(
+            self.data,
+            format=format,
+            position=self.position,
+            turn=self.turn,
+            tokens=self.tokens,
+            flags=self.flags,
+        )
+
+
+def spans_shown(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
+    """What no eviction covers of the messages before `end`."""
+    spans, start = [], 0
+    for first, last in sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT):
+        if first > start:
+            spans.append((start, first))
+        start = max(start, last + 1)
+    return [*spans, (start, end)]
+
+
+def messages_stored(session_id: UUID, spans: Iterable[Span]) -> list[Stored]:
+    """The messages of a session in these spans, in order. No two spans may hold the same position."""
+    firsts, ends = [], []
+    for first, end in spans:
+        firsts.append(Int4(first))
+        ends.append(Int4(end))
+    asked = {"session": session_id, "firsts": firsts, "ends": ends}
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), _ROWS, asked).fetchall()
+    return [
+        Stored(
+            position,
+            turn,
+            tokens,
+            flags,
+            bodies.unpack(blob_get(project_id, sha256) if data is None else data),
+        )
+        for position, turn, tokens, flags, data, project_id, sha256 in rows
+    ]
