@@ -44,8 +44,7 @@ _MARGIN = re.compile(r"\n *\d+(?:→|\t|:(?=\s))")  # begins plainly: found fast
 _ESCAPE = re.compile(r"\\[nrt]")
 _EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
-_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
-_SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d")
+_SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
 _FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
 _GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
 
@@ -167,7 +166,7 @@ def kind_of(name: str) -> Kind:
         return Kind.PATH
     if _NUMBER.fullmatch(name):
         return Kind.NUMBER
-    return Kind.ID if any(c.isdigit() for c in name) else Kind.NAME
+    return Kind.ID if any(map(str.isdigit, name)) else Kind.NAME
 
 
 def _texts(message: Message) -> Iterator[str]:
@@ -178,14 +177,14 @@ def _texts(message: Message) -> Iterator[str]:
             yield argument_text(part.arguments)
 
 
-def _runs(*texts: str) -> list[bytes]:
-    """The texts cut at every ASCII character that no identifier holds; the pieces in UTF-8."""
-    return "".join(map(_plain, texts)).encode("utf-8", "replace").translate(_RUN_BYTES).split()
+def runs(text: str) -> list[bytes]:
+    """The text cut at every ASCII character that no identifier holds; the pieces in UTF-8."""
+    return text.encode("utf-8", "replace").translate(_RUN_BYTES).split()
 
 
 def _telling(*texts: str) -> Iterator[bytes]:
     """The runs of the texts without those that are known to mention nothing."""
-    return filterfalse(_NAMED.plain.__contains__, _runs(*texts))
+    return filterfalse(_NAMED.plain.__contains__, runs("".join(map(_plain, texts))))
 
 
 def _plain(text: str) -> str:
@@ -211,11 +210,14 @@ def _names(run: bytes) -> tuple[str, ...]:
     """The identifiers that one run of characters mentions: none for plain words."""
     if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):
         return ()
-    pieces = [run.decode()] if run.isascii() else _NOT_ASCII_RUN.split(run.decode())
-    return tuple(chain.from_iterable(map(_piece_names, pieces)))
+    if run.isascii():
+        return _piece_names(run.decode())
+    return tuple(chain.from_iterable(map(_piece_names, _NOT_ASCII_RUN.split(run.decode()))))
 
 
 def _piece_names(piece: str) -> tuple[str, ...]:
+    if ":" not in piece:
+        return _word_names(piece)
     if "://" in piece:
         return (piece.rstrip(".:/-"),) if not piece.endswith("://") else ()
     return tuple(chain.from_iterable(map(_word_names, piece.split(":"))))
@@ -223,6 +225,8 @@ def _piece_names(piece: str) -> tuple[str, ...]:
 
 def _word_names(word: str) -> tuple[str, ...]:
     """The identifiers in a word without colons: itself, and the short form of a path or qualified name."""
+    if word.isidentifier():  # most are, and all the rest is about other characters
+        return (word,) if len(word) >= 3 and _is_shaped(word) else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
     if "." in name and "-" in name:
         name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a line of context in grep's output
@@ -264,4 +268,4 @@ def _dotted_names(name: str) -> tuple[str, ...]:
 
 def _is_shaped(name: str) -> bool:
     """Whether a word has the shape of an identifier: snake_case, camelCase, or letters with digits."""
-    return (_SHAPED.search(name) is not None and not name.isdigit()) or _CAMEL.search(name) is not None
+    return _SHAPED.search(name) is not None and not name.isdigit()

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import cache
+from itertools import chain, islice
 
 from compaction.edits import MAX_REFERENCES, Edit, Op
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
-from compaction.references import Kind, argument_text, first_mentions, kind_of
+from compaction.references import Kind, argument_text, first_mentions, kind_of, runs
 from compaction.view import View
 
 __all__ = ["MAX_REFERENCES", "is_telling", "with_references"]
@@ -66,29 +67,46 @@ def with_references(edits: Sequence[Edit], messages: Sequence[Message], view: Vi
     Reads every edited text: call it off the request path. `messages` are those that the edits touch, `view`
     is the view after the edits.
     """
-    shown = _shown_text(view)
+    prompt = _Prompt(view)
     by_position = {message.position: message for message in messages}
     return tuple(
-        edit if edit.op is Op.SHED else replace(edit, references=_hidden(edit, by_position, shown))
+        edit if edit.op is Op.SHED else replace(edit, references=_hidden(edit, by_position, prompt))
         for edit in edits
     )
 
 
-def _hidden(edit: Edit, messages: Mapping[int, Message], shown: str) -> tuple[str, ...]:
+def _hidden(edit: Edit, messages: Mapping[int, Message], prompt: _Prompt) -> tuple[str, ...]:
     touched = [messages[at] for at in range(edit.end, edit.position - 1, -1) if at in messages]
     used = [message for message in touched if message.role is Role.ASSISTANT]
     seen = [message for message in touched if message.role is not Role.ASSISTANT]
     names: dict[str, None] = {}
     for message in chain(used, seen):
         for text in _texts(message, edit.part):
-            names |= first_mentions(text)
-    telling = (name for name in names if is_telling(name) and name not in shown)
-    return tuple(name for name, _ in zip(telling, range(MAX_REFERENCES), strict=False))
+            names |= prompt.mentioned(text)
+    return tuple(islice(filter(prompt.lacks, names), MAX_REFERENCES))
 
 
-def _shown_text(view: View) -> str:
-    """All that the prompt says. A name is searched in it as a text: who sees `a/b/c.py` knows `a/b` too."""
-    return "\n".join(text for message in view.messages for text in _texts(message, None))
+class _Prompt:
+    """What a prompt says, and what was found out about names and texts for the edits before: those of an
+    eviction stand in the edits that it covers, too."""
+
+    def __init__(self, view: View) -> None:
+        texts = (text for message in view.messages for text in _texts(message, None))
+        self._runs = set(runs("\n".join(texts)))
+        # Searched as a text: who sees `a/b/c.py` knows `a/b` too. No name reaches over the end of a run.
+        self._text = b"\n".join(self._runs)
+        self._lacks: dict[str, bool] = {}
+        self.mentioned = cache(first_mentions)
+
+    def lacks(self, name: str) -> bool:
+        """Whether it tells nothing of `name`, and that means something."""
+        known = self._lacks.get(name)
+        if known is None:
+            known = self._lacks[name] = is_telling(name) and not self._shows(name.encode())
+        return known
+
+    def _shows(self, name: bytes) -> bool:
+        return name in self._runs or name in self._text
 
 
 def _texts(message: Message, part: int | None) -> Iterator[str]:
