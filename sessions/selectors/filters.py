@@ -85,12 +85,12 @@ class Cursor:
         return base64.urlsafe_b64encode(f"{at} {self.id}".encode()).decode().rstrip("=")
 
     @classmethod
-    def decode(cls, text: str) -> Cursor | None:
-        """The cursor that `text` is, or None where it is none."""
+    def decode(cls, text: str, order: str = NEWEST) -> Cursor | None:
+        """The cursor that `text` is in one of `ORDERS`, or None where it is none."""
         try:
             at, _, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
-            if at.isdecimal() and len(at) < 19:
-                return cls(at=int(at), id=UUID(id))
+            if order != NEWEST:
+                return cls(at=min(int(at), 2**63 - 1), id=UUID(id))
             moment = datetime.fromisoformat(at)
             return cls(at=moment if moment.tzinfo else moment.replace(tzinfo=UTC), id=UUID(id))
         except (ValueError, binascii.Error):
@@ -121,10 +121,10 @@ def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[Ag
 def behind(
     rows: QuerySet[AgentSession], cursor: Cursor | None, order: str = NEWEST
 ) -> QuerySet[AgentSession]:
-    """The rows that follow the cursor, in one of `ORDERS`. A cursor of another order is none."""
+    """The rows that follow the cursor, which is of the same one of `ORDERS`."""
     column = ORDERS[order]
     rows = rows.order_by(f"-{column}", "-id")
-    if cursor is None or isinstance(cursor.at, datetime) != (order == NEWEST):
+    if cursor is None:
         return rows
     # The first condition is implied by the second and lets the index find the place.
     return rows.filter(**{f"{column}__lte": cursor.at}).filter(

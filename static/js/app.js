@@ -25,9 +25,10 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
     themeApply(next);
   });
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  document.dispatchEvent(new CustomEvent("theme"));
-});
+// Paper is light: charts are drawn anew for it, and back.
+for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+  matchMedia(query).addEventListener("change", () => document.dispatchEvent(new CustomEvent("theme")));
+}
 
 // Times come in UTC, `2026-02-03 14:05`, and are shown in the viewer's zone in the same form: no jump.
 const two = (number) => String(number).padStart(2, "0");

@@ -259,11 +259,18 @@ class TestOrder:
     def test_the_cursor_of_another_order_begins_anew(self, member_client, many):
         first = member_client.get(reverse("sessions", args=[many.slug]), {"sort": "cost"})
         after = first.context["page"].next_cursor
-        for order in ("activity", "turns"):
-            answer = member_client.get(reverse("sessions", args=[many.slug]), {"sort": order, "after": after})
+        address = reverse("sessions", args=[many.slug])
+        newest = member_client.get(address).context["page"].next_cursor
+        for order, cursor in (("activity", after), ("turns", newest), ("cost", newest)):
+            answer = member_client.get(
+                reverse("sessions", args=[many.slug]), {"sort": order, "after": cursor}
+            )
             assert answer.status_code == 200
-        newest = member_client.get(reverse("sessions", args=[many.slug]), {"after": after})
-        assert len(newest.context["page"].rows) == 50
+            assert len(answer.context["page"].rows) == 50
+        assert (
+            member_client.get(reverse("settings_audit", args=[many.slug]), {"after": after}).status_code
+            == 200
+        )
 
 
 @pytest.mark.django_db

@@ -293,3 +293,20 @@ def test_a_page_takes_few_queries(name, queries, project, owner_client, django_a
         make_session(project, name=f"s-{number}")
     with django_assert_num_queries(queries):
         assert owner_client.get(address(name)).status_code == 200
+
+
+def test_the_trail_tells_money_in_dollars(owner_client, project):
+    at = [project.slug]
+    owner_client.post(
+        reverse("settings_budgets", args=at), {"period": "month", "dollars": "12.50", "time_zone": "UTC"}
+    )
+    owner_client.post(
+        reverse("settings_prices", args=at),
+        {"model": "own", "first": "2026-03-01", "uncached": "0.5", "cache_read": "0.05", "cache_write": "0.6"}
+        | {"output": "2"},
+    )
+    page = owner_client.get(reverse("settings_audit", args=at)).content.decode()
+    assert "limit: $12.50" in page
+    assert "output $2.00" in page
+    assert "cache read $0.0500" in page
+    assert "microusd" not in page

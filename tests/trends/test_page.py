@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.http import QueryDict
 from django.urls import reverse
 
 from sessions.models import Compaction
@@ -212,6 +213,18 @@ def test_an_empty_span_says_so(project, viewer_client):
 def test_another_project_s_sums_are_not_seen(used, other_project, stranger_client):
     own = reverse("trends", args=["beta"])
     assert stranger_client.get(own, MARCH).context["total"].turns == 0
+
+
+def test_a_span_keeps_what_else_was_chosen(used, viewer_client):
+    asked = {**MARCH, "group": "model", "measure": "saved", "agent": "fixer"}
+    page = viewer_client.get(address(), asked, headers={"HX-Request": "true"})
+    queries = {name: QueryDict(query) for name, query, _ in page.context["presets"]}
+    last_month = queries["last month"]
+    assert {name: last_month[name] for name in ("group", "measure", "agent")} == {
+        "group": "model", "measure": "saved", "agent": "fixer",
+    }  # fmt: skip
+    assert last_month["first"] != MARCH["first"]
+    assert "last month" in page.text
 
 
 def test_presets_are_whole_weeks_and_months():

@@ -103,8 +103,8 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     form = FilterForm(request.GET)
     wanted = form.wanted()
-    after = Cursor.decode(request.GET.get("after", ""))
     order = _order(request)
+    after = Cursor.decode(request.GET.get("after", ""), order)
     page = sessions_list(project=viewer.project, wanted=wanted, after=after, order=order)
     first_query = query_clean(request.GET.urlencode())
     context: dict[str, Any] = {

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import AuditEvent
 from sessions.pages.access import viewer_of
+from sessions.pages.figures import money
 from sessions.pages.settings.frame import settings_page
 from sessions.selectors.filters import Cursor
 
@@ -36,7 +37,30 @@ def project_audit(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _told(detail: Mapping[str, Any]) -> str:
-    return "; ".join(f"{name}: {_value(value)}" for name, value in detail.items())
+    return "; ".join(_named(name, value, ": ") for name, value in detail.items())
+
+
+def _named(name: str, value: Any, between: str) -> str:
+    """A field with its value. Micro-dollars are told in dollars, as the pages do everywhere."""
+    if name in _DOLLARS:
+        name, value = _DOLLARS[name], _dollars(value)
+    return f"{name}{between}{_value(value)}"
+
+
+#: Fields in micro-dollars, and what they are called in dollars.
+_DOLLARS = {
+    "limit_microusd": "limit",
+    "uncached": "uncached",
+    "cache_read": "cache read",
+    "cache_write": "cache write",
+    "output": "output",
+}
+
+
+def _dollars(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _dollars(of) for name, of in value.items()}
+    return money(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _value(value: Any) -> str:
@@ -47,5 +71,5 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_value, value)) or "none"
     if isinstance(value, Mapping) and value:
-        return " ".join(f"{name} {_value(of)}" for name, of in value.items())
+        return " ".join(_named(name, of, " ") for name, of in value.items())
     return str(value) if value not in ("", None, {}) else "none"

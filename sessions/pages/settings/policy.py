@@ -27,11 +27,11 @@ _OFFERED_SESSIONS = 20
 
 #: The settings that the form offers, each with what it means. All others stand in the API.
 OFFERED: Mapping[str, str] = {
-    "soft": "Background compaction from this share of the budget on; 0: never.",
-    "hard": "Compaction at once from this share on; 0: never.",
+    "soft": "From this share of the budget on a compaction runs in the background; 0: never.",
+    "hard": "From this share of the budget on a compaction runs at once; 0: never.",
     "target": "A compaction goes down to this share of the budget.",
-    "tail_share": "The recent messages of this share of the budget stay untouched.",
-    "tail_messages": "At least so many recent messages stay untouched.",
+    "tail_share": "Those that take this share of the budget stay untouched.",
+    "tail_messages": "So many stay untouched in any case.",
     "collapse_tokens": "Older tool outputs of so many tokens become one line.",
     "clip_tokens": "Tool outputs keep at most so many tokens.",
     "every_turns": "Also compact every so many turns; 0: never.",
@@ -44,15 +44,15 @@ class PolicyForm(PlainForm):
         choices=[(name, f"{name}: {MEANINGS[name]}") for name in PRESETS],
         help_text="Where the settings begin; empty fields keep the preset's value.",
     )
-    soft = forms.FloatField(required=False)
-    hard = forms.FloatField(required=False)
+    soft = forms.FloatField(required=False, label="Soft limit")
+    hard = forms.FloatField(required=False, label="Hard limit")
     target = forms.FloatField(required=False)
-    tail_share = forms.FloatField(required=False)
-    tail_messages = forms.IntegerField(required=False)
-    collapse_tokens = forms.IntegerField(required=False)
-    clip_tokens = forms.IntegerField(required=False)
-    every_turns = forms.IntegerField(required=False)
-    idle_seconds = forms.IntegerField(required=False)
+    tail_share = forms.FloatField(required=False, label="Newest messages, share")
+    tail_messages = forms.IntegerField(required=False, label="Newest messages, at least")
+    collapse_tokens = forms.IntegerField(required=False, label="Collapse from (tokens)")
+    clip_tokens = forms.IntegerField(required=False, label="Clip to (tokens)")
+    every_turns = forms.IntegerField(required=False, label="Every so many turns")
+    idle_seconds = forms.IntegerField(required=False, label="After a pause of (seconds)")
 
     def __init__(self, data: Any = None, **options: Any) -> None:
         super().__init__(data, **options)

@@ -34,13 +34,11 @@ from sessions.selectors.trends import (
 def trends(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     asked, form = asked_of(request)
-    zone = asked.wanted.span.zone
     context = {
         "viewer": viewer,
         "asked": asked,
         "form": form,
         "budgets": [] if wants_fragment(request) else budgets_spent(project_id=viewer.project.pk),
-        "presets": presets(today_of(zone)),
         **_figures(viewer.project, asked),
     }
     return page_or_fragment(request, "trends/page.html", "trends/_figures.html", context)
@@ -95,7 +93,22 @@ def _figures(project: Project, asked: Asked) -> dict[str, Any]:
         "savings": savings_of(project_id=project.pk, wanted=asked.wanted, sums=total),
         "top": top_sessions(project_id=project.pk, wanted=asked.wanted) if asked.group != "session" else [],
         "filters": _filters(project, asked),
+        "presets": _presets(asked),
     }
+
+
+def _presets(asked: Asked) -> list[tuple[str, str, bool]]:
+    """Spans that people ask for: the name, the query that asks for it with all else as it is, and whether it
+    is shown."""
+    span = asked.wanted.span
+    return [
+        (
+            name,
+            asked.query(first=first.isoformat(), last=last.isoformat(), bucket="", other=""),
+            (first, last) == (span.first, span.last),
+        )
+        for name, first, last in presets(today_of(span.zone))
+    ]
 
 
 def _filters(project: Project, asked: Asked) -> list[tuple[str, str, str]]:
