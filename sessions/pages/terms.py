@@ -8,8 +8,8 @@ PRESETS: Mapping[str, str] = {
     "off": "everything is shown; nothing is ever compacted",
     "baseline": "a sliding window: the oldest messages go when the budget is full",
     "masking": "repeated, outdated and large tool outputs become one line, then the oldest turns go",
-    "balanced": "repeated, outdated and large tool outputs become one line, then a recap stands for the oldest "
-    "turns",
+    "balanced": "repeated, outdated and large tool outputs become one line, then a recap stands "
+    "for the oldest turns",
     "aggressive": "as balanced, but earlier and further, and smaller outputs too",
 }
 
