@@ -1,5 +1,5 @@
-"""Messages as they are stored, for who reads them by hundreds: without Django's objects, which would take
-as long as reading their JSON."""
+"""Messages and edits as they are stored, for who reads them by hundreds: without Django's objects, which
+would take as long as reading their JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from django.db import connection
-from psycopg.types.numeric import Int4
+from psycopg.types.numeric import Int4, Int8
 
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
@@ -31,6 +31,15 @@ SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.
     ON m.session_id = %(session)s AND m.position >= span.first AND m.position < span.last
   LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
  ORDER BY m.position
+"""
+
+_EDITS: LiteralString = """
+SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, e.text, e.handle, e.reason, e.tokens_before,
+       e.tokens_after
+  FROM agent_sessions_edit e
+  JOIN agent_sessions_compaction c ON c.id = e.compaction_id
+ WHERE e.id = ANY(%s::bigint[])
+ ORDER BY c.number, e.ordinal
 """
 
 
@@ -84,4 +93,28 @@ def messages_stored(session_id: UUID, spans: Iterable[Span]) -> list[Stored]:
             bodies.unpack(blob_get(project_id, sha256) if data is None else data),
         )
         for position, turn, tokens, flags, data, project_id, sha256 in rows
+    ]
+
+
+def edits_stored(keys: Iterable[int]) -> list[tuple[int, Edit]]:
+    """The edits of a session with these keys, in the order in which they were made, each with its key."""
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), _EDITS, [list(map(Int8, keys))]).fetchall()
+    return [
+        (
+            key,
+            Edit(
+                strategy=strategy,
+                op=Op(op),
+                position=position,
+                end=end,
+                part=part,
+                text=bodies.unpack(text).decode(),
+                handle=handle,
+                reason=reason,
+                tokens_before=before,
+                tokens_after=after,
+            ),
+        )
+        for key, strategy, op, position, end, part, text, handle, reason, before, after in rows
     ]

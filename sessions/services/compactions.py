@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils import timezone
+from psycopg.types.numeric import Int4, Int8
 
 from accounts.models import ApiKey, Project
 from accounts.services import audit_record
@@ -25,15 +26,23 @@ from sessions.budgets import policy_of
 from sessions.convert import edit_row, edit_value
 from sessions.counter import counter
 from sessions.dispatch import compaction_dispatch
-from sessions.hot import rows_copy
+from sessions.hot import execute, raw_connection, rows_copy
 from sessions.ledger import Ledger
-from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap, WebhookEvent
+from sessions.models import AgentSession, Compaction, Edit, Recap, WebhookEvent
 from sessions.recaps import recap_columns, recaps_trim
 from sessions.referenced.check import watch_begin
 from sessions.services.derived import derived_follow
 from sessions.services.planning import Loaded, session_plan, view_load
 from sessions.services.webhooks import webhooks_emit
 from sessions.serving import elements_of
+
+#: Not by Django, which would write all of the prompt into the text of the statement, in hexadecimal.
+_WRITE_BASE: LiteralString = """
+INSERT INTO agent_sessions_promptbase (session_id, compaction_number, data, edits)
+VALUES (%s, %s, %b, %s::bigint[])
+    ON CONFLICT (session_id) DO UPDATE
+   SET compaction_number = excluded.compaction_number, data = excluded.data, edits = excluded.edits
+"""
 
 
 class CompactionOpen(Exception):
@@ -182,7 +191,9 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     compaction.snapshot_position = session.message_count
     compaction.tokens_before = made.record.tokens_before
     compaction.tokens_after = made.record.tokens_after
-    compaction.record = {**made.record.to_json(), **origin.notes, "components": _components(loaded, made)}
+    shown = Ledger.of(made.view)
+    components = {"before": Ledger.of(loaded.view).tokens, "after": shown.tokens}
+    compaction.record = {**made.record.to_json(), **origin.notes, "components": components}
     compaction.cost_microusd = origin.cost_microusd
     compaction.finished_at = timezone.now()
     compaction.save()
@@ -195,14 +206,9 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
         # Also where a later step evicted over it: the next plan folds it, so that nothing told is lost.
         if made.recap is not None and made.recap is not loaded.previous:
             _store_recap(compaction, made, made.recap, origin)
-        base_write(session=session, view=made.view, raw=loaded.raw, edits=standing)
+        base_write(session=session, view=made.view, raw=loaded.raw, edits=standing, shown=shown)
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
-
-
-def _components(loaded: Loaded, made: Plan) -> dict[str, dict[str, int]]:
-    """Tokens of what is shown by component, before and after."""
-    return {"before": dict(Ledger.of(loaded.view).tokens), "after": dict(Ledger.of(made.view).tokens)}
 
 
 def _store_edits(compaction: Compaction, loaded: Loaded, made: Plan) -> list[int]:
@@ -234,26 +240,19 @@ def _store_recap(compaction: Compaction, made: Plan, recap: RecapValue, origin: 
     recaps_trim(compaction.session_id)
 
 
-def base_write(*, session: AgentSession, view: View, raw: Mapping[int, bytes], edits: Sequence[int]) -> None:
+def base_write(
+    *, session: AgentSession, view: View, raw: Mapping[int, bytes], edits: Sequence[int], shown: Ledger
+) -> None:
     """Makes the prompt base anew from a view and the keys of its edits, with the counters that belong to
     it. The session is locked."""
     elements, seam = elements_of(view, raw, session.format)
-    base = PromptBase(
-        session=session,
-        compaction_number=session.compaction_count,
-        data=elements.pack(),
-        edits=list(edits),
-    )
-    PromptBase.objects.bulk_create(
-        [base],
-        update_conflicts=True,
-        unique_fields=["session"],
-        update_fields=["compaction_number", "data", "edits"],
-    )
+    base = [session.pk, Int4(session.compaction_count), elements.pack(), list(map(Int8, edits))]
+    with connection.wrap_database_errors:
+        execute(raw_connection(), _WRITE_BASE, base)
     AgentSession.objects.filter(pk=session.pk).update(
         edits_revision=F("edits_revision") + 1,
         base_end=session.message_count,
-        shown_components=dict(Ledger.of(view).tokens),
+        shown_components=dict(shown.tokens),
         needs_repair=not seam.regular,
         open_calls=list(seam.open_calls),
     )
@@ -295,4 +294,5 @@ def base_renew(*, session: AgentSession) -> None:
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
     edits = _in_force([(row.pk, edit_value(row)) for row in rows.order_by("compaction__number", "ordinal")])
     loaded = view_load(session, edits=edits)
-    base_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits)
+    shown = Ledger.of(loaded.view)
+    base_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)

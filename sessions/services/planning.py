@@ -16,14 +16,13 @@ from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
 from compaction.view import View, apply
 from sessions.budgets import budget_tokens, policy_of
-from sessions.convert import edit_value
 from sessions.counter import counter
 from sessions.handles import handle_make
-from sessions.models import AgentSession, Compaction, Edit, Preamble, PromptBase
+from sessions.models import AgentSession, Compaction, Preamble, PromptBase
 from sessions.recaps import recap_value, recaps
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
-from sessions.selectors.stored import messages_stored, spans_shown
+from sessions.selectors.stored import edits_stored, messages_stored, spans_shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,7 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
     """What the session shows now, in time bounded by the budget and not by the history. `edits` are the keys
     of others than those in force."""
     keys = edits_in_force(session.pk) if edits is None else edits
-    shown = Edit.objects.filter(pk__in=keys).order_by("compaction__number", "ordinal")
-    found = [(row.pk, edit_value(row)) for row in shown]
+    found = edits_stored(keys)
     values = [edit for _, edit in found]
     rows = messages_stored(session.pk, spans_shown(values))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
