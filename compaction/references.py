@@ -106,6 +106,8 @@ def first_mentions(text: str) -> dict[str, None]:
 @lru_cache(_CLASSIFIED_RUNS)
 def forms(name: str) -> frozenset[str]:
     """An identifier and its short forms: `src/pool.py` and `pool.py`."""
+    if name.isascii() and name.isidentifier():
+        return frozenset((name,))
     return references(name) | {name}
 
 

@@ -1,6 +1,8 @@
 """Identifiers are what a reader who lost them cannot guess; plain words are none."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compaction import references as module
 from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
@@ -10,6 +12,7 @@ from compaction.references import (
     counted_mentions,
     first_mentions,
     forget,
+    forms,
     kind_of,
     mentions,
     message_references,
@@ -72,6 +75,11 @@ TOLD = "read b_1 and src/a.py, then b_1 again"
 def test_they_are_counted_in_the_order_of_their_first_mentions() -> None:
     assert list(counted_mentions(TOLD).items()) == [("b_1", 2), ("src/a.py", 1), ("a.py", 1)]
     assert list(first_mentions(TOLD)) == ["b_1", "src/a.py", "a.py"]
+
+
+@given(st.text(max_size=30) | st.text(alphabet="aB_9./:-@ \u00b7\u0301é", min_size=1, max_size=12))
+def test_the_forms_of_a_name_are_itself_and_what_it_mentions(name: str) -> None:
+    assert forms(name) == references(name) | {name}
 
 
 def test_what_the_process_has_learnt_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

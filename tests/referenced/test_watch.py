@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compaction.edits import Edit, Op
 from compaction.formats import parse
@@ -13,6 +15,7 @@ from compaction.messages import Message
 from compaction.referenced import MAX_REFERENCES, How, Watch, Watched, with_references
 from compaction.referenced.hidden import is_telling
 from compaction.referenced.watch import LATER_TURNS, MAX_NAMES
+from compaction.references import references
 from compaction.view import apply
 
 PATH = "src/pool/evict.py"
@@ -87,6 +90,20 @@ def test_hidden_is_what_the_prompt_no_longer_says() -> None:
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2, text="")
     [full] = with_references([edit], messages[1:3], apply([edit], messages))
     assert full.references == (NAME, "neverMentionedAgain")
+
+
+WORDS = st.sampled_from([PATH, "pool/evict.py", NAME, "idle_connections", "98231", "x98231y"])
+TEXTS = st.lists(WORDS | st.sampled_from([" ", "\n", "\\n", "→", ":", "-", "é"]), max_size=8).map("".join)
+
+
+@given(TEXTS, TEXTS)
+def test_a_name_is_hidden_that_stands_nowhere_in_the_text_of_the_prompt(gone: str, shown: str) -> None:
+    messages = [output(1, gone), says(2, shown)]
+    edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=1)
+    [full] = with_references([edit], messages[:1], apply([edit], messages))
+    assert set(full.references) == {
+        name for name in references(gone) if is_telling(name) and name not in shown
+    }
 
 
 def test_few_names_are_kept_and_the_assistants_own_come_first() -> None:
