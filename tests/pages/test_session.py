@@ -3,6 +3,7 @@ from django.urls import reverse
 
 from compaction.messages import Usage
 from sessions.importers.base import ClientCompaction, ImportedMessage
+from sessions.models import AgentSession
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = pytest.mark.django_db
@@ -228,3 +229,11 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
             page_of(member_client, session)
         with django_assert_num_queries(7):
             member_client.get(reverse("session_chart", args=[project.slug, session.pk]))
+
+
+def test_a_session_without_turns_says_where_they_come_from(member_client, project):
+    empty = AgentSession.objects.create(project=project, external_id="just-made")
+    page = page_of(member_client, empty).text
+    assert "/api/v1/sessions/just-made/turns/" in page
+    assert reverse("docs") in page
+    assert "<span>Health</span>" not in page
