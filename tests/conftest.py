@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import Membership, Project, Role
@@ -104,6 +104,17 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="session")
+def _window(browser: Browser, _web_server: str) -> Iterator[BrowserContext]:
+    """One for all tests, with a page that stays open: to make a window costs more than most of them."""
+    context = browser.new_context(base_url=_web_server, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(30_000)  # a busy machine is no failure
+    expect.set_options(timeout=30_000)
+    context.new_page()
+    yield context
+    context.close()
+
+
 @pytest.fixture
 def complaints() -> list[str]:
     """What the browser of `page` complained about. A test that expects a complaint takes it out."""
@@ -111,22 +122,21 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def page(browser: Browser, served_url: str, complaints: list[str]) -> Iterator[Page]:
-    """A new window (1440 × 900) with no cookies; relative addresses lead to `served_url`. No test may leave
+def page(_window: BrowserContext, served_url: str, complaints: list[str]) -> Iterator[Page]:
+    """A new page (1440 × 900) with no cookies; relative addresses lead to `served_url`. No test may leave
     complaints of the browser behind."""
-    context = browser.new_context(base_url=served_url, viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(30_000)  # a busy machine is no failure
-    expect.set_options(timeout=30_000)
-    page = context.new_page()
+    page = _window.new_page()
     hear_complaints(page, complaints)
     yield page
-    context.close()
+    page.close()
+    _window.clear_cookies()
+    _window.clear_permissions()
     assert complaints == []
 
 
 @pytest.fixture
 def page_as(page: Page, served_url: str, logged_in: Callable[[User], Client]) -> Callable[[User], Page]:
-    """The window of a user who is logged in: `page_as(owner).goto("/")`."""
+    """The page of a user who is logged in: `page_as(owner).goto("/")`."""
 
     def page_of(user: User) -> Page:
         cookie = logged_in(user).cookies[settings.SESSION_COOKIE_NAME]

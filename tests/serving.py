@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from contextapp.embedded import home as homes
 from contextapp.embedded import servers
 from contextapp.embedded.supervisor import Supervisor
 
+ROOT = Path(__file__).resolve().parents[1]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MACOS_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 # Headless, and quiet towards the network: tests have no use for updates, QUIC and the like.
@@ -31,8 +32,8 @@ CHROMIUM_FLAGS = (
 
 
 @contextmanager
-def web_server() -> Iterator[str]:
-    """The product under granian on the test database; its address."""
+def web_server(root: Path = ROOT) -> Iterator[str]:
+    """The product of the code in `root` under granian on the test database; its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     program = servers.web("127.0.0.1", port)
@@ -43,9 +44,11 @@ def web_server() -> Iterator[str]:
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
         "CONTEXTAPP_TEST_HOME": str(settings.HOME),
         "CONTEXTAPP_WEB_WORKERS": "1",
+        "PYTHONPATH": str(ROOT),  # for the settings of the tests
     }
     with Supervisor() as supervisor:
-        supervisor.start(replace(program, environment=environment))
+        with chdir(root):
+            supervisor.start(replace(program, environment=environment))
         yield f"http://127.0.0.1:{port}"
 
 

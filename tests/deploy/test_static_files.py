@@ -12,24 +12,24 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
+from tests import serving
 from tests.browsing import hear_complaints
-from tests.running.instance import Instance, running
 
-ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("accounts", "compaction", "contextapp", "sessions", "static", "templates")
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
 RELATIVE = re.compile(r"""["'](\.{1,2}/[^"']+)["']""")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The product beside its collected files, made as the Dockerfile makes them."""
     root = tmp_path_factory.mktemp("image")
     for name in PARTS:
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "manage.py", root)
+        shutil.copytree(serving.ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(serving.ROOT / "manage.py", root)
     (root / "staticfiles").mkdir()
     subprocess.run(
         [sys.executable, "manage.py", "collectstatic", "--noinput"],
@@ -42,15 +42,15 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def instance(collected: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    home = tmp_path_factory.mktemp("home")
-    with running(Instance(home / "data", home / "output", root=collected)) as instance:
-        yield instance
+def image(collected: Path, django_db_setup: None) -> Iterator[str]:
+    """The address at which the image's code serves its files."""
+    with serving.web_server(collected) as url:
+        yield url
 
 
 @pytest.fixture
-def page(browser: Browser, instance: Instance) -> Iterator[Page]:
-    context = browser.new_context(base_url=f"http://127.0.0.1:{instance.port}")
+def page(browser: Browser, image: str, transactional_db: None) -> Iterator[Page]:
+    context = browser.new_context(base_url=image)
     context.set_default_timeout(30_000)  # a busy machine is no failure
     yield context.new_page()
     context.close()
@@ -59,7 +59,7 @@ def page(browser: Browser, instance: Instance) -> Iterator[Page]:
 def test_modules_import_each_other_by_names_with_hashes(collected: Path) -> None:
     scripts = (collected / "staticfiles" / "js").rglob("*.js")
     modules = [module for module in scripts if HASHED.search(module.name)]
-    own = {module.relative_to(ROOT / "static") for module in (ROOT / "static" / "js").rglob("*.js")}
+    own = [*(serving.ROOT / "static" / "js").rglob("*.js")]
     assert len(modules) == len(own)
     imports = [(module, name) for module in modules for name in RELATIVE.findall(module.read_text())]
     assert imports
@@ -68,15 +68,15 @@ def test_modules_import_each_other_by_names_with_hashes(collected: Path) -> None
         assert (module.parent / name).is_file(), (module.name, name)
 
 
-def test_pages_load_nothing_but_names_with_hashes(page: Page, instance: Instance) -> None:
+def test_pages_load_nothing_but_names_with_hashes(page: Page, owner: User) -> None:
     complaints: list[str] = []
     asked: set[str] = set()
     hear_complaints(page, complaints)
     page.on("request", lambda request: asked.add(urlsplit(request.url).path))
 
     page.goto("/login/")
-    page.get_by_label("User name").fill("admin")
-    page.get_by_label("Password").fill((instance.home / "admin-password").read_text().strip())
+    page.get_by_label("User name").fill(owner.username)
+    page.get_by_label("Password").fill("correct horse battery")
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name="Load the sample").click()
     expect(page.locator("canvas").first).to_be_visible()

@@ -266,6 +266,19 @@ def test_a_column_orders_the_list_and_a_filter_keeps_it(at, page, project):
     assert "sort=" not in page.url
 
 
+def test_leaving_the_filter_for_a_column_asks_only_for_the_column(at, page, project):
+    """Of two answers the one to the filter might come last, and the order would be lost."""
+    make_session(project, [reading_turn(0)], title="Read all")
+    at(reverse("sessions", args=[project.slug]))
+    page.locator("#q").fill("read")
+    page.wait_for_url(re.compile("q=read"))
+    asked: list[str] = []
+    page.on("request", lambda request: "/sessions/?" in request.url and asked.append(request.url))
+    page.get_by_role("columnheader", name="Turns").get_by_role("link").click()
+    expect(page.get_by_role("columnheader", name="Turns")).to_have_attribute("aria-sort", "descending")
+    assert ["sort=turns" in address for address in asked] == [True]
+
+
 @pytest.mark.parametrize("width", [320, 390, 800, 1024, 1280])
 def test_the_list_has_room_for_names_at_every_width(at, page, project, width):
     made = make_session(

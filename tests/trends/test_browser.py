@@ -94,6 +94,7 @@ def test_a_key_is_made_and_revoked(window):
     window.get_by_role("button", name="Make the key").click()
     text = window.locator(".secret").inner_text().strip()
     assert api_key_find(text) is not None
+    window.once("dialog", lambda asked: asked.accept())
     window.get_by_role("button", name="Revoke CI").click()
     expect(window.get_by_role("status").first).to_contain_text("refused from now on")
     assert api_key_find(text) is None
