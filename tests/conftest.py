@@ -13,6 +13,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from hypothesis import HealthCheck
+from hypothesis import settings as examples
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django import DjangoDbBlocker
 
@@ -25,6 +27,10 @@ from tests import serving
 from tests.browsing import hear_complaints
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
+
+# How long an example takes says how busy the machine is.
+examples.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+examples.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 import requests
 
 #: Seconds after which a writer gives up on one turn.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @dataclass

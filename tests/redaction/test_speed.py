@@ -36,9 +36,9 @@ def message(size: int) -> bytes:
 def fastest(call: Callable[[], object], times: int = 30) -> float:
     best = float("inf")
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.thread_time()
         call()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

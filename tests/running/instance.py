@@ -85,8 +85,9 @@ class Instance:
 
     def status(self) -> int:
         """Of the log-in page, which needs no log-in."""
+        address = f"http://127.0.0.1:{self.port}/login/"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/login/", timeout=10) as answer:
+            with urllib.request.urlopen(address, timeout=START_SECONDS) as answer:
                 return answer.status
         except urllib.error.HTTPError as error:
             return error.code

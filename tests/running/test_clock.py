@@ -27,6 +27,6 @@ def test_a_signal_ends_it_without_a_word(scheduler, code, tmp_path):
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.clock", "beat"]
     options = [f"--scheduler={__name__}:{scheduler.__name__}", f"--schedule={tmp_path / 'schedule'}"]
     done = subprocess.run(
-        [*command, *options, "--pidfile="], capture_output=True, text=True, timeout=60, check=False
+        [*command, *options, "--pidfile="], capture_output=True, text=True, timeout=180, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")

@@ -14,7 +14,7 @@ import pytest
 
 from contextapp.embedded import home as homes
 from sessions.metrics import instruments
-from tests.running.instance import Instance, alive, children, free_port, running
+from tests.running.instance import START_SECONDS, Instance, alive, children, free_port, running
 
 WORKER = "contextapp.celery worker"
 
@@ -78,23 +78,23 @@ def test_it_starts_a_child_that_died_again(tmp_path):
         for name, command in (("Valkey", "valkey-server"), ("The clock", "contextapp.clock")):
             [first] = pids(instance, command)
             os.kill(first, signal.SIGKILL)
-            assert eventually(lambda: pids(instance, command) not in ([], [first]), 60)  # noqa: B023
+            assert eventually(lambda: pids(instance, command) not in ([], [first]))  # noqa: B023
             assert f"{name} ended (-9); starting it again" in instance.said
-        assert eventually(lambda: len(pids(instance, WORKER)) >= 3, 60)
+        assert eventually(lambda: len(pids(instance, WORKER)) >= 3)
         family = pids(instance, WORKER)
         os.kill(min(family), signal.SIGKILL)
-        assert eventually(lambda: not alive(family), 60)  # those of its processes that it left behind too
-        assert eventually(lambda: pids(instance, WORKER), 60)
+        assert eventually(lambda: not alive(family))  # those of its processes that it left behind too
+        assert eventually(lambda: pids(instance, WORKER))
 
 
 @linux
 def test_nothing_is_left_when_it_is_stopped_while_its_worker_starts(tmp_path):
     instance = Instance(tmp_path / "home", tmp_path / "out")
     try:
-        assert eventually(lambda: pids(instance, WORKER), 180)
+        assert eventually(lambda: pids(instance, WORKER))
     finally:
         assert instance.stop() == 0
-    assert eventually(lambda: not using(tmp_path / "home"), 60)
+    assert eventually(lambda: not using(tmp_path / "home"))
 
 
 def pids(instance: Instance, command: str) -> list[int]:
@@ -123,7 +123,7 @@ def using(home: Path) -> list[str]:
 @pytest.mark.parametrize(("argument", "code"), [("--help", 0), ("--prot=8001", 2)])
 def test_an_argument_starts_no_server(argument, code):
     command = [sys.executable, "-m", "contextapp", argument]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
     assert done.returncode == code
     assert "usage: python -m contextapp" in done.stdout + done.stderr
 
@@ -193,8 +193,8 @@ def assert_refused(instance: Instance, reason: str) -> None:
     assert instance.said.count("\n") == 1, instance.said
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
+def eventually(holds: Callable[[], object]) -> object:
+    deadline = time.monotonic() + START_SECONDS
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.1)
     return holds()

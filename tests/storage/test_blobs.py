@@ -165,7 +165,7 @@ class TestADeletion:
                 with pytest.raises(TimeoutError):
                     removal.result(timeout=0.5)
                 Blob.objects.create(project=project, sha256=sha256, size=len(GIANT))
-            removal.result(timeout=10)
+            removal.result(timeout=60)
         assert len(files(folder)) == 1
 
     def test_of_a_file_that_is_gone_is_no_error(self, api: Api, folder: Path) -> None:
