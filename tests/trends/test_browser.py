@@ -115,3 +115,16 @@ def test_nothing_is_wider_than_a_phone(window):
     for name in PAGES:
         window.goto(address(name))
         assert fits_in_width(window), name
+
+
+def test_what_is_printed_is_light_and_without_controls(window):
+    window.emulate_media(color_scheme="dark")
+    window.goto(address("trends"))
+    drawn(window)
+    window.emulate_media(media="print")
+    for gone in (".top", ".trends-filters", ".presets"):
+        expect(window.locator(gone)).to_be_hidden()
+    expect(window.get_by_role("heading", name="What compaction saved")).to_be_visible()
+    expect(window.get_by_role("columnheader", name="Saved")).to_be_visible()
+    red = "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]"
+    assert int(window.evaluate(red)) > 200
