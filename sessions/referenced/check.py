@@ -27,7 +27,7 @@ from sessions import bodies
 from sessions.convert import edit_value, message_value
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.prompts import edits_uncovered
-from sessions.selectors.stored import Span, messages_stored, spans_shown
+from sessions.selectors.stored import Span, edits_stored, messages_stored, spans_shown
 
 log = logging.getLogger(__name__)
 
@@ -217,8 +217,8 @@ def _view_behind(session: AgentSession, compaction: Compaction) -> View:
     applied = Edit.objects.filter(
         session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
     )
-    rows = edits_uncovered(applied).order_by("compaction__number", "ordinal")
-    edits = [edit_value(row) for row in rows]
+    keys = edits_uncovered(applied).values_list("pk", flat=True)
+    edits = [edit for _, edit in edits_stored(keys)]
     shown = spans_shown(edits, end=compaction.snapshot_position)
     return apply(edits, [row.value(session.format) for row in messages_stored(session.pk, shown)])
 
