@@ -155,7 +155,7 @@ def _steps(messages: tuple[Message, ...], tokens: int, runs: int) -> dict[str, f
         context = Context(view, layout, POLICY, COUNTER, budget=tokens, capabilities=Capabilities())
         for name in ("layout", *STEPS):
             if name != "layout" and view.tokens > context.goal:
-                view, _ = STRATEGIES[name](view, context)
+                view, _ = STRATEGIES[name].run(view, context)
             ended = time.process_time()
             found.setdefault(name, []).append(1_000 * (ended - started))
             started = ended

@@ -138,12 +138,12 @@ def _run(view: View, context: Context) -> tuple[View, tuple[Edit, ...], tuple[St
             continue
         if view.tokens <= context.goal:
             break
-        shown, made = STRATEGIES[name](view, context)
+        shown, made = STRATEGIES[name].run(view, context)
         if made and shown.tokens < view.tokens:
             view, edits = shown, edits + made
             steps.append(StepRecord(name=name, edits=len(made), tokens_after=view.tokens))
     if edits and bound and "clear_thinking" in context.policy.steps:
-        view, made = STRATEGIES["clear_thinking"](view, context)
+        view, made = STRATEGIES["clear_thinking"].run(view, context)
         edits += made
     return view, edits, tuple(steps)
 

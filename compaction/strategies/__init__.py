@@ -5,7 +5,8 @@ A strategy takes the view and the circumstances, and gives the view after its ed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from compaction.context import Context
 from compaction.edits import Edit
@@ -24,18 +25,28 @@ from compaction.strategies import (
 )
 from compaction.view import View
 
-Strategy = Callable[[View, Context], tuple[View, tuple[Edit, ...]]]
 
-STRATEGIES: Mapping[str, Strategy] = {
-    dedupe.NAME: dedupe.run,
-    supersede.NAME: supersede.run,
-    collapse.NAME: collapse.run,
-    clip.NAME: clip.run,
-    recency.NAME: recency.run,
-    clear_thinking.NAME: clear_thinking.run,
-    recap.NAME: recap.run,
-    offload.NAME: offload.run,
-    drop_oldest.NAME: drop_oldest.run,
-    shed.NAME: shed.run,
-    last_resort.NAME: last_resort.run,
-}
+class Strategy(Protocol):
+    """What a strategy's module offers. `MEANING` tells people in a line what became of an output."""
+
+    NAME: str
+    MEANING: str
+
+    def run(self, view: View, context: Context) -> tuple[View, tuple[Edit, ...]]: ...
+
+
+_ALL: tuple[Strategy, ...] = (
+    dedupe,
+    supersede,
+    collapse,
+    clip,
+    recency,
+    clear_thinking,
+    recap,
+    offload,
+    drop_oldest,
+    shed,
+    last_resort,
+)
+
+STRATEGIES: Mapping[str, Strategy] = {strategy.NAME: strategy for strategy in _ALL}

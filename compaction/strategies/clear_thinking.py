@@ -14,6 +14,7 @@ from compaction.messages import Thinking
 from compaction.view import Entry, View
 
 NAME = "clear_thinking"
+MEANING = "Thinking of earlier turns, left out."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

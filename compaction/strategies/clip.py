@@ -11,6 +11,7 @@ from compaction.edits import Edit
 from compaction.view import View
 
 NAME = "clip"
+MEANING = "Beginning and end of a long tool output, with a handle that brings back the rest."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

@@ -10,6 +10,7 @@ from compaction.edits import Edit
 from compaction.view import View
 
 NAME = "collapse"
+MEANING = "A large tool output as one line, with a handle that brings it back."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

@@ -12,6 +12,7 @@ from compaction.edits import Edit
 from compaction.view import View
 
 NAME = "dedupe"
+MEANING = "The same output stands again later; a pointer leads there."
 
 #: Shorter outputs cost less than a pointer.
 _MIN_CHARACTERS = 200

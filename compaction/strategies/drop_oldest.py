@@ -12,6 +12,7 @@ from compaction.eviction import evict, oldest, standing_recap
 from compaction.view import View
 
 NAME = "drop_oldest"
+MEANING = "The oldest messages, left out; one line marks the gap."
 
 #: Tokens that the marker takes.
 _MARKER = 40

@@ -13,6 +13,7 @@ from compaction.messages import Role
 from compaction.view import Entry, View
 
 NAME = "last_resort"
+MEANING = "Only the system text and the latest user message are left."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

@@ -13,6 +13,7 @@ from compaction.edits import Edit
 from compaction.view import View
 
 NAME = "offload"
+MEANING = "A giant output among the newest messages, described in a few lines, with a handle."
 
 #: Smaller outputs are not worth a page of their own.
 _LEAST = 200

@@ -14,6 +14,7 @@ from compaction.references import message_references, references
 from compaction.view import View
 
 NAME = "recap"
+MEANING = "A summary that stands for the oldest turns."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

@@ -17,6 +17,7 @@ from compaction.messages import ToolCall
 from compaction.view import View
 
 NAME = "recency"
+MEANING = "An old tool output as one line, with a handle that brings it back."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

@@ -12,6 +12,7 @@ from compaction.eviction import Span, evict
 from compaction.view import MEMORY, TOOLS, View
 
 NAME = "shed"
+MEANING = "A whole component, left out."
 
 
 def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:

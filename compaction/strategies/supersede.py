@@ -13,6 +13,7 @@ from compaction.tools import Kind
 from compaction.view import View
 
 NAME = "supersede"
+MEANING = "The file was read again or changed later; one line says so."
 
 _VERBS = {Kind.READ: "read again", Kind.EDIT: "edited", Kind.WRITE: "written"}
 

@@ -22,9 +22,10 @@ __all__ = ["TRIGGERS", "Firing", "Trigger", "TriggerState", "evaluate"]
 
 
 class Trigger(Protocol):
-    """What a trigger's module offers."""
+    """What a trigger's module offers. `MEANING` tells people in a line why it fired."""
 
     NAME: str
+    MEANING: str
     BACKGROUND: bool
 
     def fires(self, state: TriggerState, policy: Policy) -> bool: ...

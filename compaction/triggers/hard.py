@@ -6,6 +6,7 @@ from compaction.policy import Policy
 from compaction.triggers.state import TriggerState
 
 NAME = "hard"
+MEANING = "The prompt had reached the limit that no prompt may pass; done at once, before the next call."
 BACKGROUND = False
 
 

@@ -6,6 +6,7 @@ from compaction.policy import Policy
 from compaction.triggers.state import TriggerState
 
 NAME = "idle"
+MEANING = "The session had been idle; done in the background."
 BACKGROUND = True
 
 

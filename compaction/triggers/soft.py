@@ -6,6 +6,7 @@ from compaction.policy import Policy
 from compaction.triggers.state import TriggerState
 
 NAME = "soft"
+MEANING = "The prompt came near the limit; done in the background."
 BACKGROUND = True
 
 

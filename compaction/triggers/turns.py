@@ -6,6 +6,7 @@ from compaction.policy import Policy
 from compaction.triggers.state import TriggerState
 
 NAME = "turns"
+MEANING = "So many turns had come; done in the background."
 BACKGROUND = True
 
 

@@ -6,6 +6,7 @@ from compaction.policy import Policy
 from compaction.triggers.state import TriggerState
 
 NAME = "user"
+MEANING = "Somebody asked for it."
 BACKGROUND = False
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compaction.strategies import STRATEGIES
+from compaction.triggers import TRIGGERS
+
 PRESETS: Mapping[str, str] = {
     "off": "everything is shown; nothing is ever compacted",
     "baseline": "a sliding window: the oldest messages go when the budget is full",
@@ -17,24 +20,10 @@ RULES: Mapping[str, str] = {
     "verbatim": "As it was pushed.",
     "shown": "As it was pushed.",
     "gone": "Not in the prompt.",
-    "dedupe": "The same output stands again later; a pointer leads there.",
-    "supersede": "The file was read again or changed later; one line says so.",
-    "collapse": "A large tool output as one line, with a handle that brings it back.",
-    "clip": "Beginning and end of a long tool output, with a handle that brings back the rest.",
-    "recency": "An old tool output as one line, with a handle that brings it back.",
-    "clear_thinking": "Thinking of earlier turns, left out.",
-    "recap": "A summary that stands for the oldest turns.",
-    "offload": "A giant output among the newest messages, described in a few lines, with a handle.",
-    "drop_oldest": "The oldest messages, left out; one line marks the gap.",
-    "shed": "A whole component, left out.",
-    "last_resort": "Only the system text and the latest user message are left.",
+    **{name: strategy.MEANING for name, strategy in STRATEGIES.items()},
 }
 
-TRIGGERS: Mapping[str, str] = {
-    "hard": "The prompt had reached the limit that no prompt may pass; done at once, before the next call.",
-    "soft": "The prompt came near the limit; done in the background.",
-    "turns": "So many turns had come; done in the background.",
-    "idle": "The session had been idle; done in the background.",
-    "user": "Somebody asked for it.",
+FIRINGS: Mapping[str, str] = {
+    **{trigger.NAME: trigger.MEANING for trigger in TRIGGERS},
     "edit": "A person wrote the recap anew.",
 }

@@ -21,4 +21,4 @@ def preset_meaning(name: str) -> str:
 
 @register.filter
 def trigger_meaning(name: str) -> str:
-    return terms.TRIGGERS.get(name, "")
+    return terms.FIRINGS.get(name, "")
