@@ -19,7 +19,7 @@ demo: ## fill the dashboard with a session of 79 turns: an agent at work, offlin
 test: ## install what the tests need, a browser included, and run them all (ARGS="-k name" for some)
 	@scripts/setup test
 	@scripts/browser
-	$(PYTHON_BIN) -m pytest -n 2 --dist worksteal $(ARGS)
+	$(PYTHON_BIN) -m pytest -n 3 --dist worksteal $(ARGS)
 
 lint: ## style, types, import directions, missing migrations
 	@scripts/setup test
