@@ -10,6 +10,7 @@ the rest is Postgres', and on a busy machine waiting. Then the number of queries
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import random
 import statistics
@@ -25,7 +26,7 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import connection, reset_queries  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
-from django.urls import reverse  # noqa: E402
+from django.urls import get_resolver, reverse  # noqa: E402
 
 from accounts.models import Membership, Project, Role  # noqa: E402
 from sessions.models import AgentSession  # noqa: E402
@@ -47,6 +48,9 @@ def main() -> None:
     Membership.objects.get_or_create(project=project, user=user, defaults={"role": Role.MEMBER})
     client = Client(headers={"host": "localhost"})
     client.force_login(user)
+    _ = get_resolver().url_patterns
+    gc.collect()
+    gc.freeze()  # as the web server does once it has loaded everything
     try:
         _measure(client, project, asked.requests, random.Random(asked.seed))
     finally:

@@ -42,7 +42,7 @@ class Ledger:
     @classmethod
     def of_row(cls, row: Sequence[int]) -> Ledger:
         """What `row` made."""
-        return cls().set(**dict(zip(COMPONENTS, row, strict=False)))
+        return cls(tokens={name: count for name, count in zip(COMPONENTS, row, strict=False) if count})
 
     @property
     def row(self) -> list[int]:
