@@ -17,6 +17,7 @@ from compaction.formats.blocks import (
     note_of,
     opaque,
     safe_id,
+    stray,
     text_of,
 )
 from compaction.jsontext import dumps, loads_object
@@ -33,18 +34,7 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 def read(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
     """One message. Tolerates anything, raises nothing."""
     if not isinstance(item, Mapping):
-        words = (Text(text=as_text(item)),)
-        return Message(
-            position=position,
-            turn=turn,
-            tokens=tokens,
-            pinned=pinned,
-            role=Role.USER,
-            parts=words,
-            format=NAME,
-            source={},
-            patched=True,
-        )
+        return stray(item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned)
     name = item.get("role")
     role = _ROLES.get(name, Role.USER) if isinstance(name, str) else Role.USER
     parts, sound = _parts(item.get("content"), role)

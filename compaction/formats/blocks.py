@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Opaque
+from compaction.messages import JSON, Message, Opaque, Role, Text
 from compaction.tokens import IMAGE_TOKENS
 
 #: Anthropic's pattern for tool call ids; OpenAI refuses ids of more than 40 characters.
@@ -48,6 +48,21 @@ def as_text(value: JSON) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else dumps(value)
+
+
+def stray(item: JSON, *, format: str, position: int, turn: int, tokens: int, pinned: bool) -> Message:
+    """The message that stands for an item which is no object: a user's, with the item as text."""
+    return Message(
+        position=position,
+        turn=turn,
+        tokens=tokens,
+        pinned=pinned,
+        role=Role.USER,
+        parts=(Text(text=as_text(item)),),
+        format=format,
+        source={},
+        patched=True,
+    )
 
 
 def media_tokens(block: Mapping[str, Any]) -> int:

@@ -15,6 +15,7 @@ from compaction.formats.blocks import (
     note_of,
     opaque,
     short_id,
+    stray,
     text_of,
     to_image_url,
 )
@@ -47,18 +48,7 @@ _ERROR_PREFIX = "Error: "
 def read(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
     """One message. Tolerates anything, raises nothing."""
     if not isinstance(item, Mapping):
-        words = (Text(text=as_text(item)),)
-        return Message(
-            position=position,
-            turn=turn,
-            tokens=tokens,
-            pinned=pinned,
-            role=Role.USER,
-            parts=words,
-            format=NAME,
-            source={},
-            patched=True,
-        )
+        return stray(item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned)
     name = item.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
     if name == "function":

@@ -7,33 +7,21 @@ from hashlib import blake2b
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from accounts.models import Project
 from sessions.memory.sameness import digest_of
 from sessions.models import FactSighting, SharedFact
+from tests.migrating import APP, migrate, migrated
 
-APP = "agent_sessions"
 BEFORE, AFTER = "0017_no_price_overrides", "0018_memory_proposals"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def migrate(to: str) -> Any:
-    """The models as they are behind that migration."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([(APP, to)])
-    return executor.loader.project_state([(APP, to)]).apps
-
-
 @pytest.fixture
 def before() -> Iterator[Any]:
-    [newest] = [name for app, name in MigrationExecutor(connection).loader.graph.leaf_nodes() if app == APP]
-    try:
-        yield migrate(BEFORE)
-    finally:
-        migrate(newest)
+    with migrated(BEFORE) as models:
+        yield models
 
 
 def test_facts_of_before_are_told_apart_as_new_ones_are(before: Any, project: Project) -> None:

@@ -6,32 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from accounts.models import Project
 from sessions.models import Turn
+from tests.migrating import APP, migrate, migrated
 
-APP = "agent_sessions"
 BEFORE, EDITS, TURNS = "0019_memory_reading", "0020_edits_once", "0022_leaner_turns"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def migrate(to: str) -> Any:
-    """The models as they are behind that migration."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([(APP, to)])
-    return executor.loader.project_state([(APP, to)]).apps
-
-
 @pytest.fixture
 def before() -> Iterator[Any]:
-    [newest] = [name for app, name in MigrationExecutor(connection).loader.graph.leaf_nodes() if app == APP]
-    try:
-        yield migrate(BEFORE)
-    finally:
-        migrate(newest)
+    with migrated(BEFORE) as models:
+        yield models
 
 
 def test_the_prompt_base_takes_over_what_is_in_force(before: Any, project: Project) -> None:
