@@ -66,6 +66,17 @@ def recaps() -> QuerySet[Recap]:
     return Recap.objects.annotate(shown=Subquery(edits.values("text")))
 
 
+def recaps_of(session_id: UUID) -> QuerySet[Recap]:
+    """Those of the session's compactions that are done, the newest first."""
+    done = recaps().filter(compaction__session=session_id, compaction__state=Compaction.State.DONE)
+    return done.order_by("-compaction__number", "-version")
+
+
+def recap_newest(compaction: Compaction) -> Recap | None:
+    """The newest version of a compaction's recap."""
+    return recaps().filter(compaction=compaction).order_by("-version").first()
+
+
 def recap_lines(row: Recap) -> RecapLines:
     """What the recap tells people; `row` is of `recaps()`."""
     if row.lines is None:
@@ -87,10 +98,5 @@ def recap_value(row: Recap) -> RecapValue:
 
 def recaps_trim(session_id: UUID) -> None:
     """After another recap: the one that is now too old is no longer kept whole."""
-    whole = Recap.objects.filter(
-        compaction__session=session_id,
-        compaction__state=Compaction.State.DONE,
-        body__isnull=False,
-        lines__isnull=False,
-    ).order_by("-compaction__number", "-version")
+    whole = recaps_of(session_id).filter(body__isnull=False, lines__isnull=False)
     Recap.objects.filter(pk__in=whole.values("pk")[_WHOLE : _WHOLE + 1]).update(body=None)

@@ -11,7 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
-from sessions.recaps import RecapLines, recap_lines, recaps
+from sessions.recaps import RecapLines, recap_lines, recap_newest
 
 #: As many as a page of the list shows.
 SHOWN = 20
@@ -136,7 +136,7 @@ def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDe
 
 def recap_version(row: Compaction) -> RecapVersion | None:
     """The newest recap of the compaction."""
-    recap = recaps().filter(compaction=row).order_by("-version").first()
+    recap = recap_newest(row)
     return RecapVersion(row=recap, lines=recap_lines(recap)) if recap is not None else None
 
 

@@ -18,8 +18,8 @@ from compaction.view import View, apply
 from sessions.budgets import budget_tokens, policy_of
 from sessions.counter import counter
 from sessions.handles import handle_make
-from sessions.models import AgentSession, Compaction, Preamble, PromptBase
-from sessions.recaps import recap_value, recaps
+from sessions.models import AgentSession, Preamble, PromptBase
+from sessions.recaps import recap_value, recaps_of
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.stored import edits_stored, messages_stored, spans_shown
@@ -62,12 +62,7 @@ def edits_in_force(session_id: UUID) -> Sequence[int]:
 
 
 def _previous_recap(session: AgentSession) -> RecapValue | None:
-    row = (
-        recaps()
-        .filter(compaction__session=session, compaction__state=Compaction.State.DONE)
-        .order_by("-compaction__number", "-version")
-        .first()
-    )
+    row = recaps_of(session.pk).first()
     return recap_value(row) if row is not None else None
 
 

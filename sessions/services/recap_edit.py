@@ -12,6 +12,7 @@ from accounts.services import audit_record
 from compaction.recap.written import recap_read
 from sessions.budgets import policy_of
 from sessions.models import AgentSession, Compaction, Recap
+from sessions.recaps import recap_newest, recap_value
 from sessions.redaction import redact, redaction_for
 from sessions.services.compactions import (
     CompactionOpen,
@@ -21,7 +22,7 @@ from sessions.services.compactions import (
     compaction_under_way,
 )
 from sessions.services.planning import view_load
-from sessions.services.recaps import recap_newest, recap_plan, recap_standing
+from sessions.services.recaps import recap_plan, recap_standing
 
 TRIGGER = "edit"
 
@@ -57,7 +58,7 @@ def recap_edit(
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")
     clean, _ = redact(text, key=redaction_for(locked.project_id))
-    recap = recap_read(clean, standing=before[0], position=standing.edit.end)
+    recap = recap_read(clean, standing=recap_value(before), position=standing.edit.end)
     if not any(recap.sections().values()):
         raise EmptyRecap("the recap has no line")
     policy, loaded = policy_of(locked.policy), view_load(locked)

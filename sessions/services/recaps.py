@@ -16,7 +16,7 @@ from compaction.tokens import MESSAGE_OVERHEAD
 from sessions.convert import edit_value, message_value
 from sessions.counter import counter
 from sessions.models import Compaction, Edit, Message
-from sessions.recaps import recap_value, recaps
+from sessions.recaps import recap_newest, recap_value, recaps_of
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.planning import Loaded, edits_in_force, session_budget
 
@@ -38,17 +38,8 @@ def recap_standing(compaction: Compaction) -> Standing | None:
     own = recap_newest(compaction)
     if shown is None or own is None:
         return None
-    before = (
-        recaps()
-        .filter(
-            compaction__session=compaction.session_id,
-            compaction__number__lt=compaction.number,
-            compaction__state=Compaction.State.DONE,
-        )
-        .order_by("-compaction__number", "-version")
-        .select_related("compaction")
-        .first()
-    )
+    earlier = recaps_of(compaction.session_id).filter(compaction__number__lt=compaction.number)
+    before = earlier.select_related("compaction").first()
     first, last = shown.position, max(edit.end for edit in edits)
     taken = -1
     if before is not None:
@@ -67,16 +58,10 @@ def recap_standing(compaction: Compaction) -> Standing | None:
             ),
             first=first,
             last=last,
-            cap_tokens=max(own[1], Policy.from_json(compaction.policy).recap_tokens_min),
+            cap_tokens=max(own.tokens, Policy.from_json(compaction.policy).recap_tokens_min),
         ),
         previous=recap_value(before) if before is not None else None,
     )
-
-
-def recap_newest(compaction: Compaction) -> tuple[RecapValue, int] | None:
-    """The newest version of a compaction's recap with its tokens."""
-    row = recaps().filter(compaction=compaction).order_by("-version").first()
-    return (recap_value(row), row.tokens) if row is not None else None
 
 
 def recap_plan(
