@@ -36,7 +36,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from compaction import formats
-from sessions.counter import counter
+from compaction.adapters.tiktoken_counter import counter
 
 
 class Push(APIView):

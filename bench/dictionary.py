@@ -14,7 +14,7 @@ from pathlib import Path
 
 import zstandard
 
-from sessions.samples import sample_log
+from sessions.services.samples.log import sample_log
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZE = 65_536  # larger ones gained nothing on real sessions

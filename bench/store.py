@@ -32,7 +32,6 @@ from accounts.models import Membership, Project, Role  # noqa: E402
 from accounts.services import project_create  # noqa: E402
 from bench.store_rows import Made, session_rows  # noqa: E402
 from bench.store_texts import Bodies  # noqa: E402
-from sessions.hot import rows_copy  # noqa: E402
 from sessions.models import (  # noqa: E402
     AgentSession,
     Compaction,
@@ -43,8 +42,9 @@ from sessions.models import (  # noqa: E402
     Recap,
     Turn,
 )
-from sessions.services.compactions import base_renew  # noqa: E402
-from sessions.services.rollups import rollups_fill  # noqa: E402
+from sessions.services.compactions.apply import base_renew  # noqa: E402
+from sessions.services.spending.rollups import rollups_fill  # noqa: E402
+from sessions.store.postgres import rows_copy  # noqa: E402
 
 MEMBERS = ("ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hana")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import pricing
 from bench.store_tables import Row, message_row, row_of, turn_row, uuid_of
 from bench.store_texts import Bodies, text_of
 from compaction.edits import Edit as EditValue
@@ -16,10 +17,10 @@ from compaction.messages import Usage
 from compaction.policy import Policy
 from compaction.recap import Item
 from compaction.recap import Recap as RecapValue
-from sessions import bodies, pricing
-from sessions.convert import edit_row
 from sessions.models import AgentSession, Compaction, Preamble, Recap
-from sessions.recaps import recap_columns
+from sessions.selectors.convert import edit_row
+from sessions.selectors.recaps import recap_columns
+from sessions.store import bodies
 
 #: Each agent with its model, budget (tokens) and how often it is met.
 AGENTS = (

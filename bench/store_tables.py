@@ -12,8 +12,8 @@ from django.db.models import JSONField, Model
 from psycopg.types.json import Jsonb
 
 from bench.store_texts import Body
+from compaction.breakdown import Ledger
 from compaction.messages import Usage
-from sessions.ledger import Ledger
 
 Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sessions import bodies
+from sessions.store import bodies
 
 TOOLS = ("read_file", "run_tests", "grep", "edit_file", "fetch_page")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.formats import parse
 from compaction.messages import Message, Role
-from sessions.importers.base import Damage, ImportedSession
-from sessions.importers.reading import UnreadableLogError, log_sources
-from sessions.importers.registry import recognise
+from importers.base import Damage, ImportedSession
+from importers.reading import UnreadableLogError, log_sources
+from importers.registry import recognise
 
 
 @dataclass(frozen=True)

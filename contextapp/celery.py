@@ -16,7 +16,7 @@ app.autodiscover_tasks()
 @worker_init.connect  # type: ignore[untyped-decorator]
 def warm_up(**_: object) -> None:
     """Loads what takes seconds, once and before the processes are forked, which then share the memory."""
-    from sessions.summarizers import preload
+    from sessions.selectors.summarizers import preload
 
     preload()
     gc.collect()

@@ -65,13 +65,14 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "accounts",
     "sessions",
+    "replay",
     "contextapp",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "sessions.metrics.RequestMetrics",
+    "sessions.api.metrics.RequestMetrics",
     "contextapp.middleware.ForPages",
 ]
 PAGE_MIDDLEWARE = [
@@ -100,6 +101,10 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            "libraries": {
+                name: f"sessions.pages.tags.{name}"
+                for name in ("figures", "memory", "navigation", "terms", "texts", "trends")
+            },
         },
     },
 ]
@@ -119,7 +124,7 @@ if pool_size := int(os.environ.get("CONTEXTAPP_DB_POOL", "8")):
         "max_size": pool_size,
         "timeout": 10,
     }
-# The hot calls prepare their statements (see `sessions/hot.py`); everything else Django sends as text.
+# The hot calls prepare their statements (see `sessions/store/postgres.py`); Django sends the rest as text.
 DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -142,7 +147,7 @@ _PERIODIC = {
     "idle": ("sessions.tasks.compactions_idle", CONTEXTAPP_IDLE_CHECK_SECONDS),
     "upgrade": ("sessions.tasks.compactions_upgrade", CONTEXTAPP_IDLE_CHECK_SECONDS),
     "references": ("sessions.tasks.references_check", CONTEXTAPP_REFERENCE_SECONDS),
-    "replays": ("sessions.tasks.replays_sweep", CONTEXTAPP_SWEEP_SECONDS),
+    "replays": ("replay.tasks.replays_sweep", CONTEXTAPP_SWEEP_SECONDS),
     "profiles": ("sessions.tasks.profiles_refresh", CONTEXTAPP_PROFILE_SECONDS),
     "memory": ("sessions.tasks.memory_sweep", CONTEXTAPP_SWEEP_SECONDS),
     "proposals": ("sessions.tasks.memory_propose", CONTEXTAPP_IDLE_CHECK_SECONDS),
@@ -228,7 +233,7 @@ def blob_storage(kind: str) -> dict[str, Any]:
     if kind == "file":
         folder = os.environ.get("CONTEXTAPP_BLOB_FOLDER") or HOME / "blobs"
         options: dict[str, Any] = {"location": folder, "allow_overwrite": True}
-        return {"blobs": {"BACKEND": "sessions.storage.BlobFolder", "OPTIONS": options}}
+        return {"blobs": {"BACKEND": "sessions.store.blobs.BlobFolder", "OPTIONS": options}}
     if kind == "s3":
         options = {
             "bucket_name": os.environ.get("CONTEXTAPP_BLOB_BUCKET"),
@@ -273,8 +278,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "WebhookEventEnum": "sessions.models.WebhookEvent",
         "SharedFactStateEnum": "sessions.models.SharedFact.State",
-        "ReplayStateEnum": "sessions.models.ReplayRun.State",
-        "ReplayWantedEnum": "sessions.replay.runs.WANTED",
+        "ReplayStateEnum": "replay.models.ReplayRun.State",
+        "ReplayWantedEnum": "replay.services.runs.WANTED",
     },
     # In the order in which an agent's author needs them.
     "TAGS": [

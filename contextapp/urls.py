@@ -1,4 +1,4 @@
-"""Every address of the product."""
+"""All URLs."""
 
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
@@ -23,7 +23,10 @@ urlpatterns = [
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("api/schema/", docs.Schema.as_view(), name="schema"),
     path("api/docs/", docs.Docs.as_view(), name="docs"),
-    path("", include("sessions.urls")),
+    path("api/v1/", include("sessions.api.urls")),
+    path("api/v1/", include("replay.api.urls")),
+    path("", include("sessions.pages.urls")),
+    path("", include("replay.pages.urls")),
 ]
 
 handler404 = "sessions.api.errors.address_unknown"

@@ -15,8 +15,8 @@ def warm_up() -> None:
     """Loads what the first push would otherwise wait for: addresses, the vocabulary, the redaction rules."""
     from django.urls import get_resolver
 
-    from sessions.counter import counter
-    from sessions.redaction import Redaction, redact_bytes
+    from compaction.adapters.tiktoken_counter import counter
+    from redaction import Redaction, redact_bytes
 
     _ = get_resolver().url_patterns
     counter().count("warm")

@@ -13,11 +13,17 @@ from typing import Any
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Via, WorkingMemory
 from compaction.memory.operations import Op, Operation
+from redaction.patterns import BadPattern
 from sessions.models import AgentSession
-from sessions.patterns import BadPattern
 from sessions.selectors import contents
 from sessions.selectors.memory import memory_value
-from sessions.services.memory import MemoryTooLarge, PersonsItem, Writer, memory_operate, memory_warning
+from sessions.services.memory.writing import (
+    MemoryTooLarge,
+    PersonsItem,
+    Writer,
+    memory_operate,
+    memory_warning,
+)
 
 #: Characters of one answer: bringing a giant back whole would undo the compaction.
 MAX_ANSWER = 20_000

@@ -7,21 +7,13 @@ from uuid import UUID
 
 from celery import shared_task
 
-from sessions import dispatch
-from sessions.memory import at_rest, reading, upkeep
-from sessions.referenced import check as referenced
-from sessions.replay import work as replay_work
-from sessions.services import (
-    background,
-    budgets,
-    profiles,
-    retention,
-    rollups,
-    sweep,
-    triggers,
-    upgrades,
-    webhooks,
-)
+from sessions.services import dispatch
+from sessions.services import references as referenced
+from sessions.services.compactions import background, sweep, triggers, upgrades
+from sessions.services.memory import at_rest, reading, upkeep
+from sessions.services.sessions import profiles, retention
+from sessions.services.spending import budgets, rollups
+from sessions.services.webhooks import webhooks
 
 
 @shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
@@ -73,16 +65,6 @@ def rollups_fill() -> None:
 def derive_everywhere() -> None:
     rollups.rollups_fill(everywhere=True)
     profiles.profiles_refresh(everywhere=True)
-
-
-@shared_task(name=dispatch.REPLAY)  # type: ignore[untyped-decorator]
-def replay_step(run_id: str) -> None:
-    replay_work.run_step(run_id=UUID(run_id))
-
-
-@shared_task  # type: ignore[untyped-decorator]
-def replays_sweep() -> None:
-    replay_work.runs_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]

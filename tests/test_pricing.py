@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compaction.messages import Usage, usage_sum
-from sessions.pricing import UNPRICED, calls_cost, context_window, price
+from pricing import UNPRICED, calls_cost, context_window, price
 
 USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=500)
 

@@ -81,3 +81,9 @@ def _load() -> tiktoken.Encoding:
     )
     encoding._mergeable_ranks = {}  # the compiled core has its own copy; this one is 25 MB in each process
     return encoding
+
+
+@cache
+def counter() -> TiktokenCounter:
+    """Return the counter of this process, which loads its vocabulary once."""
+    return TiktokenCounter()

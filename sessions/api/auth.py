@@ -12,10 +12,12 @@ from django.http import HttpRequest
 
 from accounts.models import ApiKey
 from accounts.selectors import api_key_find
-from sessions.agreed_prices import AgreedPrice, agreed_prices
+from pricing.agreed import AgreedPrice
+from redaction import Redaction
 from sessions.api.errors import NotAuthenticated
-from sessions.hot import execute, raw_connection
-from sessions.redaction import Redaction, redaction_of
+from sessions.selectors.agreed_prices import agreed_prices
+from sessions.selectors.redaction import redaction_of
+from sessions.store.postgres import execute, raw_connection
 
 #: Seconds for which a process trusts what it read of a key. That the key still lives is looked up by each
 #: call, by the hot ones in their own statement, so revocation holds at once. Other scopes and another rate

@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
+from redaction.patterns import BadPattern
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest, NotFound
@@ -16,7 +17,6 @@ from sessions.api.paging import cursor_encode, limit_param, number_cursor, pagin
 from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
 from sessions.models import AgentSession
-from sessions.patterns import BadPattern
 from sessions.selectors import contents
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}

@@ -9,24 +9,20 @@ from django.http import HttpResponse
 from accounts.models import ApiKey
 from compaction.edits import Edit as EditValue
 from compaction.policy import Policy
+from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, NotFound
 from sessions.api.found import found_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import described, errors
-from sessions.budgets import policy_of
-from sessions.convert import edit_value
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.redaction import redact
 from sessions.selectors.compactions import compaction_json
-from sessions.services.compactions import (
-    CompactionOpen,
-    NotRevertible,
-    compaction_revert,
-)
-from sessions.services.planning import session_plan, view_load
-from sessions.services.triggers import compaction_ask
+from sessions.selectors.convert import edit_value
+from sessions.selectors.token_budgets import policy_of
+from sessions.services.compactions.apply import CompactionOpen, NotRevertible, compaction_revert
+from sessions.services.compactions.planning import session_plan, view_load
+from sessions.services.compactions.triggers import compaction_ask
 
 
 class Compact(Endpoint):

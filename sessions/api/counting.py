@@ -8,11 +8,11 @@ from typing import Any
 from django.conf import settings
 
 from compaction import formats
-from sessions import bodies
+from compaction.adapters.tiktoken_counter import counter
+from redaction import Finding, Redaction, redact, redact_bytes
 from sessions.api.errors import InvalidRequest
-from sessions.counter import counter
-from sessions.redaction import Finding, Redaction, redact, redact_bytes
-from sessions.services.push_values import NewPreamble, PushedMessage
+from sessions.services.push.values import NewPreamble, PushedMessage
+from sessions.store import bodies
 
 
 def messages_read(

@@ -32,8 +32,8 @@ from sessions.api.errors import (
     Unavailable,
     error_response,
 )
-from sessions.bodies import json_bytes
-from sessions.rawjson import BadJson, TooDeep, read_object
+from sessions.store.bodies import json_bytes
+from sessions.store.rawjson import BadJson, TooDeep, read_object
 
 log = logging.getLogger(__name__)
 

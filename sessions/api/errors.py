@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from django.views.defaults import page_not_found
 
-from sessions.bodies import json_bytes
+from sessions.store.bodies import json_bytes
 
 
 class ApiError(Exception):

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from django.apps import apps
 
 #: By operation: {"request": {name: body}, "response": {status: {name: body}}}.
 EXAMPLES: Mapping[str, Any] = {
     name: example
-    for path in sorted(Path(__file__).parent.glob("examples*.json"))
+    for app in apps.get_app_configs()
+    for path in sorted(Path(app.path).glob("api/examples*.json"))
     for name, example in orjson.loads(path.read_bytes()).items()
 }

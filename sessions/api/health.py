@@ -18,7 +18,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from sessions.api.endpoint import answer
-from sessions.metrics import exposition
+from sessions.api.metrics import exposition
 
 #: Seconds that a part may take to answer.
 _PATIENCE = 2

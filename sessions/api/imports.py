@@ -15,15 +15,15 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Project, Scope
+from importers.base import LogFile
+from importers.registry import IMPORTERS
 from sessions.api import serializers
 from sessions.api.endpoint import Call, Endpoint, answer, refuse_compressed
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.schema import described, errors
-from sessions.importers.base import LogFile
-from sessions.importers.jobs import Reader
-from sessions.importers.registry import IMPORTERS
-from sessions.services.import_logs import log_import
-from sessions.services.imports import ImportConflictError, ImportResult
+from sessions.services.imports.logs import log_import
+from sessions.services.imports.reader import Reader
+from sessions.services.imports.sessions import ImportConflictError, ImportResult
 
 #: So many damaged lines are named; the rest is a number.
 _NAMED_DAMAGES = 100

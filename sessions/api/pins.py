@@ -12,7 +12,7 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import NotFound
 from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
-from sessions.services.pins import message_pin
+from sessions.services.sessions.pins import message_pin
 
 
 class Pin(Endpoint):

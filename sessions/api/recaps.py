@@ -11,8 +11,8 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
-from sessions.services.compactions import CompactionOpen
-from sessions.services.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
+from sessions.services.compactions.apply import CompactionOpen
+from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 
 class RecapEdit(Endpoint):

@@ -9,6 +9,8 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
+from compaction.breakdown import Ledger
+from redaction import redact
 from sessions.api import serializers
 from sessions.api.counting import preamble_read, secret_refuse
 from sessions.api.endpoint import Call, Endpoint, answer
@@ -17,16 +19,14 @@ from sessions.api.found import found_or_404
 from sessions.api.paging import cursor_param, foreign_cursor, limit_param, page_json, paging
 from sessions.api.parameters import int_param, read_time, time_param
 from sessions.api.schema import described, errors
-from sessions.budgets import budget_tokens
-from sessions.health import GRADES
-from sessions.ledger import Ledger
 from sessions.models import AgentSession
-from sessions.redaction import redact
 from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered_count
 from sessions.selectors.filters import Cursor, SessionFilter
+from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid
-from sessions.services.sessions import NewSession, session_create, session_delete
+from sessions.selectors.token_budgets import budget_tokens
+from sessions.services.sessions.sessions import NewSession, session_create, session_delete
 
 
 def size_json(*, shown: Ledger, context: Ledger, budget: int, calibration: float) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.messages import Usage
+from pricing.usage import UsageError, usage_read, written_for_an_hour
+from redaction import Finding
 from sessions.api import serializers
 from sessions.api.counting import messages_read, preamble_read, secret_refuse
 from sessions.api.endpoint import Call, Endpoint, answer
@@ -20,15 +22,13 @@ from sessions.api.paging import cursor_encode, limit_param, number_cursor, pagin
 from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
 from sessions.api.sessions import size_json
-from sessions.memory.wake import upkeep_wake
-from sessions.rawjson import raw_elements
-from sessions.redaction import Finding
 from sessions.selectors.api import turn_messages, turns_page
 from sessions.selectors.lookups import Route, routed
-from sessions.services.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
-from sessions.services.push_values import Push, Pushed
-from sessions.services.triggers import PushTrigger, push_budget
-from sessions.usage import UsageError, usage_read, written_for_an_hour
+from sessions.services.compactions.triggers import PushTrigger, push_budget
+from sessions.services.memory.wake import upkeep_wake
+from sessions.services.push.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
+from sessions.services.push.values import Push, Pushed
+from sessions.store.rawjson import raw_elements
 
 _FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn"})
 

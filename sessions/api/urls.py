@@ -9,7 +9,6 @@ from sessions.api import (
     pins,
     prompt,
     recaps,
-    replays,
     sessions,
     tools,
     turns,
@@ -74,13 +73,6 @@ urlpatterns = [
     path("prompts/validate/", validate.Validate.as_view(), name="validate"),
     path("usage/", usage.Usage.as_view(), name="usage"),
     path("imports/", imports.Imports.as_view(), name="imports"),
-    path("replays/", replays.Replays.as_view(), name="replays"),
-    path("replays/<str:replay_id>/", replays.ReplayOne.as_view(), name="replay"),
-    path(
-        "replays/<str:replay_id>/sessions/<str:session_id>/",
-        replays.ReplayOfSession.as_view(),
-        name="replay-session",
-    ),
     path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
     path("webhooks/<str:webhook_id>/", webhooks.WebhookOne.as_view(), name="webhook"),
 ]

@@ -4,7 +4,6 @@ from sessions.models.imports import ImportedLog
 from sessions.models.memory import FactSighting, MemoryRevision, MemoryWatch, ProposalWatch, SharedFact
 from sessions.models.reading import MemoryReader, MemoryReading
 from sessions.models.referenced import ReferenceWatch
-from sessions.models.replay import ReplayResult, ReplayRun, ReplayTarget
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptBase
 from sessions.models.spending import BudgetAlert, CostBudget
@@ -30,9 +29,6 @@ __all__ = [
     "ProposalWatch",
     "Recap",
     "ReferenceWatch",
-    "ReplayResult",
-    "ReplayRun",
-    "ReplayTarget",
     "RollupCursor",
     "SavedView",
     "SessionProfile",

@@ -11,7 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
-from sessions.ledger import Ledger
+from compaction.breakdown import Ledger
 from sessions.models.session import AgentSession
 
 

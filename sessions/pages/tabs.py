@@ -8,9 +8,9 @@ from typing import Any
 
 from django.urls import reverse
 
-from sessions.limits import limit_of
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer
+from sessions.selectors.token_budgets import limit_of
 
 #: What a tab is called, and the name of its address, in the order in which they stand.
 TABS: Sequence[tuple[str, str]] = (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from compaction.messages import Usage
-from sessions import convert
 from sessions.models import AgentSession, Turn
 from sessions.pages.blocks import ShownMessage, calls_of, shown_message
+from sessions.selectors import convert
 from sessions.selectors.transcript import TurnMessages, TurnsPage
 
 #: A pause worth saying: the provider's prompt cache is cold after it.

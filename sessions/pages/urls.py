@@ -5,7 +5,6 @@ from __future__ import annotations
 from sessions.pages.lab import urls as lab_urls
 from sessions.pages.listing import urls as listing_urls
 from sessions.pages.memory import urls as memory_urls
-from sessions.pages.replay import urls as replay_urls
 from sessions.pages.session import urls as session_urls
 from sessions.pages.settings import urls as settings_urls
 from sessions.pages.trends import urls as trends_urls
@@ -16,6 +15,5 @@ urlpatterns = [
     *lab_urls.urlpatterns,
     *listing_urls.urlpatterns,
     *session_urls.urlpatterns,
-    *replay_urls.urlpatterns,
     *memory_urls.urlpatterns,
 ]

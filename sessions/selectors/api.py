@@ -8,8 +8,8 @@ from uuid import UUID
 
 import orjson
 
-from sessions.convert import message_bytes
 from sessions.models import AgentSession, Message, Turn
+from sessions.selectors.convert import message_bytes
 from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
 
 #: What a list tells of a session.

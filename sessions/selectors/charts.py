@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compaction.breakdown import Ledger
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
-from sessions.ledger import Ledger
 from sessions.models import AgentSession, Compaction
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
-from sessions.recaps import RecapLines, recap_lines, recap_newest
+from sessions.selectors.recaps import RecapLines, recap_lines, recap_newest
 
 #: As many as a page of the list shows.
 SHOWN = 20

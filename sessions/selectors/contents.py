@@ -9,10 +9,10 @@ from uuid import UUID
 
 from compaction import formats
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sessions import bodies
-from sessions.convert import message_bytes, message_value
+from redaction.patterns import pattern_compile
 from sessions.models import AgentSession, Edit, Message
-from sessions.patterns import pattern_compile
+from sessions.selectors.convert import message_bytes, message_value
+from sessions.store import bodies
 
 #: Lines that one grep answers at most.
 MAX_MATCHES = 200

@@ -11,8 +11,8 @@ from accounts.models import Project
 from compaction.memory import Change, CustomField, Notes, Schema, WorkingMemory, diff
 from compaction.memory.origins import Key
 from compaction.memory.upkeep.own import STATE
-from sessions import bodies
 from sessions.models import MemoryRevision
+from sessions.store import bodies
 
 #: Fields that every project has beyond the eight: what upkeep tells of commands.
 BUILT_IN = (CustomField(name=STATE, description="what commands changed, and the last runs of tests"),)

@@ -17,18 +17,18 @@ from django.db import connection
 from django.db.models import F, Q, QuerySet
 from psycopg.types.numeric import Int4
 
+from compaction.breakdown import Ledger
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import Components, apply
-from sessions import bodies
-from sessions.budgets import budget_tokens
-from sessions.convert import edit_value, message_bytes, message_value
-from sessions.hot import execute, raw_connection
-from sessions.ledger import Ledger
 from sessions.models import Compaction, Edit, Message, Preamble, Turn
-from sessions.serving import Elements, elements_of, prompt_fields
-from sessions.storage import blob_get
+from sessions.selectors.convert import edit_value, message_bytes, message_value
+from sessions.selectors.token_budgets import budget_tokens
+from sessions.store import bodies
+from sessions.store.blobs import blob_get
+from sessions.store.postgres import execute, raw_connection
+from sessions.store.serving import Elements, elements_of, prompt_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

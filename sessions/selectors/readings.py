@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import Project
 from sessions.models import AgentSession, MemoryReader, MemoryReading
-from sessions.summarizers import reader_missing
+from sessions.selectors.summarizers import reader_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from psycopg.types.numeric import Int4, Int8
 
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
-from sessions import bodies
-from sessions.convert import value_of
-from sessions.hot import execute, raw_connection
-from sessions.storage import blob_get
+from sessions.selectors.convert import value_of
+from sessions.store import bodies
+from sessions.store.blobs import blob_get
+from sessions.store.postgres import execute, raw_connection
 
 #: Positions from the first up to but without the second.
 Span = tuple[int, int]

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import Client
 
-from sessions.bodies import json_bytes
+from sessions.store.bodies import json_bytes
 
 
 class Api:

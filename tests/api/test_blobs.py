@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from sessions.handles import handle_make
 from sessions.models import AgentSession
+from sessions.store.handles import handle_make
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, openai_turn, output, prompt, push, request, whole_turn
 

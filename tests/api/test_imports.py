@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from sessions.importers.registry import IMPORTERS
+from importers.registry import IMPORTERS
 from tests.api.client import Api, code
 
 MESSAGES = [

@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from compaction.view import in_force
-from sessions.convert import edit_value
 from sessions.models import Edit
+from sessions.selectors.convert import edit_value
 from sessions.selectors.prompts import edits_behind, edits_uncovered
 from tests.api.client import Api, code
 from tests.api.talk import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from sessions import bodies
+from sessions.store import bodies
 from tests.api.client import Api
 from tests.api.talk import PROMPT, TURNS, answer, call, push, request, result
 

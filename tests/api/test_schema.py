@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
-from django.urls import get_resolver
 from playwright.sync_api import Page, expect
 
 from accounts.models import Project
 from accounts.services import api_key_create
 from sessions.api.endpoint import Endpoint
 from tests.api.client import Api
+from tests.api.patterns import API_PATTERNS
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_every_call_of_the_address_book_is_in_it(schema: Any) -> None:
 
 
 def _endpoints() -> Iterator[tuple[str, type[Endpoint]]]:
-    for pattern in get_resolver("sessions.api.urls").url_patterns:
+    for pattern in API_PATTERNS:
         yield str(pattern.pattern), pattern.callback.view_class  # type: ignore[union-attr]
 
 

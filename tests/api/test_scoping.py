@@ -15,9 +15,10 @@ from accounts.models import Project
 from accounts.services import api_key_create, project_create
 from compaction.policy import get_policy
 from compaction.replay import Limit
+from replay.models import ReplayRun
+from replay.services.runs import run_create
 from sessions.api.endpoint import Endpoint
-from sessions.models import AgentSession, ReplayRun
-from sessions.replay.runs import run_create
+from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import output, push, request, whole_turn

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import F
 
 from sessions.models import AgentSession
-from sessions.services.profiles import profile_write
+from sessions.services.sessions.profiles import profile_write
 from tests.api.client import Api, code
 from tests.api.talk import answer, push, request
 

@@ -19,6 +19,7 @@ import pytest
 from accounts.models import Project
 from accounts.services import api_key_create
 from compaction import formats
+from compaction.adapters.tiktoken_counter import counter
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit, Op
 from compaction.messages import Message
@@ -28,14 +29,14 @@ from compaction.recap import Recap
 from compaction.render import render
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
-from sessions import bodies
-from sessions.budgets import policy_of
-from sessions.counter import counter
-from sessions.handles import handle_make
-from sessions.importers.base import ImportedSession
-from sessions.importers.reading import log_sources
-from sessions.importers.registry import recognise
-from sessions.redaction import redact_bytes, redaction_of
+from importers.base import ImportedSession
+from importers.reading import log_sources
+from importers.registry import recognise
+from redaction import redact_bytes
+from sessions.selectors.redaction import redaction_of
+from sessions.selectors.token_budgets import policy_of
+from sessions.store import bodies
+from sessions.store.handles import handle_make
 from tests.api.client import Api
 from tests.api.talk import assert_valid
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from pricing.usage import MAX_TOKENS
 from sessions.models import AgentSession, Turn
-from sessions.usage import MAX_TOKENS
 from tests.api.client import Api, code
 from tests.api.talk import TURNS, answer, call, push, request, result, whole_turn
 

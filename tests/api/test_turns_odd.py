@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from sessions.bodies import json_bytes
 from sessions.models import AgentSession, Message, Turn
+from sessions.store.bodies import json_bytes
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, TURNS, answer, assert_valid, call, push, request, result
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from celery import Celery
 
-from sessions.dispatch import RUN
+from sessions.services.dispatch import RUN
 from tests.background.world import OTHER_BROKER, PATIENCE, World, eventually, turn
 from tests.provider.behaviours import held, summary
 

@@ -16,11 +16,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Project
-from sessions.hot import rows_copy
 from sessions.models import AgentSession, Compaction, RollupCursor, SessionProfile, UsageRollup
 from sessions.selectors.moved import sessions_moved
-from sessions.services.profiles import profiles_refresh
-from sessions.services.rollups import rollups_fill
+from sessions.services.sessions.profiles import profiles_refresh
+from sessions.services.spending.rollups import rollups_fill
+from sessions.store.postgres import rows_copy
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.importers.logs import SESSION, block, jsonl, text, user

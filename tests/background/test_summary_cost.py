@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+import pricing
 from accounts.models import Project
 from compaction.adapters.claude import DEFAULT_MODEL
 from compaction.context import Evicted
 from compaction.messages import Usage
-from sessions import pricing, summarizers
-from sessions.replay.models_asked import asked_cost
-from sessions.services.summaries import Attempt, summary_ask
+from replay.services.summarizers import asked_cost
+from sessions.selectors import summarizers
+from sessions.services.compactions.summaries import Attempt, summary_ask
 from tests.compaction.builders import tool_loop
 from tests.compaction.sessions import messages_of
 from tests.provider import behaviours

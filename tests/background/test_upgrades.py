@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import Project
 from compaction.policy import Policy
 from sessions.models import AgentSession, Compaction, Edit, PromptBase
-from sessions.services.upgrades import upgrades_fire
+from sessions.services.compactions.upgrades import upgrades_fire
 
 pytestmark = pytest.mark.django_db
 

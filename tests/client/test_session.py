@@ -18,9 +18,9 @@ from contextapp_client import (
 )
 
 from sessions.api import serializers
-from sessions.memory.facts import facts_decide
-from sessions.memory.proposals import facts_propose
 from sessions.models import AgentSession
+from sessions.services.memory.facts import facts_decide
+from sessions.services.memory.proposals import facts_propose
 
 QUESTION = {"role": "user", "content": "Why does the build fail?"}
 ANSWER = {"role": "assistant", "content": "A test is missing."}

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from sessions.importers.base import Damage, ImportedSession, LogFile
-from sessions.importers.registry import recognise
+from importers.base import Damage, ImportedSession, LogFile
+from importers.registry import recognise
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 

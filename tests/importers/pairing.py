@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sessions.importers.base import ImportedSession
+from importers.base import ImportedSession
 
 
 def bodies(session: ImportedSession) -> list[Mapping[str, Any]]:

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from accounts.models import Project
-from sessions.importers.base import ImportedSession, LogFile
-from sessions.importers.registry import recognise
-from sessions.importers.values import microusd_of, time_of
+from importers.base import ImportedSession, LogFile
+from importers.registry import recognise
+from importers.values import microusd_of, time_of
 from sessions.models import AgentSession
-from sessions.services.imports import session_import
+from sessions.services.imports.sessions import session_import
 
 ABSURD = 10**13
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from sessions.importers.base import LogFile
-from sessions.importers.registry import recognise
-from sessions.samples import sample_log
-from sessions.samples.make_sample import sample_bytes
+from importers.base import LogFile
+from importers.registry import recognise
+from sessions.services.samples.log import sample_log
+from sessions.services.samples.make_sample import sample_bytes
 from tests.importers.logs import SESSION, block, jsonl, read, result, text, tool_use, user
 from tests.importers.pairing import bodies, calls, misplaced, results
 

@@ -12,12 +12,12 @@ from django.forms.models import model_to_dict
 
 from accounts.models import Project
 from accounts.services import project_create
-from sessions import bodies
-from sessions.convert import message_bytes
-from sessions.importers.base import ImportedSession, LogFile
-from sessions.importers.registry import importer_named
+from importers.base import ImportedSession, LogFile
+from importers.registry import importer_named
 from sessions.models import AgentSession
-from sessions.services.imports import ImportConflictError, ImportResult, session_import
+from sessions.selectors.convert import message_bytes
+from sessions.services.imports.sessions import ImportConflictError, ImportResult, session_import
+from sessions.store import bodies
 from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
 
 pytestmark = pytest.mark.django_db

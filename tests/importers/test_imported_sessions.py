@@ -9,17 +9,17 @@ from typing import Any
 import orjson
 import pytest
 
+import pricing
 from accounts.models import Project
 from compaction import formats, policy
+from compaction.breakdown import Ledger
 from compaction.invariants.continuation import Continuation
 from compaction.messages import Usage
-from sessions import pricing
-from sessions.convert import message_bytes
-from sessions.importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
-from sessions.ledger import Ledger
+from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Compaction
-from sessions.services.compactions import session_compact
-from sessions.services.imports import ImportConflictError, session_import
+from sessions.selectors.convert import message_bytes
+from sessions.services.compactions.apply import session_compact
+from sessions.services.imports.sessions import ImportConflictError, session_import
 from tests.api.client import Api
 from tests.redaction.secrets import TOKENS
 

@@ -10,9 +10,9 @@ import pytest
 import zstandard
 
 from compaction.messages import Usage
-from sessions.importers.base import LogFile
-from sessions.importers.reading import UnreadableLogError, discovered_folders, log_sources
-from sessions.importers.registry import recognise
+from importers.base import LogFile
+from importers.reading import UnreadableLogError, discovered_folders, log_sources
+from importers.registry import recognise
 from tests.importers.logs import document, jsonl, read
 from tests.importers.pairing import bodies, misplaced
 

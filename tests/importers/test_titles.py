@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.importers.values import TITLE_LENGTH, title_of
+from importers.values import TITLE_LENGTH, title_of
 
 TITLES = [
     ("\n\n  Fix   the\tlogin \nIt fails.", "Fix the login"),

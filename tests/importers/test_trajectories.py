@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sessions.importers.base import Damage, ImportedSession
-from sessions.importers.reading import log_sources
-from sessions.importers.registry import recognise
+from importers.base import Damage, ImportedSession
+from importers.reading import log_sources
+from importers.registry import recognise
 from tests.importers.pairing import calls, misplaced, results
 
 pytestmark = pytest.mark.trajectories

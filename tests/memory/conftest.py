@@ -10,9 +10,9 @@ import pytest
 from accounts.models import Project
 from accounts.services import api_key_create
 from compaction.memory import Author
-from sessions.memory.upkeep import upkeep_run
 from sessions.models import AgentSession
-from sessions.services.memory import Writer, memory_patch
+from sessions.services.memory.upkeep import upkeep_run
+from sessions.services.memory.writing import Writer, memory_patch
 from tests.api.client import Api
 from tests.compaction.builders import call, result
 from tests.pages.transcripts import make_session, message, turn

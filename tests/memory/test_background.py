@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from sessions import dispatch
-from sessions.memory import upkeep as background
-from sessions.memory.upkeep import upkeep_run, upkeep_sweep
 from sessions.models import AgentSession, MemoryRevision, MemoryWatch
+from sessions.services import dispatch
+from sessions.services.memory import upkeep as background
+from sessions.services.memory.upkeep import upkeep_run, upkeep_sweep
 from tests.api.client import Api
 from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user

@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
-from sessions.memory.facts import UNDECIDED, fact_decide, facts_prune
-from sessions.memory.sameness import digest_of
 from sessions.models import SharedFact
+from sessions.services.memory.facts import UNDECIDED, fact_decide, facts_prune
+from sessions.services.memory.sameness import digest_of
 from tests.api.client import Api, code
 from tests.background.world import eventually
 from tests.memory.conftest import MEMORY

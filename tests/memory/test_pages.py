@@ -14,10 +14,10 @@ from django.urls import reverse
 
 from accounts.models import Project
 from compaction.memory import Author, Via
-from sessions.memory.proposals import facts_propose
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.services.memory import Writer, memory_patch
+from sessions.services.memory.proposals import facts_propose
+from sessions.services.memory.writing import Writer, memory_patch
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = pytest.mark.django_db

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
-from sessions.memory import at_rest
-from sessions.memory.sameness import digest_of
-from sessions.memory.sightings import rest
-from sessions.memory.upkeep import upkeep_run
 from sessions.models import AgentSession, ProposalWatch, SharedFact
 from sessions.selectors import facts as selectors
+from sessions.services.memory import at_rest
+from sessions.services.memory.sameness import digest_of
+from sessions.services.memory.sightings import rest
+from sessions.services.memory.upkeep import upkeep_run
 from sessions.tasks import memory_propose
 from tests.api.client import Api, code
 from tests.compaction.builders import call, result

@@ -17,13 +17,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+import pricing
 from accounts.models import AuditEvent, Project
 from compaction.memory.reading import READ_TOKENS, TURNS_AT_ONCE
-from sessions import bodies, dispatch, pricing, summarizers
-from sessions.memory import reading as background
-from sessions.memory.reading import readings_sweep
-from sessions.memory.upkeep import upkeep_run
 from sessions.models import AgentSession, MemoryReader, MemoryReading, MemoryRevision
+from sessions.selectors import summarizers
+from sessions.services import dispatch
+from sessions.services.memory import reading as background
+from sessions.services.memory.reading import readings_sweep
+from sessions.services.memory.upkeep import upkeep_run
+from sessions.store import bodies
 from sessions.tasks import memory_observe, memory_upkeep
 from tests.api.client import Api
 from tests.background.world import eventually

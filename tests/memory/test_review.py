@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import AuditEvent, Project
 from compaction.memory import Author
-from sessions.memory.proposals import facts_propose
 from sessions.models import AgentSession, SharedFact
-from sessions.services.memory import Writer, memory_patch
+from sessions.services.memory.proposals import facts_propose
+from sessions.services.memory.writing import Writer, memory_patch
 from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session
 

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from sessions.services.samples import sample_load
+from sessions.services.samples.load import sample_load
 
 
 @pytest.fixture

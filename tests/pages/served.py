@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from accounts.models import Project
 from sessions.models import AgentSession
-from sessions.services.compactions import session_compact
+from sessions.services.compactions.apply import session_compact
 from tests.pages.transcripts import make_session, reading_turn
 
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from compaction.messages import Usage
+from importers.base import ClientCompaction
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, idle_gaps
-from sessions.importers.base import ClientCompaction
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from tests.api.client import Api

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessions.ledger import Ledger
+from compaction.breakdown import Ledger
 from sessions.models import Compaction, Recap
 from tests.pages.served import address, compacted_session
 

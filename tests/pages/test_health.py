@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sessions.health import GRADES, RULES, Signs, health_of
 from sessions.models import AgentSession, SessionProfile
-from sessions.services.profiles import profile_write, profiles_refresh, sparkline
+from sessions.selectors.health import GRADES, RULES, Signs, health_of
+from sessions.services.sessions.profiles import profile_write, profiles_refresh, sparkline
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 

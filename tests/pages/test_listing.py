@@ -12,14 +12,14 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.limits import Limit
 from sessions.models import AgentSession, SavedView
 from sessions.pages.listing.expression import HINTS, Unreadable, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
+from sessions.pages.tags.figures import sparkline
 from sessions.selectors.filters import Bound, SessionFilter
-from sessions.services.profiles import profiles_refresh
-from sessions.templatetags.figures import sparkline
+from sessions.selectors.token_budgets import Limit
+from sessions.services.sessions.profiles import profiles_refresh
 from tests.pages.transcripts import make_session
 
 DAY = timedelta(days=1)

@@ -13,8 +13,8 @@ from accounts.services import project_create
 from compaction.memory import Author
 from compaction.policy import get_policy
 from compaction.replay import Limit
-from sessions.replay.runs import run_create
-from sessions.services.memory import Writer, memory_patch
+from replay.services.runs import run_create
+from sessions.services.memory.writing import Writer, memory_patch
 from tests.pages.served import compacted_session
 
 pytestmark = pytest.mark.django_db

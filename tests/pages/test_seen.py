@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from compaction.edits import Op
-from sessions.bodies import json_bytes
-from sessions.importers.base import ClientCompaction
+from importers.base import ClientCompaction
 from sessions.models import AgentSession
 from sessions.selectors.seen import outline_at, outline_diff, pieces_of, prompt_seen
-from sessions.services.compactions import compaction_revert
+from sessions.services.compactions.apply import compaction_revert
+from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import assert_valid, openai_turn, prompt, push, whole_turn
 from tests.pages.served import address, compacted_session

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from sessions.limits import Limit, limit_of
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import Limit, limit_of
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.pages.transcripts import make_session

@@ -2,7 +2,7 @@ import pytest
 from django.urls import reverse
 
 from compaction.messages import Usage
-from sessions.importers.base import ClientCompaction, ImportedMessage
+from importers.base import ClientCompaction, ImportedMessage
 from sessions.models import AgentSession
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 

@@ -6,7 +6,7 @@ from compaction.policy import PRESETS, STEPS
 from compaction.triggers import TRIGGERS
 from compaction.view import VERBATIM
 from sessions.pages import terms
-from sessions.services.recap_edit import TRIGGER
+from sessions.services.compactions.recap_edit import TRIGGER
 
 
 def test_every_preset_step_and_trigger_says_what_it_means():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from sessions.pages.tags.texts import marked
 from sessions.selectors.seen import outline_at
-from sessions.templatetags.texts import marked
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 

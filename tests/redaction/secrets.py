@@ -6,7 +6,7 @@ import base64
 import hashlib
 import random
 
-from sessions.redaction import Redaction
+from redaction import Redaction
 
 KEY = Redaction(key=b"a key of the tests, 32 bytes long")
 

@@ -7,14 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sessions.redaction import (
-    ExtraPattern,
-    InvalidPatternError,
-    Redaction,
-    extra_rules,
-    redact,
-    redact_bytes,
-)
+from redaction import ExtraPattern, InvalidPatternError, Redaction, extra_rules, redact, redact_bytes
 from tests.redaction.secrets import KEY
 
 

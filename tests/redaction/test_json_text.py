@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessions.redaction import redact, redact_bytes, redaction_key
+from redaction import redact, redact_bytes
+from sessions.selectors.redaction import redaction_key
 from tests.redaction.secrets import IN_PLACE, KEY, TOKENS, made
 
 SECRET = TOKENS[2][1]

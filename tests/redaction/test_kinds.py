@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sessions.redaction import Finding, Redaction, redact
+from redaction import Finding, Redaction, redact
 from tests.redaction.secrets import CLEAN, IN_PLACE, KEY, TOKENS, made, private_key, private_key_body
 
 AROUND = ("{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31m{}\x1b[0m")

@@ -11,9 +11,9 @@ from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_cla
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessions.redaction.engine import RULES, suspects
-from sessions.redaction.known_tokens import PREFIXED
-from sessions.redaction.library import EXCLUDED, SOURCES
+from redaction.engine import RULES, suspects
+from redaction.known_tokens import PREFIXED
+from redaction.library import EXCLUDED, SOURCES
 from tests.redaction.secrets import IN_PLACE, TOKENS
 
 PATTERNS = [

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from sessions.redaction import redact_bytes
+from redaction import redact_bytes
 from tests.redaction.secrets import KEY, TOKENS
 
 #: Clean messages: so many times the cost of parsing the same bytes with orjson. Measured: about 3.

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from sessions.redaction import redact_bytes
+from redaction import redact_bytes
 from tests.redaction.secrets import KEY
 
 #: Share of lines that may change. Public transcripts hold hardly any secrets, so more would be false alarms.

@@ -12,10 +12,9 @@ from django.utils import timezone
 
 from accounts.models import Project
 from compaction.policy import Policy
-from sessions.importers.base import ImportedTurn
+from importers.base import ImportedTurn
 from sessions.models import AgentSession, Edit, ReferenceWatch
-from sessions.referenced import check
-from sessions.referenced.rates import (
+from sessions.selectors.reference_rates import (
     edits_of_project,
     edits_of_session,
     needed_later,
@@ -23,7 +22,8 @@ from sessions.referenced.rates import (
     rates_by_strategy,
     rates_by_tool,
 )
-from sessions.services.compactions import compaction_revert, session_compact
+from sessions.services import references
+from sessions.services.compactions.apply import compaction_revert, session_compact
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = pytest.mark.django_db
@@ -56,21 +56,21 @@ def compacted(project: Project) -> AgentSession:
 def looked_at(session: AgentSession) -> int:
     """A check of the session as if its pause were over."""
     ReferenceWatch.objects.filter(pk=session.pk).update(due_at=timezone.now())
-    return check.session_check(session_id=session.pk)
+    return references.session_check(session_id=session.pk)
 
 
 def test_a_compaction_is_watched_for_what_its_edits_hid(compacted: AgentSession) -> None:
     assert ReferenceWatch.objects.filter(pk=compacted.pk).exists()
-    assert check.watches_check() == 0
+    assert references.watches_check() == 0
     [edit] = Edit.objects.filter(session=compacted)
-    watch = check._watch_of(ReferenceWatch.objects.get(pk=compacted.pk))
+    watch = references._watch_of(ReferenceWatch.objects.get(pk=compacted.pk))
     assert watch.names[NAME] == edit.pk
     assert edit.referenced_turn is None
 
 
 def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does, we go on."))
-    assert check.watches_check() == 1
+    assert references.watches_check() == 1
     [needed] = needed_later(edits_of_session(compacted.pk))
     assert (needed.number, needed.turn, needed.text, needed.how) == (1, 20, NAME, "silent")
     assert needed.told == "went on without"
@@ -90,7 +90,7 @@ def test_what_was_collapsed_and_then_evicted_flags_the_eviction(project: Project
     tools = rates_by_tool(edits_of_session(session.pk))
     assert [rate.name for rate in tools] == ["Read"]
     looked_at(session)
-    watch = check._watch_of(ReferenceWatch.objects.get(pk=session.pk))
+    watch = references._watch_of(ReferenceWatch.objects.get(pk=session.pk))
     recap = Edit.objects.get(strategy="recap")
     assert set(watch.names.values()) <= {recap.pk, *standing_collapses(recap)}
     assert not {h for h, key in watch.handles.items() if key == recap.pk}
@@ -113,7 +113,7 @@ def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_cli
 def test_a_check_in_pieces_finds_the_same(
     project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "MESSAGES", 1)
+    monkeypatch.setattr(references, "MESSAGES", 1)
     grown(project, answer(20, "Going on."), answer(21, f"As {NAME} does."))
     found = [looked_at(compacted) for _ in range(6)]
     assert sum(found) == 1
@@ -133,32 +133,32 @@ def test_a_quiet_session_is_looked_at_less_and_less(compacted: AgentSession) -> 
         looked_at(compacted)
         pauses.append(ReferenceWatch.objects.get(pk=compacted.pk).pause_seconds)
     assert pauses == sorted(pauses)
-    assert pauses[-1] == check.LONGEST_PAUSE
+    assert pauses[-1] == references.LONGEST_PAUSE
 
 
 def test_one_that_fails_waits_and_the_others_go_on(compacted: AgentSession) -> None:
     compacted.messages.filter(position=2).update(body=b"not json")
-    assert check.watches_check() == 0
+    assert references.watches_check() == 0
     assert ReferenceWatch.objects.get(pk=compacted.pk).due_at > timezone.now() + timedelta(seconds=60)
 
 
 def test_of_two_checks_at_once_one_acts(compacted: AgentSession) -> None:
-    later = timezone.now() + timedelta(seconds=check.CLAIM)
+    later = timezone.now() + timedelta(seconds=references.CLAIM)
     ReferenceWatch.objects.filter(pk=compacted.pk).update(due_at=later)
-    assert check.session_check(session_id=compacted.pk) == 0
+    assert references.session_check(session_id=compacted.pk) == 0
     assert ReferenceWatch.objects.get(pk=compacted.pk).state is None
 
 
 def test_a_compaction_during_a_check_is_not_forgotten(
     compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = check._Check.run
+    run = references._Check.run
 
-    def interrupted(self: check._Check) -> int:
-        check.watch_begin(compacted.pk)
+    def interrupted(self: references._Check) -> int:
+        references.watch_begin(compacted.pk)
         return run(self)
 
-    monkeypatch.setattr(check._Check, "run", interrupted)
+    monkeypatch.setattr(references._Check, "run", interrupted)
     looked_at(compacted)
     watch = ReferenceWatch.objects.get(pk=compacted.pk)
     assert watch.due_at <= timezone.now()

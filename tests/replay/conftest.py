@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import Project
+from replay.services import runs, work
 from sessions.models import AgentSession
-from sessions.replay import runs, work
 from tests.pages.transcripts import make_session, reading_turn
 
 

@@ -13,8 +13,9 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Project, Scope
 from accounts.services import api_key_create
-from sessions.models import AgentSession, ReplayRun
-from sessions.replay import work
+from replay.models import ReplayRun
+from replay.services import work
+from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.pages.transcripts import make_session
 

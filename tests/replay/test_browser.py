@@ -11,9 +11,10 @@ from playwright.sync_api import Page, expect
 from accounts.models import Project
 from compaction.policy import get_policy
 from compaction.replay import Limit
-from sessions.models import AgentSession, ReplayRun
-from sessions.replay import runs, work
-from sessions.services.compactions import session_compact
+from replay.models import ReplayRun
+from replay.services import runs, work
+from sessions.models import AgentSession
+from sessions.services.compactions.apply import session_compact
 from tests.browsing import barriers, fits_in_width
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

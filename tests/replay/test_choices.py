@@ -6,7 +6,7 @@ import pytest
 
 from compaction.messages import Usage
 from compaction.replay import Limit, Prices, Tier, front
-from sessions.replay.price_tables import model_prices, named_prices
+from replay.selectors.price_tables import model_prices, named_prices
 from tests.replay.builders import transcript
 
 

@@ -8,10 +8,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEvent, Project
-from sessions.models import AgentSession, ReplayRun
-from sessions.pages.replay import curves
+from replay.models import ReplayRun
+from replay.pages import curves
+from replay.services import work
+from sessions.models import AgentSession
 from sessions.pages.terms import PRESETS
-from sessions.replay import work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 

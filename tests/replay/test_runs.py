@@ -11,11 +11,12 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Project
 from compaction.policy import Policy, get_policy
 from compaction.replay import Limit, Prices
-from sessions.models import AgentSession, ReplayResult, ReplayRun
-from sessions.replay import runs, work
-from sessions.replay.advice import advice_apply
-from sessions.replay.stored import session_transcript
-from sessions.replay.table import found_of, rows_of, sessions_newest
+from replay.models import ReplayResult, ReplayRun
+from replay.selectors.stored import session_transcript
+from replay.selectors.table import found_of, rows_of, sessions_newest
+from replay.services import runs, work
+from replay.services.advice import advice_apply
+from sessions.models import AgentSession
 from tests.pages.transcripts import make_session
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider

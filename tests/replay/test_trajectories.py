@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from compaction.adapters.tiktoken_counter import counter
 from compaction.policy import get_policy
 from compaction.replay import Limit, Setting, Transcript, replay, totals
 from compaction.replay.scale import reported
 from compaction.replay.served import without_model
-from sessions.counter import counter
-from sessions.importers.reading import log_sources
-from sessions.replay.compare import Compared, Comparison
-from sessions.replay.logs import log_transcripts
+from importers.reading import log_sources
+from replay.offline.compare import Compared, Comparison
+from replay.offline.logs import log_transcripts
 
 pytestmark = pytest.mark.trajectories
 

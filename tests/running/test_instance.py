@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from contextapp.embedded import home as homes
-from sessions.metrics import instruments
+from sessions.api.metrics import instruments
 from tests.running.instance import START_SECONDS, Instance, alive, children, free_port, running
 
 WORKER = "contextapp.celery worker"

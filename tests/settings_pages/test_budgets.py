@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from sessions.models import BudgetAlert, CostBudget, WebhookDelivery
 from sessions.selectors.spending import budget_spent, period_of
-from sessions.services.budgets import alerts_mail, budget_set, budgets_watch
-from sessions.services.rollups import rollups_fill
-from sessions.services.webhooks import webhook_create
+from sessions.services.spending.budgets import alerts_mail, budget_set, budgets_watch
+from sessions.services.spending.rollups import rollups_fill
+from sessions.services.webhooks.webhooks import webhook_create
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -113,7 +113,7 @@ def test_an_e_mail_that_failed_is_sent_later(budget, spend, monkeypatch):
 
     spend(5)
     with monkeypatch.context() as patched:
-        patched.setattr("sessions.services.budgets.send_mail", broken)
+        patched.setattr("sessions.services.spending.budgets.send_mail", broken)
         budgets_watch(now=NOW)
     assert mail.outbox == []
     assert alerts_mail() == 1

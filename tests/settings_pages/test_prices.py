@@ -11,9 +11,10 @@ from django.urls import reverse
 
 from accounts.services import api_key_create, project_update
 from compaction.messages import Usage
-from sessions.agreed_prices import AgreedPrice, agreed_cost, agreed_prices
+from pricing.agreed import AgreedPrice, agreed_cost
 from sessions.models import Turn
-from sessions.services.agreed_prices import MOST
+from sessions.selectors.agreed_prices import agreed_prices
+from sessions.services.spending.agreed_prices import MOST
 from tests.api.client import Api
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from accounts.services import api_key_create
 from sessions.models import Message
-from sessions.redaction import redaction_for
+from sessions.selectors.redaction import redaction_for
 from tests.api.client import Api
 from tests.pages.transcripts import make_session, message, turn
 

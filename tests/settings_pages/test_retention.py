@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent
 from sessions.models import AgentSession
-from sessions.services.retention import NOTICE, retention_dry_run, retention_run, retention_set
+from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_run, retention_set
 from tests.trends.turns import session_make
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +59,7 @@ def test_shorter_is_announced_again_and_longer_holds_at_once(project):
 
 
 def test_batches_end_at_their_size_and_go_on(project, sessions, monkeypatch):
-    monkeypatch.setattr("sessions.services.retention._BATCH", 1)
+    monkeypatch.setattr("sessions.services.sessions.retention._BATCH", 1)
     retention_set(project=project, days=30)
     later = timezone.now() + NOTICE + timedelta(minutes=1)
     assert [retention_run(now=later) for _ in range(3)] == [1, 1, 0]

@@ -16,13 +16,13 @@ from storages.backends.s3 import S3Storage
 from accounts.models import Project
 from accounts.services import api_key_create
 from contextapp.settings import blob_storage
-from sessions import bodies, storage
-from sessions.convert import message_body
-from sessions.importers.base import ImportedMessage, ImportedSession, ImportedTurn
+from importers.base import ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Blob
+from sessions.selectors.convert import message_body
 from sessions.selectors.transcript import message_get
-from sessions.services.imports import session_import
-from sessions.services.large_contents import contents_large, contents_put, contents_remove
+from sessions.services.blobs import contents_large, contents_put, contents_remove
+from sessions.services.imports.sessions import session_import
+from sessions.store import blobs, bodies
 from tests.api.client import Api
 from tests.api.talk import call, output, prompt, push, request, result
 
@@ -193,11 +193,11 @@ class TestTheSettings:
         assert isinstance(store, S3Storage)
         assert (store.bucket_name, store.endpoint_url) == ("contents", "http://objects.invalid:9000")
         assert (store.file_overwrite, store.querystring_auth) == (True, False)
-        assert storage.is_external()
+        assert blobs.is_external()
 
     def test_are_postgres_where_nothing_is_said(self) -> None:
         assert blob_storage("") == {}
-        assert not storage.is_external()
+        assert not blobs.is_external()
 
     @pytest.mark.parametrize("kind", ["s3", "ftp"])
     def test_refuse_what_cannot_be(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +208,9 @@ class TestTheSettings:
 
 def test_a_file_that_is_put_again_is_whole_at_every_moment(folder: Path) -> None:
     project, sha256 = UUID(int=1), bytes(32)
-    storage.blob_put(project, sha256, b"x" * 100_000)
-    with (folder / storage.blob_name(project, sha256)).open("rb") as reader:
-        storage.blob_put(project, sha256, b"x" * 100_000)
+    blobs.blob_put(project, sha256, b"x" * 100_000)
+    with (folder / blobs.blob_name(project, sha256)).open("rb") as reader:
+        blobs.blob_put(project, sha256, b"x" * 100_000)
         assert len(reader.read()) == 100_000
-    assert storage.blob_get(project, sha256) == b"x" * 100_000
+    assert blobs.blob_get(project, sha256) == b"x" * 100_000
     assert len(files(folder)) == 1

@@ -15,7 +15,7 @@ from sessions.models import Compaction
 from sessions.pages.trends.asked import presets
 from sessions.selectors.trends import GROUPS
 from sessions.selectors.usage import Span, usage_sums
-from sessions.services.rollups import input_rates, rollups_fill
+from sessions.services.spending.rollups import input_rates, rollups_fill
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db

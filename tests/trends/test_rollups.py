@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from accounts.models import Project
 from compaction.messages import Usage
 from sessions.models import RollupCursor, Turn, UsageRollup
-from sessions.services.rollups import input_rates, rollups_fill, rollups_forget
-from sessions.services.sessions import session_delete
+from sessions.services.sessions.sessions import session_delete
+from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_forget
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.trends.turns import session_make, turn_make, turns_add
 
@@ -131,7 +131,7 @@ def test_a_log_that_grew_and_changed_its_end_is_summed_again(project):
 
 
 def test_a_long_session_is_summed_in_pieces(project, monkeypatch):
-    monkeypatch.setattr("sessions.services.rollups._TURNS", 7)
+    monkeypatch.setattr("sessions.services.spending.rollups._TURNS", 7)
     session = session_make(project, "long")
     turns_add(session, [turn_make(session, index, START + timedelta(minutes=index)) for index in range(40)])
     assert rollups_fill(most_batches=2) == 14

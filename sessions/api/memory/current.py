@@ -18,7 +18,7 @@ from sessions.api.parameters import int_param
 from sessions.api.schema import described, errors
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest
-from sessions.services.memory import MemoryTooLarge, PersonsItem, StaleMemory, Writer, memory_patch
+from sessions.services.memory.writing import MemoryTooLarge, PersonsItem, StaleMemory, Writer, memory_patch
 
 _LONGEST_REASON = 500
 

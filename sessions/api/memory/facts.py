@@ -17,12 +17,12 @@ from sessions.api.found import found_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import described, errors
-from sessions.memory.facts import FactGone, fact_decide, facts_take
-from sessions.memory.proposals import Item, facts_propose
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.selectors.lookups import as_uuid
-from sessions.services.memory import MemoryTooLarge
+from sessions.services.memory.facts import FactGone, fact_decide, facts_take
+from sessions.services.memory.proposals import Item, facts_propose
+from sessions.services.memory.writing import MemoryTooLarge
 
 
 class Facts(Endpoint):

@@ -15,11 +15,11 @@ from sessions.api.endpoint import Call, Endpoint, answer
 from sessions.api.errors import InvalidRequest
 from sessions.api.found import found_or_404
 from sessions.api.schema import described, errors
-from sessions.dispatch import observe_dispatch
-from sessions.memory.watches import watch_turn
 from sessions.selectors.memory import schema_of
 from sessions.selectors.readings import ReadingState, reading_state
-from sessions.summarizers import reader_missing
+from sessions.selectors.summarizers import reader_missing
+from sessions.services.dispatch import observe_dispatch
+from sessions.services.memory.watches import watch_turn
 
 
 class MemorySettings(Endpoint):

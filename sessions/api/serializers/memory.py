@@ -11,7 +11,7 @@ from compaction.memory import MAX_FILES, Churn, Motion, Via
 from sessions.api.serializers.fields import PlainText, Strict
 from sessions.models import MemoryRevision, SharedFact
 from sessions.selectors.facts import DOUBTS
-from sessions.summarizers import MODEL_NAME
+from sessions.selectors.summarizers import MODEL_NAME
 
 #: The churn verdict looks at so many revisions at most.
 CHURN_REVISIONS = 100

@@ -20,15 +20,15 @@ from rich.progress import (
 )
 
 from accounts.models import Project
-from sessions.importers.jobs import Reader, ReadLog, read_logs
-from sessions.importers.reading import LogSource, log_sources
-from sessions.importers.registry import IMPORTERS
-from sessions.redaction import Redaction, redaction_of
-from sessions.services.import_logs import known_logs, log_import
-from sessions.services.imports import ImportConflictError
-
-from ._import_report import Report
-from ._log_paths import add_path_arguments, asked_paths
+from importers.reading import LogSource, log_sources
+from importers.registry import IMPORTERS
+from redaction import Redaction
+from sessions.management.import_report import Report
+from sessions.management.log_paths import add_path_arguments, asked_paths
+from sessions.selectors.redaction import redaction_of
+from sessions.services.imports.logs import known_logs, log_import
+from sessions.services.imports.reader import Reader, ReadLog, read_logs
+from sessions.services.imports.sessions import ImportConflictError
 
 #: Storing what is read is one process' work, and the database's: one processor is left to them, and more
 #: readers than this would wait for them.

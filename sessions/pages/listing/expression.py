@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
-from sessions.health import GRADES
 from sessions.selectors.filters import Bound, SessionFilter, first_moment, last_moment
+from sessions.selectors.health import GRADES
 
 _TERM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)

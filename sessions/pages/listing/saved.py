@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from sessions.pages.access import viewer_of
-from sessions.services.saved_views import TooManyViews, view_delete, view_save
+from sessions.services.sessions.saved_views import TooManyViews, view_delete, view_save
 
 
 @require_POST

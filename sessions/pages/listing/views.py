@@ -34,7 +34,7 @@ from sessions.selectors.sessions import (
     sessions_named,
     sessions_newer,
 )
-from sessions.services.samples import sample_load
+from sessions.services.samples.load import sample_load
 
 
 class TokensField(forms.CharField):

@@ -15,10 +15,6 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import ASKED_TOKENS, MAX_TOKENS, Author, Motion, Via, churn, motions
 from compaction.memory.operations import Operation
 from compaction.memory.schema import title_of
-from sessions.dispatch import observe_dispatch
-from sessions.memory.facts import facts_take
-from sessions.memory.proposals import Item, facts_propose
-from sessions.memory.watches import watch_turn
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, number_of, page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.memory.rows import shown_fields, sizes_drawn
@@ -33,7 +29,17 @@ from sessions.selectors.memory import (
     schema_of,
 )
 from sessions.selectors.readings import reading_state
-from sessions.services.memory import MemoryTooLarge, PersonsItem, Writer, memory_operate, memory_warning
+from sessions.services.dispatch import observe_dispatch
+from sessions.services.memory.facts import facts_take
+from sessions.services.memory.proposals import Item, facts_propose
+from sessions.services.memory.watches import watch_turn
+from sessions.services.memory.writing import (
+    MemoryTooLarge,
+    PersonsItem,
+    Writer,
+    memory_operate,
+    memory_warning,
+)
 
 #: Revisions that one page of the time line shows, that the churn verdict looks at, and that are drawn.
 STEPS, CHURN_REVISIONS, DRAWN = 25, 100, 500

@@ -14,13 +14,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from compaction.errors import WorkingMemoryError
-from sessions.memory.facts import FactGone, fact_decide, facts_decide, facts_prunable, facts_prune
-from sessions.memory.proposals import LONGEST
 from sessions.models import SharedFact
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
 from sessions.selectors.facts import MOST_WAITING, facts_of, facts_review, facts_waiting
 from sessions.selectors.lookups import as_uuid
-from sessions.summarizers import reader_missing
+from sessions.selectors.summarizers import reader_missing
+from sessions.services.memory.facts import FactGone, fact_decide, facts_decide, facts_prunable, facts_prune
+from sessions.services.memory.proposals import LONGEST
 
 #: Facts of one state that the page shows.
 SHOWN = 100

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
 from compaction.messages import Usage
-from sessions.pricing import rates
+from pricing import rates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from django.views.decorators.http import require_safe
 
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
-from sessions.limits import limit_of
 from sessions.models import AgentSession
 from sessions.pages.access import number_of, page_or_fragment, private, session_of, viewer_of
 from sessions.pages.turns import IDLE
@@ -21,6 +20,7 @@ from sessions.selectors.charts import (
     compaction_markers,
     own_compactions,
 )
+from sessions.selectors.token_budgets import limit_of
 
 #: Rows of the chart's table: enough to follow the shape, few enough to listen to.
 TABLE_ROWS = 200

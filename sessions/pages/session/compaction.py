@@ -19,11 +19,11 @@ from sessions.pages.session.prompt import COMPONENTS
 from sessions.pages.session.seen import edit_context
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
-from sessions.recaps import Line, RecapLines
-from sessions.referenced.rates import edits_of_session, rates_by_strategy
 from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
-from sessions.services.compactions import CompactionOpen
-from sessions.services.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
+from sessions.selectors.recaps import Line, RecapLines
+from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
+from sessions.services.compactions.apply import CompactionOpen
+from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 #: Characters of a recap that a person writes.
 _LONGEST = 60_000

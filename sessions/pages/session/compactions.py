@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
+from redaction import redact
 from sessions.models import AgentSession
 from sessions.pages.access import (
     Viewer,
@@ -21,11 +22,11 @@ from sessions.pages.access import (
 )
 from sessions.pages.settings.frame import user_of
 from sessions.pages.tabs import session_context
-from sessions.redaction import redact, redaction_of
 from sessions.selectors.compactions import compactions_newest
-from sessions.services.compactions import CompactionOpen, NotRevertible, compaction_revert
-from sessions.services.planning import session_plan, view_load
-from sessions.services.triggers import compaction_ask
+from sessions.selectors.redaction import redaction_of
+from sessions.services.compactions.apply import CompactionOpen, NotRevertible, compaction_revert
+from sessions.services.compactions.planning import session_plan, view_load
+from sessions.services.compactions.triggers import compaction_ask
 
 #: Characters of the instructions of a compaction.
 _LONGEST = 4_000

@@ -10,20 +10,20 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from compaction.meter import Slope
-from sessions import convert
 from sessions.charts.prompt_sizes import PromptSize
 from sessions.charts.slope import slope_of
-from sessions.limits import Limit, limit_of
 from sessions.models import AgentSession, Message
 from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of, wants_fragment
 from sessions.pages.blocks import part_text
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.turns import IDLE, shown_turns
+from sessions.selectors import convert
 from sessions.selectors.charts import chart_points
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.sessions import session_children
+from sessions.selectors.token_budgets import Limit, limit_of
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
 
 #: The verdict looks at this many of the newest turns.

@@ -7,13 +7,13 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from sessions import bodies
-from sessions.convert import message_body, message_bytes
 from sessions.pages.access import number_of, page_or_fragment, private, session_of, viewer_of
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
+from sessions.selectors.convert import message_body, message_bytes
 from sessions.selectors.raw import raw_messages
 from sessions.selectors.transcript import message_get
+from sessions.store import bodies
 
 #: Characters of a message's JSON that the page shows; the address of the message has all of it.
 SHOWN = 200_000

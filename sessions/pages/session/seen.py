@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 
 from compaction.messages import JSON
 from compaction.view import Entry
-from sessions import bodies
 from sessions.models import AgentSession, Edit, Message
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, session_of, viewer_of
 from sessions.pages.blocks import shown_message
@@ -27,6 +26,7 @@ from sessions.selectors.seen import (
     pieces_of,
     prompt_seen,
 )
+from sessions.store import bodies
 
 #: Evicted messages that a line shows when it is opened; the transcript has all of them.
 EVICTED_SHOWN = 30

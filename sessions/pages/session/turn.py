@@ -9,7 +9,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from compaction.messages import Usage
-from sessions import convert
 from sessions.models import AgentSession, Compaction, Turn
 from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
 from sessions.pages.session.call_cost import cost_lines
@@ -17,6 +16,7 @@ from sessions.pages.session.entered import entered_of
 from sessions.pages.session.seen import entered_from, outline_or_404, seen_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import shown_turn
+from sessions.selectors import convert
 from sessions.selectors.seen import Outline, outline_diff
 from sessions.selectors.transcript import turns_page
 

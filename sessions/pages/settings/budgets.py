@@ -19,7 +19,7 @@ from sessions.models.spending import Period
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
 from sessions.selectors.spending import budgets_spent
-from sessions.services.budgets import budget_delete, budget_set
+from sessions.services.spending.budgets import budget_delete, budget_set
 
 _SHOWN_ALERTS = 20
 _MOST_EMAILS = 10

@@ -13,9 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import add_never_cache_headers
 
+from redaction import Redaction, redact
 from sessions.pages.access import Viewer, viewer_of
-from sessions.redaction import Redaction, redact
-from sessions.summarizers import MODEL_NAME
+from sessions.selectors.summarizers import MODEL_NAME
 
 #: The sections in order: what each is called, and the name of its address.
 SECTIONS: Sequence[tuple[str, str]] = (

@@ -16,7 +16,7 @@ from compaction.errors import WorkingMemoryError
 from sessions.pages.access import viewer_of
 from sessions.pages.settings.frame import ModelField, PlainForm, owner_of, settings_page, user_of
 from sessions.selectors.memory import schema_of
-from sessions.summarizers import reader_missing
+from sessions.selectors.summarizers import reader_missing
 
 
 class MemoryForm(PlainForm):

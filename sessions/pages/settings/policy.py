@@ -19,7 +19,7 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer, session_of, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
 from sessions.pages.terms import PRESETS as MEANINGS
-from sessions.services.planning import session_plan, view_load
+from sessions.services.compactions.planning import session_plan, view_load
 
 #: A preview loads all that a session shows; a longer one would hold the page up.
 _MOST_MESSAGES = 3_000

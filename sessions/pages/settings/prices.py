@@ -11,10 +11,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from sessions.agreed_prices import AgreedPrice, agreed_prices
+from pricing.agreed import AgreedPrice
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
-from sessions.services.agreed_prices import MOST, TooManyPrices, price_agree, price_remove
+from sessions.selectors.agreed_prices import agreed_prices
+from sessions.services.spending.agreed_prices import MOST, TooManyPrices, price_agree, price_remove
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 _RATES = ("uncached", "cache_read", "cache_write", "output")

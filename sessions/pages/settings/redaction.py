@@ -12,16 +12,10 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.models import Project
 from accounts.services import project_update
+from redaction import ExtraPattern, InvalidPatternError, Redaction, extra_rules, redact
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
-from sessions.redaction import (
-    ExtraPattern,
-    InvalidPatternError,
-    Redaction,
-    extra_rules,
-    redact,
-    redaction_key,
-)
+from sessions.selectors.redaction import redaction_key
 
 _LONGEST_TRIED = 20_000
 

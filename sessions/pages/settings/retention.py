@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
-from sessions.services.retention import NOTICE, retention_dry_run, retention_set
+from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_set
 
 
 class RetentionForm(PlainForm):

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
-from sessions.services.webhook_http import ForbiddenAddress
-from sessions.services.webhooks import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.http import ForbiddenAddress
+from sessions.services.webhooks.webhooks import webhook_create, webhook_delete, webhook_update
 
 _SHOWN_DELIVERIES = 30
 

@@ -18,9 +18,9 @@ from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Role
 from compaction.view import Components, Entry, apply, in_force, shed
-from sessions import bodies
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.prompts import components_of, edits_behind, edits_uncovered
+from sessions.store import bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from compaction.edits import Edit as EditValue
 from compaction.messages import Message as MessageValue
 from compaction.view import Entry
-from sessions import bodies
-from sessions.convert import message_value
 from sessions.models import AgentSession, Edit, Message
+from sessions.selectors.convert import message_value
 from sessions.selectors.seen.outline import EditMade, Outline
+from sessions.store import bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import TOOLS, apply
-from sessions import bodies
-from sessions.convert import message_bytes, message_value
 from sessions.models import AgentSession, Edit, Preamble
+from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.seen.outline import Outline
-from sessions.serving import elements_of, prompt_fields
+from sessions.store import bodies
+from sessions.store.serving import elements_of, prompt_fields
 
 
 def prompt_seen(*, session: AgentSession, outline: Outline) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from sessions import pricing
+import pricing
 from sessions.models import AgentSession, Compaction, MemoryReading
 from sessions.selectors.trends.sums import Sums, Wanted, narrowed, parameters_of
 

@@ -1,0 +1,91 @@
+"""Small readings that several log formats share: times, money, titles, text of a content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any
+
+from pricing.usage import MAX_TOKENS
+
+TITLE_LENGTH = 120
+_ATTACHED = re.compile(r"\A(?:\s*<([\w-]+)>.*?</\1>)+", re.DOTALL)
+_TAG = re.compile(r"</?[\w-]+>")
+_ANNOUNCES = re.compile(r"\bfollowing\b[^.]*:$", re.IGNORECASE)
+_HEADING = re.compile(r"^#+ ")
+
+#: More than any call costs; a larger figure is a mistake (micro-dollars).
+_MAX_MICROUSD = 10**12
+
+
+def time_of(value: Any) -> datetime | None:
+    """An aware time from ISO 8601 (no zone: UTC) or from seconds or milliseconds since 1970, else None."""
+    try:
+        if isinstance(value, str) and value:
+            parsed = datetime.fromisoformat(value)
+            # At the ends of the calendar a change of zone leaves it, and the stored time cannot be read.
+            if not MINYEAR < parsed.year < MAXYEAR:
+                return None
+            return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def microusd_of(dollars: Any) -> int | None:
+    """Dollars, as a log writes them, in micro-dollars, half up. None where no call can cost that."""
+    if isinstance(dollars, bool) or not isinstance(dollars, int | float | str | Decimal):
+        return None
+    try:
+        amount = Decimal(str(dollars)) * 1_000_000
+        micro = int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    except (InvalidOperation, ValueError, OverflowError):
+        return None
+    return micro if 0 <= micro <= _MAX_MICROUSD else None
+
+
+def title_of(text: str) -> str:
+    """The first line that says what the text is about, at most `TITLE_LENGTH` characters.
+
+    That is behind what is attached in tags, and behind a line such as "Implement the following plan:".
+    """
+    opening = text[:4_000].replace("\x00", "")
+    lines = _lines(_ATTACHED.sub("", opening)) or _lines(opening)
+    if len(lines) > 1 and _ANNOUNCES.search(lines[0]):
+        lines = lines[1:]
+    title = _HEADING.sub("", lines[0]) if lines else ""
+    return title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with words, blanks squeezed; lone tags only where there is nothing else."""
+    lines = [words for line in text.splitlines() if (words := " ".join(line.split()))]
+    return [line for line in lines if not _TAG.fullmatch(line)] or lines
+
+
+def text_of(content: Any) -> str:
+    """The words of a message's content: the text itself, or its text parts joined by line breaks."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = (part.get("text") for part in content if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
+    """The first of the counts that is there and can be one, else 0."""
+    for key in keys:
+        value = usage.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
+            return value
+    return 0
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """The value where it is an object, else an empty one: for optional objects of a log."""
+    return value if isinstance(value, Mapping) else {}

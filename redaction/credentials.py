@@ -1,0 +1,148 @@
+"""Secrets that only their place gives away: assignments to credential names, headers, connection strings.
+
+This is where false positives live, since agents read code all day: `password = os.environ["X"]`,
+`token: str`, `api_key="test-key"`. So the value decides, by its shape (see `shape`). In data (an environment
+file, a JSON object) a password as people choose them is enough. In code it must look random.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+from redaction.shape import is_example, looks_like_password, looks_random
+from redaction.spans import Rule, Span, compiled
+
+_PASSWORDS = r"(?:passw(?:or)?d|passphrase|passwd|pwd)"
+_KEYS = (
+    r"(?:secret(?:[_-]?(?:access[_-]?)?key)?(?:[_-]base)?|credentials?"
+    r"|(?:api|access|auth|private|account|service|master|encryption"
+    r"|signing|client|shared|storage|iam|cloudant|softlayer)[_-]?key)"
+)
+_NAMES = rf"(?:{_PASSWORDS}|{_KEYS}|token)"
+
+#: Name, what may close it, and the sign of assignment; a flag may have a space instead. Then comes the value.
+_ASSIGNED = rf"(?i)({_NAMES})(?:([\\\"'`\]]*[ \t]*(?::=|=>|=+|:)[ \t]*)|[ \t]+)"
+
+_ASSIGNED_ANCHOR = rf"(?i){_NAMES}[\\\"'`\]]*[ \t]*[:=]|--[\w.-]*{_NAMES}[ \t]"
+
+_QUOTED = re.compile(r"@?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){1,500})(?P=quote)")
+_ESCAPED_QUOTED = re.compile(r"\\+[\"'`](?P<value>[^\"'`\\\s]{1,500})")
+_BARE = re.compile(r"(?P<value>[^\s\"'`\\,;|&]{1,500})")
+
+#: How far the name may reach to the left of the word that was found (characters).
+_LONGEST_NAME = 48
+_NAME_BEFORE = re.compile(r"(?:--?)?[\w.-]*\Z")
+
+#: Tokens that are no secrets: positions in a list, what a form sends against forgery, tokens of text.
+_HARMLESS_TOKEN = re.compile(
+    r"(?:page|next|prev|cursor|contin\w*|csrf|xsrf|sync|public|max|num|count|limit|stop|mask|hash|unk)[\w.-]*token\Z",
+    re.IGNORECASE,
+)
+_PASSWORD_NAME = re.compile(rf"{_PASSWORDS}\Z", re.IGNORECASE)
+
+_COLON_OF_KEY = re.compile(r"\\*[\"']\s*:")
+_ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_FULL_NAME = re.compile(rf"[\w.-]{{0,{_LONGEST_NAME}}}?({_NAMES})\Z", re.IGNORECASE)
+
+
+def credential_rules() -> Iterator[Rule]:
+    yield Rule(kind="authorization", anchor=_AUTHORIZATION_ANCHOR, find=_authorizations)
+    yield Rule(kind="url-password", anchor=_URL_ANCHOR, find=_url_passwords)
+    yield Rule(kind="credential", anchor=_ASSIGNED_ANCHOR, find=_assignments)
+
+
+def named_secret(name: str, value: str) -> tuple[Span, str] | None:
+    """The secret in a JSON value that stands under a name, such as `{"password": …}`, and its kind."""
+    if name.lower() in ("authorization", "proxy-authorization"):
+        match = _SCHEME_VALUE.match(value)
+        return (match.span(1), "authorization") if match and _proves(match) else None
+    word = _FULL_NAME.match(name)
+    if word is None or _HARMLESS_TOKEN.search(name) or " " in value or "\n" in value:
+        return None
+    return ((0, len(value)), "credential") if _is_secret(word[1], value, data=True) else None
+
+
+_ASSIGNED_RE2 = compiled(_ASSIGNED)
+
+
+def _assignments(text: str) -> Iterator[Span]:
+    for match in _ASSIGNED_RE2.finditer(text):
+        start, end = match.span()
+        before = _NAME_BEFORE.search(text, max(0, start - _LONGEST_NAME), start)
+        name = (before[0] if before else "") + match[1]
+        is_flag = name.startswith("--")
+        if _HARMLESS_TOKEN.search(name) or not (match[2] or is_flag):
+            continue
+        data = (
+            is_flag or _ENVIRONMENT_NAME.match(name) is not None or _COLON_OF_KEY.match(match[2]) is not None
+        )
+        value = _value_at(text, end)
+        if value and _is_secret(match[1], text[slice(*value)], data=data):
+            yield value
+
+
+def _value_at(text: str, start: int) -> Span | None:
+    for pattern in (_QUOTED, _ESCAPED_QUOTED, _BARE):
+        match = pattern.match(text, start)
+        if match:
+            return match.span("value")
+    return None
+
+
+def _is_secret(word: str, value: str, *, data: bool) -> bool:
+    """`word`: what the name ends in. `data`: stands in data and not in code, where passwords are fixtures."""
+    return looks_random(value) or (data and bool(_PASSWORD_NAME.match(word)) and looks_like_password(value))
+
+
+_SCHEMES = r"(?:bearer|basic|token|apikey|bot|digest)"
+_BEARER = r"[A-Za-z0-9._~+/=-]{16,}"
+_HEADER = rf"authorization[\\\"'`\]]*[ \t]*[:=,][ \t\\\"'`]*(?:{_SCHEMES}[ \t]+)?"
+_AUTHORIZATION = rf"(?i)(?:{_HEADER}|\bbearer[ \t]+)({_BEARER})"
+_AUTHORIZATION_ANCHOR = r"(?i)authorization[\\\"'`\]]*[ \t]*[:=,]|bearer[ \t]+[a-z0-9._~+/=-]{8}"
+_AUTHORIZATION_RE2 = compiled(_AUTHORIZATION)
+_SCHEME_VALUE = re.compile(rf"(?:{_SCHEMES}[ \t]+)?({_BEARER})\Z", re.IGNORECASE)
+
+
+def _authorizations(text: str) -> Iterator[Span]:
+    for match in _AUTHORIZATION_RE2.finditer(text):
+        if _proves(match):
+            yield match.span(1)
+
+
+def _proves(match: re.Match[str]) -> bool:
+    """A random token, or the user and password of HTTP basic authentication."""
+    value = match[1]
+    return looks_random(value) or (not is_example(value) and _is_basic(value))
+
+
+def _is_basic(value: str) -> bool:
+    try:
+        decoded = base64.b64decode(value, validate=True)
+    except binascii.Error:
+        return False
+    return decoded.isascii() and b":" in decoded
+
+
+_URL = r"://[^/\s:@\"'<>\\`]{0,100}:([^/\s@\"'<>\\`(){}|]{4,100})@[\w\[.-]"
+_URL_ANCHOR = r"://[^/\s:@]*:[^/\s@]*@"
+_URL_RE2 = compiled(_URL)
+_URL_USER = re.compile(r"://([^:]*):\Z")
+
+#: Passwords of examples and of databases on a developer's machine.
+_WELL_KNOWN = re.compile(
+    r"(?:my)?(?:pass(?:word|wd)?|pwd|pw|secret|token|postgres|mysql|root|admin|guest|user|test|dev|redis|rabbitmq)\w{0,3}|\d{1,5}",
+    re.IGNORECASE,
+)
+
+
+def _url_passwords(text: str) -> Iterator[Span]:
+    for match in _URL_RE2.finditer(text):
+        start, end = match.span(1)
+        password, user = text[start:end], _URL_USER.search(text, max(0, start - 110), start)
+        same = user is not None and user[1] == password
+        templated = "$" in password or "%s" in password
+        if not (same or templated or is_example(password) or _WELL_KNOWN.fullmatch(password)):
+            yield start, end

@@ -1,0 +1,92 @@
+"""The rules together: one pre-filter over raw bytes, and the replacement in one decoded text."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import re2
+
+from redaction.credentials import credential_rules
+from redaction.known_tokens import known_rules
+from redaction.library import library_rules
+from redaction.placeholders import PLACEHOLDER, placeholder
+from redaction.spans import Rule, Span
+
+#: In order of precedence: where two find overlapping secrets, the first one names the kind.
+RULES: tuple[Rule, ...] = (*library_rules(), *known_rules(), *credential_rules())
+
+#: Escapes that hide from the anchors what the text says: printable ASCII as \u00XX, and `\/`. The signs <, >
+#: and & are left out, which some encoders always escape and no anchor needs.
+_HIDDEN = r"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/"
+
+#: States of the automaton are cached up to this size (bytes); beyond it RE2 falls back to a slower way.
+_MEMORY = 16 << 20
+
+
+def _prefilter() -> re2.Set:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = _MEMORY
+    anchors = re2.Set.SearchSet(options)
+    for rule in RULES:
+        anchors.Add(rule.anchor)
+    anchors.Add(_HIDDEN)
+    anchors.Compile()
+    return anchors
+
+
+_ANCHORS = _prefilter()
+_HIDDEN_ID = len(RULES)
+
+
+def suspects(raw: bytes) -> tuple[list[Rule], bool]:
+    """The rules that may find something in this JSON, in order, and whether escapes may hide more of it."""
+    ids = _ANCHORS.Match(raw)
+    if not ids:
+        return [], False
+    return [RULES[i] for i in sorted(ids) if i != _HIDDEN_ID], _HIDDEN_ID in ids
+
+
+def redact_text(text: str, rules: Iterable[Rule], *, key: bytes, found: Counter[str]) -> str:
+    """The text with placeholders; the same object where no rule finds anything. Counts by kind in `found`."""
+    scanned = _encodable(text)
+    spans = [(span, rule.kind) for rule in rules for span in rule.find(scanned)]
+    return replaced(text, spans, key=key, found=found) if spans else text
+
+
+def replaced(text: str, spans: Sequence[tuple[Span, str]], *, key: bytes, found: Counter[str]) -> str:
+    pieces, end = [], 0
+    for (start, stop), kind in _merged(spans, text):
+        found[kind] += 1
+        pieces += [text[end:start], placeholder(kind, text[start:stop], key)]
+        end = stop
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, str]]:
+    """Spans from left to right, overlapping ones as one, none in a placeholder."""
+    done = [match.span() for match in PLACEHOLDER.finditer(text)]
+    ends = [end for _, end in done]
+    merged: list[tuple[Span, str, int]] = []
+    for rank, ((start, stop), kind) in sorted(enumerate(spans), key=lambda item: item[1][0]):
+        behind = bisect_right(ends, start)
+        if start >= stop or (behind < len(done) and done[behind][0] < stop):
+            continue
+        if merged and start < merged[-1][0][1]:
+            (old_start, old_stop), old_kind, old_rank = merged[-1]
+            first = min((old_rank, old_kind), (rank, kind))
+            merged[-1] = ((old_start, max(old_stop, stop)), first[1], first[0])
+        else:
+            merged.append(((start, stop), kind, rank))
+    return [(span, kind) for span, kind, _ in merged]
+
+
+def _encodable(text: str) -> str:
+    """The text, of the same length, without lone surrogates, which RE2 cannot take."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

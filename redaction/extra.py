@@ -1,0 +1,60 @@
+"""A project's own patterns. They run in RE2, whose time is linear in the text: none can be catastrophic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from redaction.patterns import BadPattern, pattern_compile
+from redaction.spans import Rule, Span
+
+#: Limits of a project's own patterns.
+MOST_PATTERNS = 20
+LONGEST_PATTERN = 500
+
+_KIND = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+class InvalidPatternError(ValueError):
+    """A pattern that cannot be used; the message says why. Raised when patterns are set, never at a push."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraPattern:
+    """A pattern in RE2 syntax. Where it has a group, the first one is the secret, else the whole match."""
+
+    kind: str
+    pattern: str
+
+
+def extra_rules(patterns: Sequence[ExtraPattern]) -> tuple[Rule, ...]:
+    """The rules of a project's own patterns.
+
+    Raises `InvalidPatternError`: too many or too long, a kind that is no slug, syntax that RE2 does not know
+    (it has no look-around and no back-references), or a pattern that matches the empty text.
+    """
+    if len(patterns) > MOST_PATTERNS:
+        raise InvalidPatternError(f"at most {MOST_PATTERNS} patterns, not {len(patterns)}")
+    return tuple(_rule(pattern.kind, pattern.pattern) for pattern in patterns)
+
+
+@lru_cache(maxsize=512)
+def _rule(kind: str, pattern: str) -> Rule:
+    if not _KIND.fullmatch(kind):
+        raise InvalidPatternError(f"the kind {kind!r} is not of a-z, 0-9 and -, at most 40")
+    if len(pattern) > LONGEST_PATTERN:
+        raise InvalidPatternError(f"{kind}: at most {LONGEST_PATTERN} characters")
+    try:
+        regex = pattern_compile(pattern)
+    except BadPattern as error:
+        raise InvalidPatternError(f"{kind}: {error}") from error
+    if regex.search("") is not None:
+        raise InvalidPatternError(f"{kind}: matches the empty text, so it would match everywhere")
+    group = min(1, regex.groups)
+
+    def find(text: str) -> list[Span]:
+        return [match.span(group) for match in regex.finditer(text) if match.span(group)[0] >= 0]
+
+    return Rule(kind=kind, anchor=pattern, find=find)

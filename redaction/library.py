@@ -1,0 +1,114 @@
+"""The rules that detect-secrets brings, used on whole texts: its own scanner goes line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from detect_secrets.plugins.aws import AWSKeyDetector
+from detect_secrets.plugins.azure_storage_key import AzureStorageKeyDetector
+from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.discord import DiscordBotTokenDetector
+from detect_secrets.plugins.github_token import GitHubTokenDetector
+from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
+from detect_secrets.plugins.mailchimp import MailchimpDetector
+from detect_secrets.plugins.npm import NpmDetector
+from detect_secrets.plugins.openai import OpenAIDetector
+from detect_secrets.plugins.pypi_token import PypiTokenDetector
+from detect_secrets.plugins.sendgrid import SendGridDetector
+from detect_secrets.plugins.slack import SlackDetector
+from detect_secrets.plugins.square_oauth import SquareOAuthDetector
+from detect_secrets.plugins.stripe import StripeDetector
+from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
+from detect_secrets.plugins.twilio import TwilioKeyDetector
+
+from redaction.spans import Rule, compiled, tokens
+
+#: Not used, and why.
+EXCLUDED = {
+    "Base64HighEntropyString": "hashes, ids and encoded data are what agents work with",
+    "HexHighEntropyString": "the same: every commit hash would go",
+    "IPPublicDetector": "an address is no secret",
+    "KeywordDetector": "takes `token: str` for a secret; `credentials` is the careful form",
+    "ArtifactoryDetector": "asks for blanks or quotes on both sides; `known_tokens` has the prefix",
+    "BasicAuthDetector": "misses passwords with signs and empty users; `credentials` has the wider form",
+    "PrivateKeyDetector": "finds the header only; `known_tokens` takes the body",
+    "CloudantDetector": "reads names; `credentials` knows them",
+    "IbmCloudIamDetector": "the same",
+    "IbmCosHmacDetector": "the same",
+    "SoftlayerDetector": "the same",
+    "JwtTokenDetector": "leaves the signature standing; `known_tokens` takes all, with the library's check",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A plugin, how we call its kind, and how its patterns are to be read.
+
+    `group`: the group that holds the secret, where the pattern has names around it. `anchors`: for patterns
+    that RE2 cannot run, or that name quotes and spaces, which raw JSON writes otherwise. `random`: long names
+    in code have the shape of these tokens, so what is found must also look like the output of a generator.
+    """
+
+    kind: str
+    plugin: type[RegexBasedDetector]
+    group: int = 0
+    anchors: tuple[str, ...] = ()
+    random: bool = False
+
+
+SOURCES = (
+    Source(
+        kind="aws-access-key",
+        plugin=AWSKeyDetector,
+        group=1,
+        anchors=(
+            r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
+            r"(?i)aws.{0,120}?(?:key|pw|pass|token)",
+        ),
+    ),
+    Source(kind="azure-storage-key", plugin=AzureStorageKeyDetector, anchors=("AccountKey=",)),
+    Source(kind="github-token", plugin=GitHubTokenDetector, anchors=("gh[opsur]_[A-Za-z0-9_]{8}",)),
+    Source(
+        kind="gitlab-token",
+        plugin=GitLabTokenDetector,
+        anchors=("(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[A-Za-z0-9_-]{8}",),
+    ),
+    Source(kind="openai-key", plugin=OpenAIDetector, anchors=("T3BlbkFJ",)),
+    Source(kind="slack-token", plugin=SlackDetector, anchors=(r"(?i)xox[abpors]-\d|hooks\.slack\.com",)),
+    Source(kind="stripe-key", plugin=StripeDetector, anchors=("[rs]k_live_",)),
+    Source(kind="npm-token", plugin=NpmDetector, group=1, anchors=(r":_authToken=",)),
+    Source(kind="pypi-token", plugin=PypiTokenDetector, anchors=("pypi-AgE",)),
+    Source(kind="sendgrid-key", plugin=SendGridDetector, anchors=(r"SG\.[a-zA-Z0-9_-]{8}",)),
+    Source(kind="square-secret", plugin=SquareOAuthDetector, anchors=(r"sq0csp-",)),
+    Source(
+        kind="telegram-token",
+        plugin=TelegramBotTokenDetector,
+        anchors=(r"\d{8}:[0-9A-Za-z_-]{8}",),
+        random=True,
+    ),
+    Source(kind="twilio-key", plugin=TwilioKeyDetector, anchors=("(?:AC|SK)[a-z0-9]{8}",)),
+    Source(
+        kind="discord-token",
+        plugin=DiscordBotTokenDetector,
+        anchors=(r"\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}",),
+        random=True,
+    ),
+    Source(kind="mailchimp-key", plugin=MailchimpDetector, anchors=(r"[0-9a-z]{4}-us\d",)),
+)
+
+
+def library_rules() -> Iterator[Rule]:
+    """One rule for each pattern of each plugin."""
+    for source in SOURCES:
+        patterns: list[re.Pattern[str]] = [re.compile(regex) for regex in source.plugin().denylist]
+        anchor = "|".join(source.anchors)
+        for pattern in patterns:
+            found = tokens(
+                compiled(pattern.pattern, pattern.flags),
+                group=min(source.group, pattern.groups),
+                random=source.random,
+            )
+            flag = "(?i)" if pattern.flags & re.IGNORECASE else ""
+            yield Rule(kind=source.kind, anchor=anchor or flag + pattern.pattern, find=found)

@@ -1,0 +1,78 @@
+"""Where a secret begins and ends in a text, and what a rule is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+from redaction.shape import is_example, looks_random
+
+Span = tuple[int, int]
+
+#: What may follow a match of fixed length and still belongs to the token: better too long than a tail left.
+_TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
+
+#: A letter that ends an escape sequence is no part of the word behind it: `\n`, `\u001b`, a colour code.
+_ESCAPE_END = re.compile(r"(?:\\[bfnrt]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-F]{2}|\[[\d;]{1,8}m)\Z")
+_LONGEST_ESCAPE = 10
+
+#: Signs that some patterns of the library take along in front of the secret, and that end it.
+_LEADING = " \t\r\n=:\"'"
+_END = re.compile(r"[\s\"'`]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One kind of secret.
+
+    `anchor` is RE2 syntax and runs over raw JSON: it matches wherever `find` could find something in the
+    decoded text (it may match more). `find` yields the spans of secrets in a decoded text.
+    """
+
+    kind: str
+    anchor: str
+    find: Callable[[str], Iterable[Span]]
+
+
+def compiled(pattern: str, flags: int = 0) -> Any:
+    """The pattern in RE2, in linear time, or by `re` where it looks around, which RE2 cannot."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(("(?i)" if flags & re.IGNORECASE else "") + pattern, options)
+    except re2.error:
+        return re.compile(pattern, flags & re.IGNORECASE)
+
+
+def tokens(pattern: Any, *, group: int = 0, random: bool = False) -> Callable[[str], Iterator[Span]]:
+    """Finds whole tokens: not in the midst of a longer word, trimmed, and to the token's very end.
+
+    With `random`, only tokens that look like the output of a generator.
+    """
+
+    def find(text: str) -> Iterator[Span]:
+        for match in pattern.finditer(text):
+            start, end = _trimmed(text, *match.span(group))
+            if start == end or not begins_word(text, start) or is_example(text[start:end]):
+                continue
+            if not random or looks_random(text[start:end]):
+                yield start, _TOKEN_TAIL.match(text, end).end()  # type: ignore[union-attr]
+
+    return find
+
+
+def begins_word(text: str, start: int) -> bool:
+    if start == 0 or not text[start - 1].isalnum():
+        return True
+    return _ESCAPE_END.search(text, max(0, start - _LONGEST_ESCAPE), start) is not None
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    while start < end and text[start] in _LEADING:
+        start += 1
+    stop = _END.search(text, start, end)
+    return start, stop.start() if stop else end

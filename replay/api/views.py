@@ -1,0 +1,207 @@
+"""`replays/`: stored sessions under other policies and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter
+
+from accounts.models import ApiKey, Scope
+from compaction.policy import PRESETS, Policy, get_policy
+from compaction.replay import Limit, Prices
+from replay.api import serializers as shapes
+from replay.models import ReplayRun
+from replay.selectors.price_tables import named_prices
+from replay.selectors.table import Found, Row, found_of, rows_of, run_find, runs_newest, sessions_newest
+from replay.services import runs
+from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.found import found_or_404
+from sessions.api.paging import id_cursor, limit_param, page_json, paging
+from sessions.api.schema import described, errors
+from sessions.api.serializers.fields import validated
+from sessions.models import AgentSession
+from sessions.selectors.lookups import as_uuid
+
+#: Shares of each session's largest prompt where nobody names budgets.
+RATIOS = (1.0, 0.5, 0.2)
+
+
+class Replays(Endpoint):
+    scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.ADMIN}
+
+    @described(
+        operation_id="replays_list",
+        summary="Replays, newest first",
+        parameters=paging(),
+        responses={200: shapes.ReplayList, **errors(400)},
+    )
+    def get(self, call: Call) -> HttpResponse:
+        limit = limit_param(call)
+        rows = runs_newest(project_id=call.principal.project_id, before=id_cursor(call), limit=limit + 1)
+        return answer(page_json(rows, limit, _run_json, lambda run: [str(run.pk)]))
+
+    @described(
+        operation_id="replays_create",
+        summary="Replay stored sessions under other policies and budgets",
+        request=shapes.ReplayCreate,
+        responses={201: shapes.ReplayDetail, **errors(400, 415)},
+    )
+    def post(self, call: Call) -> HttpResponse:
+        """Workers do it: `replays/{id}/` shows how far they are. Without `ratios` and `budgets` the ratios
+        are 1.00, 0.50 and 0.20."""
+        data = validated(shapes.ReplayCreate, call.body)
+        key = ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
+        try:
+            run = runs.run_create(
+                project=key.project,
+                sessions=_sessions(call, data),
+                policies=[Policy.from_json(policy) for policy in data.get("policies", ())]
+                or [get_policy(name) for name in PRESETS],
+                limits=_limits(data),
+                with_model=data.get("with_model", False),
+                title=data.get("title", ""),
+                api_key=key,
+            )
+        except runs.RunRefused as error:
+            raise InvalidRequest("invalid_field", f"`{error.field}`: {error}", param=error.field) from None
+        return answer(_detail_json(run), status=201)
+
+
+class ReplayOne(Endpoint):
+    scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.ADMIN}
+
+    @described(
+        operation_id="replays_get",
+        summary="One replay: how far it is, and what it found",
+        parameters=[
+            OpenApiParameter("prices", str, description="a model, or `input=3,read=0.3,write=3.75,output=15`")
+        ],
+        responses={200: shapes.ReplayDetail, **errors(400)},
+    )
+    def get(self, call: Call, replay_id: str) -> HttpResponse:
+        return answer(_detail_json(_found(call, replay_id), prices=_prices(call)))
+
+    @described(
+        operation_id="replays_change",
+        summary="Confirm a replay, end it, or take it up again",
+        request=shapes.ReplayChange,
+        responses={200: shapes.ReplayDetail, **errors(400, 415)},
+    )
+    def patch(self, call: Call, replay_id: str) -> HttpResponse:
+        run = _found(call, replay_id)
+        wanted = validated(shapes.ReplayChange, call.body)["state"]
+        key = ApiKey.objects.get(pk=call.principal.key_id)
+        try:
+            _change(run, wanted)(run=run, api_key=key)
+        except runs.WrongState as error:
+            raise InvalidRequest("invalid_field", f"`state`: {error}", param="state") from None
+        return answer(_detail_json(run))
+
+
+class ReplayOfSession(Endpoint):
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @described(
+        operation_id="replays_session",
+        summary="What a replay found of one session, call by call",
+        responses={200: shapes.ReplaySession, **errors()},
+    )
+    def get(self, call: Call, replay_id: str, session_id: str) -> HttpResponse:
+        run, session = _found(call, replay_id), found_or_404(call, session_id)
+        rows = {row.number: row for row in rows_of(run)}
+        founds = found_of(run, session_id=session.pk)
+        curves = [_curve_json(found, rows[found.setting]) for found in founds]
+        return answer({"session": session.pk, "data": curves})
+
+
+def _change(run: ReplayRun, wanted: str) -> Callable[..., None]:
+    if wanted == ReplayRun.State.CANCELLED:
+        return runs.run_cancel
+    return runs.run_confirm if run.state == ReplayRun.State.WAITING else runs.run_resume
+
+
+def _sessions(call: Call, data: dict[str, Any]) -> list[AgentSession]:
+    if "sessions" in data:
+        return [found_or_404(call, name) for name in dict.fromkeys(data["sessions"])]
+    newest = data.get("newest", {})
+    return sessions_newest(
+        project_id=call.principal.project_id,
+        limit=newest.get("count", 20),
+        agent=newest.get("agent", ""),
+        model=newest.get("model", ""),
+    )
+
+
+def _limits(data: dict[str, Any]) -> list[Limit]:
+    limits = [Limit(ratio=ratio) for ratio in data.get("ratios", ())]
+    limits += [Limit(tokens=tokens) for tokens in data.get("budgets", ())]
+    return limits or [Limit(ratio=ratio) for ratio in RATIOS]
+
+
+def _prices(call: Call) -> Prices | None:
+    text = call.query.get("prices")
+    if not text:
+        return None
+    try:
+        return named_prices(text)
+    except ValueError as error:
+        raise InvalidRequest("invalid_field", f"`prices`: {error}", param="prices") from None
+
+
+def _found(call: Call, name: str) -> ReplayRun:
+    id = as_uuid(name)
+    run = run_find(project_id=call.principal.project_id, id=id) if id is not None else None
+    if run is None:
+        raise NotFound("not_found", f"there is no replay {name!r} in this project", param="replay_id")
+    return run
+
+
+def _run_json(run: ReplayRun) -> dict[str, Any]:
+    return {
+        "id": run.pk,
+        "title": run.title,
+        "state": run.state,
+        "sessions": run.sessions,
+        "steps": run.steps,
+        "done": run.done,
+        "with_model": run.with_model,
+        "estimate_microusd": run.estimate_microusd,
+        "created_at": run.created_at,
+        "finished_at": run.finished_at,
+    }
+
+
+def _detail_json(run: ReplayRun, *, prices: Prices | None = None) -> dict[str, Any]:
+    return _run_json(run) | {"rows": [_row_json(row) for row in rows_of(run, prices=prices)]}
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    figures = asdict(row.total)
+    return {
+        "policy": row.setting.policy.name,
+        "budget": row.setting.limit.label,
+        **{name: value for name, value in figures.items() if not name.startswith("cost")},
+        "cost_microusd": row.total.cost,
+        "cost_uncached_microusd": row.total.cost_uncached,
+        "summaries_microusd": row.summaries,
+        "on_front": row.on_front,
+    }
+
+
+def _curve_json(found: Found, row: Row) -> dict[str, Any]:
+    result = found.result
+    return {
+        "policy": row.setting.policy.name,
+        "budget": row.setting.limit.label,
+        "turns": result.series.turns,
+        "prompts": result.series.prompts,
+        "cached": result.series.cached,
+        "lost": result.series.lost,
+        "compacted": result.compacted,
+        "first_lost": asdict(result.first_lost) if result.first_lost else None,
+        "examples": [asdict(lost) for lost in result.examples],
+    }

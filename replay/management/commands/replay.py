@@ -1,0 +1,150 @@
+"""`manage.py replay PATH…`: what other policies would have done to your own logs. No server, no database."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import asdict
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.progress import track
+
+from compaction.policy import PRESETS, get_policy
+from compaction.replay import Limit, Prices, Setting, totals
+from compaction.replay.served import without_model
+from importers.reading import log_sources
+from replay.offline.compare import Compared, Comparison, compare_logs
+from replay.offline.report import dollars, table
+from replay.selectors.price_tables import named_prices
+from sessions.management.log_paths import add_path_arguments, asked_paths
+
+#: Shares of a session's largest prompt that are tried where nobody names budgets.
+_RATIOS = (1.0, 0.5, 0.2)
+
+#: Columns of the table where nobody looks at a terminal.
+_WIDTH = 150
+
+#: How far the predicted cost under `off` may be from the real one before a session is named.
+_NEAR = 0.10
+
+
+class Command(BaseCommand):
+    help = (
+        "Replays agents' session logs under other policies and budgets, and prints one table. Stores nothing."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_path_arguments(parser)
+        parser.add_argument("--policies", nargs="+", default=list(PRESETS), choices=list(PRESETS))
+        parser.add_argument(
+            "--ratios", nargs="+", type=_ratio, help="budgets as shares of each session's largest prompt"
+        )
+        parser.add_argument(
+            "--budgets", nargs="+", type=_tokens, help="budgets in tokens, as the provider counts them"
+        )
+        parser.add_argument(
+            "--prices",
+            type=_prices,
+            metavar="MODEL|RATES",
+            help="price all by this model, or by input=3,read=0.3,write=3.75,output=15 ($ a million tokens)",
+        )
+        parser.add_argument(
+            "--least", type=int, default=0, metavar="TOKENS", help="leave out sessions of smaller prompts"
+        )
+        parser.add_argument("--sessions", action="store_true", help="also tell each session's predicted cost")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+        parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        started = time.monotonic()
+        sources = list(log_sources(asked_paths(options)))
+        settings = _settings(options)
+        comparison = Comparison(settings=settings, prices=options["prices"], least_tokens=options["least"])
+        logs = compare_logs(sources, comparison, jobs=options["jobs"])
+        quiet = Console(stderr=True, quiet=options["verbosity"] == 0)
+        shown = track(logs, total=len(sources), description="replaying", console=quiet)
+        found = [session for log in shown for session in log]
+        if not found:
+            raise CommandError("no session with a model call in a log of a known format")
+        self._tell(found, settings, time.monotonic() - started, options)
+
+    def _tell(
+        self, found: Sequence[Compared], settings: Sequence[Setting], seconds: float, options: dict[str, Any]
+    ) -> None:
+        sums = [totals(session.totals[index] for session in found) for index in range(len(settings))]
+        calls = sum(session.calls for session in found)
+        title = f"{len(found):,} sessions, {calls:,} model calls, {seconds:.0f} s"
+        text = StringIO()
+        width = None if self.stdout.isatty() else _WIDTH
+        Console(file=text, width=width, force_terminal=self.stdout.isatty()).print(
+            table(settings, sums, title=title)
+        )
+        self.stdout.write(text.getvalue())
+        self._tell_actual(found, settings, each=options["sessions"])
+        if options["json"]:
+            rows = [
+                {"policy": s.policy.name, "budget": s.limit.label, **asdict(total)}
+                for s, total in zip(settings, sums, strict=True)
+            ]
+            options["json"].write_text(json.dumps(rows, indent=1))
+
+    def _tell_actual(self, found: Sequence[Compared], settings: Sequence[Setting], *, each: bool) -> None:
+        """How well the cost is predicted: under `off` it should be what the logs' own usage comes to."""
+        off = next((index for index, setting in enumerate(settings) if setting.policy.name == "off"), None)
+        if off is None:
+            return
+        known = [(s, s.totals[off].cost, s.actual) for s in found]
+        priced = [(s, cost, actual) for s, cost, actual in known if cost is not None and actual]
+        if not priced:
+            return
+        predicted, actual = sum(cost for _, cost, _ in priced), sum(actual for *_, actual in priced)
+        near = sum(abs(cost / actual - 1) <= _NEAR for _, cost, actual in priced)
+        self.stdout.write(
+            f"By the logs' own usage {len(priced)} sessions cost ${dollars(actual)}; under `off` "
+            f"${dollars(predicted)} are predicted ({predicted / actual - 1:+.1%}), "
+            f"for {near} of them within {_NEAR:.0%}."
+        )
+        if each:
+            for session, cost, real in sorted(priced, key=lambda item: -abs(item[1] / item[2] - 1)):
+                self.stdout.write(
+                    f"{session.name}  {session.calls:>5} calls  ${dollars(real)} real  "
+                    f"${dollars(cost)} predicted  {cost / real - 1:+.1%}"
+                )
+
+
+def _settings(options: dict[str, Any]) -> tuple[Setting, ...]:
+    limits = [Limit(ratio=ratio) for ratio in options["ratios"] or ()]
+    limits += [Limit(tokens=tokens) for tokens in options["budgets"] or ()]
+    limits = limits or [Limit(ratio=ratio) for ratio in _RATIOS]
+    policies = [without_model(get_policy(name)) for name in options["policies"]]
+    return tuple(Setting(policy=policy, limit=limit) for limit, policy in product(limits, policies))
+
+
+def _ratio(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise ArgumentTypeError("a ratio is above 0 and at most 1")
+    return value
+
+
+def _tokens(text: str) -> int:
+    value = int(text.replace(",", "").replace("_", ""))
+    if value < 1:
+        raise ArgumentTypeError("a budget is at least 1 token")
+    return value
+
+
+def _prices(text: str) -> Prices:
+    try:
+        return named_prices(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None

@@ -1,0 +1,75 @@
+"""Logs on disk as transcripts, without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from compaction import formats
+from compaction.adapters.tiktoken_counter import counter
+from compaction.errors import FormatError
+from compaction.messages import Message
+from compaction.replay import Transcript, transcript_of
+from compaction.replay.transcript import FIVE_MINUTES, HOUR, Turn
+from importers.base import Damage, ImportedSession
+from importers.reading import LogSource, UnreadableLogError
+from importers.registry import recognise
+from sessions.store import bodies
+
+
+def log_transcripts(source: LogSource) -> Iterator[Transcript]:
+    """The sessions of one log that hold a model call; none where the log cannot be read or is not known."""
+    try:
+        log = source.read()
+    except UnreadableLogError:
+        return
+    importer = recognise(log)
+    for item in importer.read(log) if importer else ():
+        if isinstance(item, Damage):
+            continue
+        try:
+            transcript = log_transcript(item)
+        except FormatError:
+            continue
+        if transcript.calls:
+            yield transcript
+
+
+def log_transcript(session: ImportedSession) -> Transcript:
+    """A session as its log tells it. Raises FormatError where a message is not of its format."""
+    messages: list[Message] = []
+    turns: list[Turn] = []
+    beside = _tokens(session.system) + _tokens(session.tools)
+    for index, turn in enumerate(session.turns):
+        bodies = [dict(message.body) for message in turn.messages]
+        first = len(messages)
+        messages += formats.parse(
+            bodies, format=session.format, counter=counter(), start_position=first, turn=index
+        )
+        turns.append(
+            Turn(
+                index=index,
+                first=first,
+                end=len(messages),
+                beside=beside,
+                usage=turn.usage,
+                at=turn.at,
+                restarts=turn.client_compaction is not None,
+            )
+        )
+    hour = any(turn.cache_write_1h_tokens for turn in session.turns)
+    return transcript_of(
+        name=session.external_id,
+        format=session.format,
+        messages=messages,
+        turns=turns,
+        model=session.model,
+        cache_seconds=HOUR if hour else FIVE_MINUTES,
+    )
+
+
+def _tokens(value: Any) -> int:
+    """A text counts as what it says, anything else as its JSON: as at an import."""
+    if not value:
+        return 0
+    return counter().count(value if isinstance(value, str) else bodies.json_bytes(value).decode())

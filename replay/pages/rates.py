@@ -1,0 +1,30 @@
+"""How often agents of a project needed what compactions had taken away, by strategy, tool and policy."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from sessions.pages.access import page_or_fragment, viewer_of
+from sessions.selectors.reference_rates import (
+    PROJECT_SESSIONS,
+    edits_of_project,
+    rates_by_policy,
+    rates_by_strategy,
+    rates_by_tool,
+)
+
+
+@require_safe
+def replay_rates(request: HttpRequest, slug: str) -> HttpResponse:
+    """The page; for htmx the tables alone, which the trends load behind their own figures."""
+    viewer = viewer_of(request, slug)
+    edits = edits_of_project(viewer.project.pk)
+    context = {
+        "viewer": viewer,
+        "sessions": PROJECT_SESSIONS,
+        "rates": rates_by_strategy(edits),
+        "rates_by_tool": rates_by_tool(edits),
+        "rates_by_policy": rates_by_policy(edits),
+    }
+    return page_or_fragment(request, "replay/rates.html", "replay/_project_rates.html", context)

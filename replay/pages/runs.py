@@ -1,0 +1,55 @@
+"""The replays of a project, and starting one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import add_never_cache_headers
+from django.views.decorators.http import require_http_methods
+
+from replay.pages.form import ProjectReplayForm
+from replay.selectors.table import runs_newest, sessions_newest
+from replay.services.advice import advice_of
+from sessions.pages.access import Viewer, viewer_of
+from sessions.pages.settings.frame import user_of
+from sessions.selectors.sessions import sessions_facets
+from sessions.selectors.summarizers import summarizer_missing
+
+_SHOWN = 50
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def replay_runs(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = viewer_of(request, slug)
+    if request.method != "POST":
+        return _page(request, viewer, ProjectReplayForm())
+    if not viewer.may_write:
+        raise PermissionDenied("Only members who may write can start a replay.")
+    form = ProjectReplayForm(request.POST)
+    if form.is_valid():
+        sessions = sessions_newest(
+            project_id=viewer.project.pk, limit=form.cleaned_data["count"], agent=form.cleaned_data["agent"]
+        )
+        run = form.run(viewer.project, sessions, user_of(request))
+        if run is not None:
+            return redirect("replay_run", slug=slug, run=run.pk)
+    return _page(request, viewer, form, status=422)
+
+
+def _page(
+    request: HttpRequest, viewer: Viewer, form: ProjectReplayForm, *, status: int = 200
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "viewer": viewer,
+        "form": form,
+        "runs": runs_newest(project_id=viewer.project.pk, limit=_SHOWN),
+        "advice": advice_of(viewer.project),
+        "agents": sessions_facets(project=viewer.project).agents,
+        "model_missing": summarizer_missing(viewer.project),
+    }
+    response = render(request, "replay/runs.html", context, status=status)
+    add_never_cache_headers(response)
+    return response

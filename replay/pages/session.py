@@ -1,0 +1,64 @@
+"""The tab of a session: its newest replay, starting another, and what its own compactions took away."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import add_never_cache_headers
+from django.views.decorators.http import require_http_methods
+
+from replay.pages.form import ReplayForm
+from replay.pages.shown import shown_session
+from replay.selectors.table import targets_of_session
+from sessions.models import AgentSession
+from sessions.pages.access import Viewer, session_of, viewer_of
+from sessions.pages.settings.frame import user_of
+from sessions.pages.tabs import session_context
+from sessions.selectors.reference_rates import (
+    edits_of_session,
+    needed_later,
+    rates_by_strategy,
+    rates_by_tool,
+)
+from sessions.selectors.summarizers import summarizer_missing
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def session_replay(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+    viewer = viewer_of(request, slug)
+    session = session_of(viewer, id)
+    if request.method != "POST":
+        return _page(request, viewer, session, ReplayForm())
+    if not viewer.may_write:
+        raise PermissionDenied("Only members who may write can start a replay.")
+    form = ReplayForm(request.POST)
+    if form.is_valid():
+        run = form.run(viewer.project, [session] if session.turn_count else [], user_of(request))
+        if run is not None:
+            return redirect("replay_run", slug=slug, run=run.pk)
+    return _page(request, viewer, session, form, status=422)
+
+
+def _page(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, form: ReplayForm, *, status: int = 200
+) -> HttpResponse:
+    targets = targets_of_session(session)
+    newest = next((t for t in targets if t.finished_at and not t.error), None)
+    edits = edits_of_session(session.pk)
+    context: dict[str, Any] = session_context(viewer, session, "session_replay") | {
+        "form": form,
+        "targets": targets,
+        "run": newest.run if newest else None,
+        "shown": shown_session(newest.run, newest, limit=request.GET.get("budget", "")) if newest else None,
+        "model_missing": summarizer_missing(viewer.project),
+        "needed": needed_later(edits) if session.compaction_count else [],
+        "rates": rates_by_strategy(edits) if session.compaction_count else [],
+        "rates_by_tool": rates_by_tool(edits) if session.compaction_count else [],
+    }
+    response = render(request, "sessions/replay.html", context, status=status)
+    add_never_cache_headers(response)
+    return response

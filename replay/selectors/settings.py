@@ -1,0 +1,30 @@
+"""The settings of a run: pairs of a policy and a budget, numbered limit by limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+from compaction.policy import Policy
+from compaction.replay import Limit, Setting
+from compaction.replay.served import without_model
+from replay.models import ReplayRun
+
+
+def limit_json(limit: Limit) -> dict[str, Any]:
+    return {"ratio": limit.ratio} if limit.ratio is not None else {"tokens": limit.tokens}
+
+
+def limit_of(data: Mapping[str, Any]) -> Limit:
+    """Raises ValueError where it is neither a ratio nor a number of tokens."""
+    return Limit(ratio=data.get("ratio"), tokens=data.get("tokens"))
+
+
+def settings_of(run: ReplayRun) -> tuple[Setting, ...]:
+    """In the order of `ReplayResult.setting`."""
+    policies = [Policy.from_json(policy) for policy in run.policies]
+    if not run.with_model:
+        policies = [without_model(policy) for policy in policies]
+    limits = [limit_of(limit) for limit in run.limits]
+    return tuple(Setting(policy=policy, limit=limit) for limit, policy in product(limits, policies))

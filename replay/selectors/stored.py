@@ -1,0 +1,54 @@
+"""Stored sessions as transcripts."""
+
+from __future__ import annotations
+
+import pricing
+from compaction.replay import Transcript, transcript_of
+from compaction.replay.transcript import FIVE_MINUTES, HOUR, Turn
+from sessions.models import AgentSession, Preamble
+from sessions.models import Turn as TurnRow
+from sessions.selectors.convert import message_value, usage_of
+
+
+def session_transcript(session: AgentSession) -> Transcript:
+    """The whole session. Reads its history: for workers, not for requests."""
+    rows = session.messages.select_related("blob").order_by("position")
+    messages = [message_value(row, session.format) for row in rows.iterator(chunk_size=500)]
+    turns = list(session.turns.order_by("index"))
+    beside = {
+        preamble.version: preamble.system_tokens + preamble.tools_tokens
+        for preamble in Preamble.objects.filter(session=session)
+    }
+    return transcript_of(
+        name=session.title or session.external_id,
+        format=session.format,
+        messages=messages,
+        turns=[_turn(turn, beside.get(turn.preamble_version, 0)) for turn in turns],
+        model=session.model,
+        cache_seconds=HOUR if _writes_for_an_hour(turns, session.model) else FIVE_MINUTES,
+    )
+
+
+def _turn(row: TurnRow, beside: int) -> Turn:
+    return Turn(
+        index=row.index,
+        first=row.first_position,
+        end=row.first_position + row.message_count,
+        beside=beside,
+        usage=usage_of(row),
+        at=row.at,
+        restarts=row.client_compaction is not None,
+    )
+
+
+def _writes_for_an_hour(turns: list[TurnRow], model: str) -> bool:
+    """Whether the client paid for an hour: turns do not say so, but what the dearest of them cost does."""
+    priced = [turn for turn in turns if turn.cost_microusd and turn.cache_write_tokens]
+    if not priced:
+        return False
+    turn = max(priced, key=lambda row: row.cache_write_tokens or 0)
+    usage = usage_of(turn)
+    assert usage is not None
+    name = turn.model or model
+    short = pricing.price(name, usage, turn.at).microusd
+    return short is not None and (turn.cost_microusd or 0) > short

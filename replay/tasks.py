@@ -1,0 +1,19 @@
+"""Celery tasks of replays. A task only calls a service: running it twice, or not at all, does no harm."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from celery import shared_task
+
+from replay.services import dispatch, work
+
+
+@shared_task(name=dispatch.STEP)  # type: ignore[untyped-decorator]
+def replay_step(run_id: str) -> None:
+    work.run_step(run_id=UUID(run_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def replays_sweep() -> None:
+    work.runs_sweep()

@@ -1,0 +1,100 @@
+"""What an import says at its end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from importers.base import Damage
+from importers.registry import known_formats
+from sessions.services.imports.logs import KnownLog
+from sessions.services.imports.prepare import PreparedSession
+from sessions.services.imports.sessions import ImportResult
+
+#: So many damaged lines, conflicts and unknown files are named; the rest is a number.
+_NAMED = 20
+
+_COLUMNS = ("files", "new", "grown", "unchanged", "turns", "messages")
+
+
+class Report:
+    """Counts of one run by format, and what went wrong."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._formats: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._damages: list[str] = []
+        self._conflicts: list[str] = []
+        self._unknown: list[str] = []
+        self._unreadable: list[str] = []
+        self._redacted: Counter[str] = Counter()
+
+    @property
+    def recognised(self) -> bool:
+        """Whether any file was a log of a known format."""
+        return bool(self._formats)
+
+    def file(self, format: str, files: int) -> None:
+        self._formats[format]["files"] += files
+
+    def known(self, log: KnownLog, files: int) -> None:
+        """A log that is stored as it is, and was not read."""
+        self._formats[log.origin].update({"files": files, "unchanged": log.sessions})
+
+    def stored(self, format: str, result: ImportResult) -> None:
+        """A session that the service took in."""
+        state = "new" if result.created else "grown" if result.changed else "unchanged"
+        counts = {state: 1, "turns": result.turns_added, "messages": result.messages_added}
+        self._formats[format].update(counts)
+        self._redacted.update(result.redacted)
+
+    def counted(self, format: str, session: PreparedSession) -> None:
+        """A session of a dry run."""
+        messages = sum(len(turn.messages) for turn in session.turns)
+        self._formats[format].update({"new": 1, "turns": len(session.turns), "messages": messages})
+        self._redacted.update(session.redacted)
+
+    def damage(self, damage: Damage) -> None:
+        self._damages.append(f"{damage.file}:{damage.line}: {damage.reason}")
+
+    def conflict(self, reason: str) -> None:
+        self._conflicts.append(reason)
+
+    def unknown(self, name: str) -> None:
+        self._unknown.append(name)
+
+    def unreadable(self, reason: str) -> None:
+        self._unreadable.append(reason)
+
+    def text(self, seconds: float, *, dry_run: bool) -> str:
+        """The whole report. In a dry run every session counts as new."""
+        megabytes = self.bytes / 1e6
+        lines = [*self._table(), "", *self._secrets()]
+        lines += _named("damaged lines, the rest of their files is there", self._damages)
+        lines += _named("sessions left as they are stored", self._conflicts)
+        lines += _named("files that could not be read", self._unreadable)
+        if self._unknown:
+            lines += _named("files of no known format", self._unknown)
+            lines += ["Known formats:", *(f"  {line}" for line in known_formats().splitlines())]
+        done = "read (dry run, nothing stored)" if dry_run else "imported"
+        return "\n".join(
+            [*lines, f"{megabytes:.1f} MB {done} in {seconds:.1f} s, {megabytes / seconds:.1f} MB/s"]
+        )
+
+    def _secrets(self) -> list[str]:
+        if not self._redacted:
+            return []
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._redacted.most_common())
+        return [f"secrets taken out of what was read: {kinds}"]
+
+    def _table(self) -> list[str]:
+        total = sum(self._formats.values(), Counter[str]())
+        rows = [*sorted(self._formats.items()), ("total", total)]
+        header = f"{'format':<16}" + "".join(f"{column:>11}" for column in _COLUMNS)
+        return [header, *(f"{name:<16}" + "".join(f"{row[c]:>11,}" for c in _COLUMNS) for name, row in rows)]
+
+
+def _named(title: str, entries: list[str]) -> list[str]:
+    if not entries:
+        return []
+    more = [f"  … and {len(entries) - _NAMED:,} more"] if len(entries) > _NAMED else []
+    return [f"{len(entries):,} {title}:", *(f"  {entry}" for entry in entries[:_NAMED]), *more]

@@ -1,0 +1,27 @@
+"""Which logs a command reads: the paths that it is given, and this user's own."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from importers.reading import discovered_folders
+
+
+def add_path_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a log, or a folder of logs")
+    parser.add_argument("--discover", action="store_true", help="also this user's Claude Code and Codex logs")
+
+
+def asked_paths(options: dict[str, Any]) -> list[Path]:
+    """Raises CommandError where there is none, or one is not there."""
+    discover = options["discover"]
+    paths = [*options["paths"], *(discovered_folders() if discover else [])]
+    if not paths:
+        raise CommandError("no path given" if not discover else "no Claude Code or Codex logs of this user")
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise CommandError(f"no such file or folder: {', '.join(missing)}")
+    return paths

@@ -1,1 +1,0 @@
-"""Replay of stored sessions and of logs on disk, around the pure `compaction.replay`."""

@@ -1,0 +1,116 @@
+"""Rows to values and back. The only place that knows both the tables and the core's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction import formats
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from compaction.messages import Message as MessageValue
+from compaction.messages import Usage
+from sessions.models import Compaction, Edit, Message, Turn
+from sessions.models.transcript import MessageFlag
+from sessions.store import bodies
+from sessions.store.blobs import blob_get
+
+
+def message_bytes(row: Message) -> bytes:
+    """The provider's JSON of a message. Reads the blob where there is one: select it with the row."""
+    if row.blob is None:
+        return bodies.unpack(row.body or b"")
+    if row.blob.data is None:
+        # Kept with the row, which is often read twice: for its value and for its bytes.
+        row.blob.data = blob_get(row.blob.project_id, row.blob.sha256)
+    return bodies.unpack(row.blob.data)
+
+
+def message_body(row: Message) -> dict[str, Any]:
+    value: dict[str, Any] = bodies.json_value(message_bytes(row))
+    return value
+
+
+def message_value(row: Message, format: str) -> MessageValue:
+    """The core's value of a stored message, with the tokens counted when it was stored."""
+    return value_of(
+        message_bytes(row),
+        format=format,
+        position=row.position,
+        turn=row.turn_index,
+        tokens=row.tokens,
+        flags=row.flags,
+    )
+
+
+def value_of(data: bytes, *, format: str, position: int, turn: int, tokens: int, flags: int) -> MessageValue:
+    """The core's value of a message's JSON. `flags` are bits of `MessageFlag`."""
+    return formats.get_format(format).read(
+        bodies.json_value(data),
+        position=position,
+        turn=turn,
+        tokens=tokens,
+        pinned=bool(flags & MessageFlag.PINNED),
+    )
+
+
+def edit_value(row: Edit) -> EditValue:
+    return EditValue(
+        strategy=row.strategy,
+        op=Op(row.op),
+        position=row.position,
+        end=row.end,
+        part=row.part,
+        text=bodies.unpack(row.text).decode(),
+        handle=row.handle,
+        reason=row.reason,
+        tokens_before=row.tokens_before,
+        tokens_after=row.tokens_after,
+    )
+
+
+def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int, tool: str) -> dict[str, Any]:
+    """The columns of an edit that is not stored yet, and not referenced. `tool`: whose output it changed."""
+    return {
+        "compaction_id": compaction.pk,
+        "session_id": compaction.session_id,
+        "ordinal": ordinal,
+        "strategy": value.strategy,
+        "op": value.op.value,
+        "position": value.position,
+        "end": value.end,
+        "part": value.part,
+        "text": bodies.pack(value.text.encode()),
+        "handle": value.handle,
+        "reason": value.reason.replace("\0", "\ufffd"),
+        "tokens_before": value.tokens_before,
+        "tokens_after": value.tokens_after,
+        "tool": tool[:200].replace("\0", "\ufffd"),
+        "referenced_text": "",
+        "referenced_how": "",
+    }
+
+
+def usage_of(turn: Turn) -> Usage | None:
+    """The usage that the provider reported for the turn's call, if it did."""
+    if turn.prompt_reported is None:
+        return None
+    return Usage(
+        uncached_tokens=turn.uncached_tokens or 0,
+        cache_read_tokens=turn.cache_read_tokens or 0,
+        cache_write_tokens=turn.cache_write_tokens or 0,
+        output_tokens=turn.output_tokens or 0,
+    )
+
+
+def usage_fields(usage: Usage | None) -> Mapping[str, int]:
+    """The columns of a turn that hold its usage."""
+    if usage is None:
+        return {}
+    return {
+        "prompt_reported": usage.prompt_tokens,
+        "uncached_tokens": usage.uncached_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+    }

@@ -1,0 +1,102 @@
+"""How a recap lies in the database: its lines for good, and the whole of it while a next one may fold it.
+
+The lines stand in the text of the edit that shows the recap, and are compressed behind it: next to nothing.
+What only the next recap asks for (how often each name was met, the names that found no room) is twice as
+large as the text. It is kept for the newest recaps, one to fold and one to go back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from compaction.edits import Edit as EditValue
+from compaction.recap import Recap as RecapValue
+from compaction.recap.written import recap_read
+from sessions.models import Compaction, Edit, Recap
+from sessions.store import bodies
+
+#: Recaps of a session that are kept whole.
+_WHOLE = 2
+
+Line = tuple[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecapLines:
+    """A recap as people see it: its text, and by section each line with the messages that it comes from."""
+
+    first_turn: int
+    last_turn: int
+    text: str
+    sections: Sequence[tuple[str, Sequence[Line]]]
+
+    @classmethod
+    def of(cls, recap: RecapValue) -> RecapLines:
+        return cls(
+            first_turn=recap.first_turn,
+            last_turn=recap.last_turn,
+            text=recap.render(),
+            sections=[
+                (title, [(item.render(), item.sources) for item in items])
+                for title, items in recap.sections().items()
+                if items
+            ],
+        )
+
+
+def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, Any]:
+    """The columns that hold a recap; `edits` are those of its compaction, in order."""
+    shown = next((n for n, edit in enumerate(edits) if edit.strategy == "recap" and edit.text), None)
+    lines = bodies.json_bytes(asdict(RecapLines.of(recap)))
+    return {
+        "body": bodies.pack(bodies.json_bytes(recap.to_json())),
+        "lines": bodies.pack_behind(lines, edits[shown].text.encode() if shown is not None else b""),
+        "edit_ordinal": shown,
+    }
+
+
+def recaps() -> QuerySet[Recap]:
+    """Recaps with all that is needed to read them."""
+    edits = Edit.objects.filter(compaction=OuterRef("compaction"), ordinal=OuterRef("edit_ordinal"))
+    return Recap.objects.annotate(shown=Subquery(edits.values("text")))
+
+
+def recaps_of(session_id: UUID) -> QuerySet[Recap]:
+    """Those of the session's compactions that are done, the newest first."""
+    done = recaps().filter(compaction__session=session_id, compaction__state=Compaction.State.DONE)
+    return done.order_by("-compaction__number", "-version")
+
+
+def recap_newest(compaction: Compaction) -> Recap | None:
+    """The newest version of a compaction's recap."""
+    return recaps().filter(compaction=compaction).order_by("-version").first()
+
+
+def recap_lines(row: Recap) -> RecapLines:
+    """What the recap tells people; `row` is of `recaps()`."""
+    if row.lines is None:
+        return RecapLines.of(recap_value(row))
+    shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
+    return RecapLines(**bodies.json_value(bodies.unpack_behind(row.lines, shown)))
+
+
+def recap_value(row: Recap) -> RecapValue:
+    """The recap for a next one to fold; `row` is of `recaps()`. One that is no longer kept whole is read
+    from its text, as if a person had written it."""
+    if row.body is not None:
+        return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body)))
+    told = recap_lines(row)
+    newest = max((at for _, lines in told.sections for _, sources in lines for at in sources), default=0)
+    standing = RecapValue(first_turn=told.first_turn, last_turn=told.last_turn)
+    return recap_read(told.text, standing=standing, position=newest)
+
+
+def recaps_trim(session_id: UUID) -> None:
+    """After another recap: the one that is now too old is no longer kept whole."""
+    whole = recaps_of(session_id).filter(body__isnull=False, lines__isnull=False)
+    Recap.objects.filter(pk__in=whole.values("pk")[_WHOLE : _WHOLE + 1]).update(body=None)

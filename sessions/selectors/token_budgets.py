@@ -1,0 +1,60 @@
+"""The budget and the policy of a session, from what it says itself down to the server's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+
+import pricing
+from compaction.policy import Policy, ToolRule
+from sessions.models import AgentSession
+from sessions.store import bodies
+
+
+def budget_tokens(*, own: int | None, context_window: int | None, model: str) -> int:
+    """Input tokens that a prompt of the session may take."""
+    if own is not None:
+        return own
+    window = context_window or pricing.context_window(model)
+    if window is None:
+        return int(settings.CONTEXTAPP_DEFAULT_BUDGET)
+    return max(window - settings.CONTEXTAPP_MAX_OUTPUT, window // 2)
+
+
+def policy_of(data: Mapping[str, Any]) -> Policy:
+    """The policy that the stored settings name; `balanced` where they say nothing."""
+    return _policy(bodies.json_bytes(data))
+
+
+#: What an agent had brought back on purpose is not taken away again but with its whole group.
+_EXPANDED = ToolRule(pattern="expand_clip", exempt=True)
+
+
+@lru_cache(1024)
+def _policy(data: bytes) -> Policy:
+    policy = Policy.from_json(bodies.json_value(data))
+    return replace(policy, tools=(*policy.tools, _EXPANDED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """`name` is "budget" or "window"."""
+
+    name: str
+    tokens: int
+
+
+def limit_of(session: AgentSession) -> Limit | None:
+    """The budget where prompts are served from here; of a log that was only imported, the model's window."""
+    if session.origin == "api" or session.budget_tokens is not None or session.compaction_count:
+        budget = budget_tokens(
+            own=session.budget_tokens, context_window=session.context_window, model=session.model
+        )
+        return Limit(name="budget", tokens=budget)
+    if session.context_window is not None:
+        return Limit(name="window", tokens=session.context_window)
+    return None

@@ -1,0 +1,102 @@
+"""What a compaction starts from and would do. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from compaction.adapters.tiktoken_counter import counter
+from compaction.capabilities import capabilities_of
+from compaction.context import Summary
+from compaction.edits import Edit as EditValue
+from compaction.layout import positions_kept
+from compaction.pipeline import Plan, plan
+from compaction.policy import Budget, Policy
+from compaction.recap import Recap as RecapValue
+from compaction.view import View, apply
+from sessions.models import AgentSession, Preamble, PromptBase
+from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.prompts import components_of
+from sessions.selectors.recaps import recap_value, recaps_of
+from sessions.selectors.stored import edits_stored, messages_stored, spans_shown
+from sessions.selectors.token_budgets import budget_tokens, policy_of
+from sessions.store.handles import handle_make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A session's view with what it was made of: the shown messages only, not the history."""
+
+    session: AgentSession
+    view: View
+    edits: Sequence[tuple[int, EditValue]]
+    raw: Mapping[int, bytes]
+    previous: RecapValue | None
+
+
+def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> Loaded:
+    """What the session shows now, in time bounded by the budget and not by the history. `edits` are the keys
+    of others than those in force."""
+    keys = edits_in_force(session.pk) if edits is None else edits
+    found = edits_stored(keys)
+    values = [edit for _, edit in found]
+    rows = messages_stored(session.pk, spans_shown(values))
+    preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
+    messages = [row.value(session.format) for row in rows]
+    view = apply(values, messages, components=components_of(preamble))
+    return Loaded(
+        session=session,
+        view=view,
+        edits=found,
+        raw={row.position: row.data for row in rows},
+        previous=_previous_recap(session),
+    )
+
+
+def edits_in_force(session_id: UUID) -> Sequence[int]:
+    """The keys of the edits that show."""
+    bases = PromptBase.objects.filter(session=session_id)
+    return bases.values_list("edits", flat=True).first() or ()
+
+
+def _previous_recap(session: AgentSession) -> RecapValue | None:
+    row = recaps_of(session.pk).first()
+    return recap_value(row) if row is not None else None
+
+
+def session_plan(
+    loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
+) -> Plan:
+    """What a compaction would do now, with a model's summary where one is ready."""
+    session, policy = loaded.session, policy or policy_of(loaded.session.policy)
+    return plan(
+        loaded.view,
+        policy,
+        counter(),
+        budget=Budget(input_tokens=session_budget(session)),
+        trigger=trigger,
+        calibration=session.calibration,
+        capabilities=capabilities_of(session.model),
+        make_handle=partial(handle_make, session.pk),
+        previous=loaded.previous,
+        summary=summary,
+        memory_text=_memory_text(loaded, policy),
+    )
+
+
+def _memory_text(loaded: Loaded, policy: Policy) -> str:
+    """The working memory as it stands with the recap, without what the prompt goes on to show anyway."""
+    session = loaded.session
+    notes = memory_notes(memory_latest(session_id=session.pk))
+    if not notes.origins:
+        return notes.render()
+    budget = int(session_budget(session) / session.calibration)
+    return notes.render(positions_kept(loaded.view, policy, budget_tokens=budget))
+
+
+def session_budget(session: AgentSession) -> int:
+    return budget_tokens(
+        own=session.budget_tokens, context_window=session.context_window, model=session.model
+    )

@@ -1,0 +1,1 @@
+"""The sample session that ships with the product."""

@@ -1,0 +1,165 @@
+"""Profiles of sessions: sparkline and health, made by the beat for sessions that have moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from compaction.breakdown import COMPONENTS
+from compaction.memory import Churn, churn
+from compaction.meter import OutputMean
+from sessions.models import AgentSession, Compaction, Message, SessionProfile
+from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
+from sessions.selectors.memory import memory_span
+from sessions.selectors.moved import LATELY, sessions_moved
+from sessions.selectors.token_budgets import limit_of
+
+#: Points of a sparkline: as many as its few pixels can show.
+SPARKLINE = 48
+#: Profiles that one pass of the beat makes; the next pass makes the rest.
+BATCH = 200
+#: Revisions of the memory that the churn verdict looks at.
+_REVISIONS = 30
+
+#: So long after its last turn a session is at rest.
+_REST = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Size:
+    """One turn: its prompt in tokens, the tool outputs in it, and whether the client compacted before it."""
+
+    index: int
+    tokens: int
+    outputs: int
+    client_compacted: bool
+
+
+def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
+    """Makes the profiles that are missing or behind, of the sessions that moved last first; how many.
+
+    Looks at the sessions that moved within the last hour; `everywhere`: compares those of all sessions, for
+    what no clock tells.
+    """
+    behind = (
+        Q(profile=None)
+        | ~Q(profile__turn_count=F("turn_count"))
+        | ~Q(profile__edits_revision=F("edits_revision"))
+        # Once more when it has come to rest: what is found out about a turn behind it, such as a reference
+        # to what is gone, moves no counter.
+        | Q(profile__updated_at__lt=F("last_active_at") + _REST, last_active_at__lt=timezone.now() - _REST)
+    )
+    found = AgentSession.objects.filter(behind)
+    if not everywhere:
+        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
+    rows = list(found.order_by("-last_active_at")[:limit])
+    for session in rows:
+        profile_write(session=session)
+    return len(rows)
+
+
+def profile_write(*, session: AgentSession) -> SessionProfile:
+    """Makes the profile of one session anew. Reads small columns of all its turns."""
+    sizes = _sizes(session)
+    signs = _signs(session, sizes)
+    health: Health = health_of(signs)
+    profile, _ = SessionProfile.objects.update_or_create(
+        session=session,
+        defaults={
+            "turn_count": session.turn_count,
+            "edits_revision": session.edits_revision,
+            "lost_references": signs.lost,
+            "sparkline": sparkline([size.tokens for size in sizes]),
+            "grade": health.grade,
+            "score": health.score,
+            "reasons": health.reasons_json(),
+            "updated_at": timezone.now(),
+        },
+    )
+    return profile
+
+
+def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
+    """The largest of each of at most `points` stretches of equal length."""
+    if len(sizes) <= points:
+        return list(sizes)
+    edges = [len(sizes) * n // points for n in range(points + 1)]
+    return [max(sizes[start:end]) for start, end in pairwise(edges)]
+
+
+def _sizes(session: AgentSession) -> list[_Size]:
+    rows = session.turns.order_by("index").values_list(
+        "index",
+        "prompt_reported",
+        "prompt_served",
+        "prompt_estimate",
+        f"component_tokens__{COMPONENTS.index('tool_outputs')}",
+        "client_compaction",
+    )
+    return [
+        _Size(
+            index=index,
+            tokens=next(size for size in (reported, served, estimate) if size is not None),
+            outputs=outputs or 0,
+            client_compacted=client is not None,
+        )
+        for index, reported, served, estimate, outputs, client in rows
+    ]
+
+
+def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
+    found = limit_of(session)
+    limit = found.tokens if found is not None else None
+    own = list(
+        session.compactions.filter(state__in=Compaction.APPLIED)
+        .order_by("number")
+        .values_list("turn_index", "snapshot_position")
+    )
+    places = sorted([turn + 1 for turn, _ in own] + [size.index for size in sizes if size.client_compacted])
+    return Signs(
+        turns=len(sizes),
+        pressed=sum(PRESSURE * limit < size.tokens for size in sizes) if limit else 0,
+        burst=sum(limit < size.tokens for size in sizes) if limit else 0,
+        compactions=len(places),
+        repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
+        mid_task=_mid_task(session, [position - 1 for _, position in own]),
+        spikes=_spikes(sizes, limit),
+        lost=session.edits.filter(
+            referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED
+        ).count(),
+        failures=session.failures,
+        churning=_is_churning(session),
+    )
+
+
+def _mid_task(session: AgentSession, positions: Sequence[int]) -> int:
+    """How many compactions came when the newest message was a call that waited for its result."""
+    if not positions:
+        return 0
+    calls = Message.objects.filter(session=session, position__in=positions, role="assistant")
+    return calls.exclude(tool_name="").count()
+
+
+def _spikes(sizes: Sequence[_Size], limit: int | None) -> int:
+    if not limit:
+        return 0
+    mean, found = OutputMean(), 0
+    for before, after in pairwise(sizes):
+        grown = max(after.outputs - before.outputs, 0)
+        found += mean.is_spike(grown, limit)
+        mean = mean.updated(grown)
+    return found
+
+
+def _is_churning(session: AgentSession) -> bool:
+    newest = session.memory_revisions.order_by("-number").values_list("number", flat=True).first()
+    if newest is None:
+        return False
+    first = max(newest - _REVISIONS, 0)
+    memories = memory_span(session_id=session.pk, first=first, last=newest)
+    return churn(memories)[0] is Churn.CHURNING
