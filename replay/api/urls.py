@@ -8,10 +8,10 @@ app_name = "replay-api"
 
 urlpatterns = [
     path("replays/", views.Replays.as_view(), name="replays"),
-    path("replays/<str:replay_id>/", views.ReplayOne.as_view(), name="replay"),
+    path("replays/<str:replay_id>/", views.ReplayView.as_view(), name="replay"),
     path(
         "replays/<str:replay_id>/sessions/<str:session_id>/",
-        views.ReplayOfSession.as_view(),
+        views.ReplaySession.as_view(),
         name="replay-session",
     ),
 ]

@@ -17,11 +17,11 @@ from replay.models import ReplayRun
 from replay.selectors.price_tables import named_prices
 from replay.selectors.table import Found, Row, found_of, rows_of, run_find, runs_newest, sessions_newest
 from replay.services import runs
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.found import found_or_404
+from sessions.api.lookup import session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.api.serializers.fields import validated
 from sessions.models import AgentSession
 from sessions.selectors.lookups import as_uuid
@@ -33,24 +33,24 @@ RATIOS = (1.0, 0.5, 0.2)
 class Replays(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ, "POST": Scope.ADMIN}
 
-    @described(
+    @operation(
         operation_id="replays_list",
         summary="Replays, newest first",
         parameters=paging(),
-        responses={200: shapes.ReplayList, **errors(400)},
+        responses={200: shapes.ReplayList, **error_responses(400)},
     )
-    def get(self, call: Call) -> HttpResponse:
+    def get(self, call: ApiCall) -> HttpResponse:
         limit = limit_param(call)
         rows = runs_newest(project_id=call.principal.project_id, before=id_cursor(call), limit=limit + 1)
-        return answer(page_json(rows, limit, _run_json, lambda run: [str(run.pk)]))
+        return json_response(page_json(rows, limit, _run_json, lambda run: [str(run.pk)]))
 
-    @described(
+    @operation(
         operation_id="replays_create",
         summary="Replay stored sessions under other policies and budgets",
         request=shapes.ReplayCreate,
-        responses={201: shapes.ReplayDetail, **errors(400, 415)},
+        responses={201: shapes.ReplayDetail, **error_responses(400, 415)},
     )
-    def post(self, call: Call) -> HttpResponse:
+    def post(self, call: ApiCall) -> HttpResponse:
         """Workers do it: `replays/{id}/` shows how far they are. Without `ratios` and `budgets` the ratios
         are 1.00, 0.50 and 0.20."""
         data = validated(shapes.ReplayCreate, call.body)
@@ -68,30 +68,30 @@ class Replays(Endpoint):
             )
         except runs.RunRefused as error:
             raise InvalidRequest("invalid_field", f"`{error.field}`: {error}", param=error.field) from None
-        return answer(_detail_json(run), status=201)
+        return json_response(_detail_json(run), status=201)
 
 
-class ReplayOne(Endpoint):
+class ReplayView(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.ADMIN}
 
-    @described(
+    @operation(
         operation_id="replays_get",
         summary="One replay: how far it is, and what it found",
         parameters=[
             OpenApiParameter("prices", str, description="a model, or `input=3,read=0.3,write=3.75,output=15`")
         ],
-        responses={200: shapes.ReplayDetail, **errors(400)},
+        responses={200: shapes.ReplayDetail, **error_responses(400)},
     )
-    def get(self, call: Call, replay_id: str) -> HttpResponse:
-        return answer(_detail_json(_found(call, replay_id), prices=_prices(call)))
+    def get(self, call: ApiCall, replay_id: str) -> HttpResponse:
+        return json_response(_detail_json(_found(call, replay_id), prices=_prices(call)))
 
-    @described(
+    @operation(
         operation_id="replays_change",
         summary="Confirm a replay, end it, or take it up again",
         request=shapes.ReplayChange,
-        responses={200: shapes.ReplayDetail, **errors(400, 415)},
+        responses={200: shapes.ReplayDetail, **error_responses(400, 415)},
     )
-    def patch(self, call: Call, replay_id: str) -> HttpResponse:
+    def patch(self, call: ApiCall, replay_id: str) -> HttpResponse:
         run = _found(call, replay_id)
         wanted = validated(shapes.ReplayChange, call.body)["state"]
         key = ApiKey.objects.get(pk=call.principal.key_id)
@@ -99,23 +99,23 @@ class ReplayOne(Endpoint):
             _change(run, wanted)(run=run, api_key=key)
         except runs.WrongState as error:
             raise InvalidRequest("invalid_field", f"`state`: {error}", param="state") from None
-        return answer(_detail_json(run))
+        return json_response(_detail_json(run))
 
 
-class ReplayOfSession(Endpoint):
+class ReplaySession(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ}
 
-    @described(
+    @operation(
         operation_id="replays_session",
         summary="What a replay found of one session, call by call",
-        responses={200: shapes.ReplaySession, **errors()},
+        responses={200: shapes.ReplaySession, **error_responses()},
     )
-    def get(self, call: Call, replay_id: str, session_id: str) -> HttpResponse:
-        run, session = _found(call, replay_id), found_or_404(call, session_id)
+    def get(self, call: ApiCall, replay_id: str, session_id: str) -> HttpResponse:
+        run, session = _found(call, replay_id), session_or_404(call, session_id)
         rows = {row.number: row for row in rows_of(run)}
         founds = found_of(run, session_id=session.pk)
         curves = [_curve_json(found, rows[found.setting]) for found in founds]
-        return answer({"session": session.pk, "data": curves})
+        return json_response({"session": session.pk, "data": curves})
 
 
 def _change(run: ReplayRun, wanted: str) -> Callable[..., None]:
@@ -124,9 +124,9 @@ def _change(run: ReplayRun, wanted: str) -> Callable[..., None]:
     return runs.run_confirm if run.state == ReplayRun.State.WAITING else runs.run_resume
 
 
-def _sessions(call: Call, data: dict[str, Any]) -> list[AgentSession]:
+def _sessions(call: ApiCall, data: dict[str, Any]) -> list[AgentSession]:
     if "sessions" in data:
-        return [found_or_404(call, name) for name in dict.fromkeys(data["sessions"])]
+        return [session_or_404(call, name) for name in dict.fromkeys(data["sessions"])]
     newest = data.get("newest", {})
     return sessions_newest(
         project_id=call.principal.project_id,
@@ -142,7 +142,7 @@ def _limits(data: dict[str, Any]) -> list[Limit]:
     return limits or [Limit(ratio=ratio) for ratio in RATIOS]
 
 
-def _prices(call: Call) -> Prices | None:
+def _prices(call: ApiCall) -> Prices | None:
     text = call.query.get("prices")
     if not text:
         return None
@@ -152,7 +152,7 @@ def _prices(call: Call) -> Prices | None:
         raise InvalidRequest("invalid_field", f"`prices`: {error}", param="prices") from None
 
 
-def _found(call: Call, name: str) -> ReplayRun:
+def _found(call: ApiCall, name: str) -> ReplayRun:
     id = as_uuid(name)
     run = run_find(project_id=call.principal.project_id, id=id) if id is not None else None
     if run is None:

@@ -10,12 +10,12 @@ from drf_spectacular.utils import OpenApiParameter
 
 from redaction.patterns import BadPattern
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.found import found_or_404
+from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import int_param
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession
 from sessions.selectors import contents
 
@@ -23,7 +23,7 @@ _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters
 
 
 class Blob(Endpoint):
-    @described(
+    @operation(
         operation_id="blobs_get",
         summary="Bring back what was clipped, collapsed or offloaded",
         parameters=[
@@ -33,17 +33,17 @@ class Blob(Endpoint):
             OpenApiParameter("grep", str, description="only lines that match this regular expression (RE2)"),
             OpenApiParameter("context", int, description="with grep: lines around each match, 0 to 20"),
         ],
-        responses={200: serializers.Content, **errors(400)},
+        responses={200: serializers.Content, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str, handle: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str, handle: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         content = contents.content_find(session=session, handle=handle)
         if content is None:
             raise NotFound("not_found", f"there is no content {handle!r} in this session", param="handle")
-        return answer(content_json(call, content))
+        return json_response(content_json(call, content))
 
 
-def content_json(call: Call, content: contents.Content) -> dict[str, Any]:
+def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
     offset = int_param(call, "offset", default=0)
     limit = int_param(call, "limit", default=1_000_000, least=1)
     unit = call.query.get("unit", "lines")
@@ -72,20 +72,20 @@ def content_json(call: Call, content: contents.Content) -> dict[str, Any]:
 
 
 class Search(Endpoint):
-    @described(
+    @operation(
         operation_id="search",
         summary="Search the whole transcript, also what the prompt no longer shows",
         parameters=[
             OpenApiParameter("q", str, required=True, description='words, all of them; "in quotes" a phrase'),
             *paging(default=20, most=100),
         ],
-        responses={200: serializers.SearchPage, **errors(400)},
+        responses={200: serializers.SearchPage, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         limit, before = limit_param(call, default=20, most=100), number_cursor(call)
         hits, more = search_json(session, call.query.get("q", ""), before=before, limit=limit)
-        return answer({"data": hits, "next_cursor": cursor_encode(more) if more is not None else None})
+        return json_response({"data": hits, "next_cursor": cursor_encode(more) if more is not None else None})
 
 
 def search_json(

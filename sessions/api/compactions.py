@@ -11,11 +11,11 @@ from compaction.edits import Edit as EditValue
 from compaction.policy import Policy
 from redaction import redact
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, NotFound
-from sessions.api.found import found_or_404
+from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.compactions import compaction_json
 from sessions.selectors.convert import edit_value
@@ -26,24 +26,24 @@ from sessions.services.compactions.triggers import compaction_ask
 
 
 class Compact(Endpoint):
-    @described(
+    @operation(
         operation_id="compact",
         summary="Compact now, or show what a compaction would do",
         request=serializers.CompactRequest,
         responses={
             200: serializers.CompactionDetail,
             202: serializers.CompactionDetail,
-            **errors(400, 409, 415),
+            **error_responses(400, 409, 415),
         },
     )
-    def post(self, call: Call, session_id: str) -> HttpResponse:
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Where a model summarises, a worker does it: 202 with the pending record, which
         `compactions/{number}/` shows when it is done. Without one it is done at once: 200."""
         data = serializers.validated(serializers.CompactRequest, call.body)
-        session = found_or_404(call, session_id)
+        session = session_or_404(call, session_id)
         policy = _policy(session, data.get("policy"))
         if data.get("preview"):
-            return answer(_preview(session, policy))
+            return json_response(_preview(session, policy))
         try:
             compaction = compaction_ask(
                 session=session,
@@ -54,7 +54,7 @@ class Compact(Endpoint):
         except CompactionOpen:
             raise Conflict("compaction_open", "a compaction of this session is under way") from None
         accepted = compaction.state in Compaction.OPEN
-        return answer(detail_json(compaction), status=202 if accepted else 200)
+        return json_response(detail_json(compaction), status=202 if accepted else 200)
 
 
 def _policy(session: AgentSession, given: dict[str, Any] | None) -> Policy:
@@ -83,45 +83,47 @@ def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
 
 
 class Compactions(Endpoint):
-    @described(
+    @operation(
         operation_id="compactions_list",
         summary="The records of a session's compactions, newest first",
         parameters=paging(),
-        responses={200: serializers.CompactionPage, **errors(400)},
+        responses={200: serializers.CompactionPage, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         limit = limit_param(call)
         rows = Compaction.objects.filter(session=session).order_by("-number")
         if (before := number_cursor(call)) is not None:
             rows = rows.filter(number__lt=before)
-        return answer(page_json(list(rows[: limit + 1]), limit, compaction_json, lambda row: [row.number]))
+        return json_response(
+            page_json(list(rows[: limit + 1]), limit, compaction_json, lambda row: [row.number])
+        )
 
 
-class CompactionOne(Endpoint):
-    @described(
+class CompactionView(Endpoint):
+    @operation(
         operation_id="compactions_get",
         summary="One compaction with its edits and its recap",
-        responses={200: serializers.CompactionDetail, **errors()},
+        responses={200: serializers.CompactionDetail, **error_responses()},
     )
-    def get(self, call: Call, session_id: str, number: int) -> HttpResponse:
-        session = found_or_404(call, session_id)
-        return answer(detail_json(compaction_or_404(session, number)))
+    def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        session = session_or_404(call, session_id)
+        return json_response(detail_json(compaction_or_404(session, number)))
 
 
 class Revert(Endpoint):
-    @described(
+    @operation(
         operation_id="compactions_revert",
         summary="Take the edits of one compaction back; its record stays",
         request=None,
-        responses={200: serializers.CompactionDetail, **errors(409)},
+        responses={200: serializers.CompactionDetail, **error_responses(409)},
     )
-    def post(self, call: Call, session_id: str, number: int) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        session = session_or_404(call, session_id)
         compaction_or_404(session, number)
         key = ApiKey.objects.get(pk=call.principal.key_id)
         try:
-            return answer(detail_json(compaction_revert(session=session, number=number, api_key=key)))
+            return json_response(detail_json(compaction_revert(session=session, number=number, api_key=key)))
         except NotRevertible as error:
             raise Conflict("not_revertible", str(error)) from None
 

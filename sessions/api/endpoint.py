@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 _JSON_TYPES = frozenset({"application/json", "application/merge-patch+json", ""})
 
 
-class Call:
+class ApiCall:
     """One request to the API, with who sent it."""
 
     def __init__(self, request: HttpRequest, principal: Principal) -> None:
@@ -121,7 +121,7 @@ class Endpoint(APIView):
         if "\0" in request.path:
             raise NotFound("not_found", "no address has a NUL character")
         _refuse_unknown(request, handler.query_names)
-        response: HttpResponse = handler(Call(request, principal), **kwargs)
+        response: HttpResponse = handler(ApiCall(request, principal), **kwargs)
         return response
 
 
@@ -141,7 +141,7 @@ def _refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
             )
 
 
-def answer(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
+def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """`value` as JSON; bytes are JSON already."""
     content = value if isinstance(value, bytes) else json_bytes(value)
     response = HttpResponse(content, status=status, content_type="application/json", headers=headers)

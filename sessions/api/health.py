@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError as BrokerError
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from sessions.api.endpoint import answer
+from sessions.api.endpoint import json_response
 from sessions.api.metrics import exposition
 
 #: Seconds that a part may take to answer.
@@ -28,7 +28,7 @@ _PATIENCE = 2
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """The process answers. Restart it where it does not."""
-    return answer({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 @login_not_required
@@ -37,7 +37,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """Whether requests can be served, part by part; 503 where one is down."""
     parts = {"database": _database(), "broker": _broker()}
     ready = all(state == "ok" for state in parts.values())
-    return answer({"status": "ok" if ready else "unavailable", **parts}, status=200 if ready else 503)
+    return json_response({"status": "ok" if ready else "unavailable", **parts}, status=200 if ready else 503)
 
 
 @login_not_required

@@ -18,9 +18,9 @@ from accounts.models import Project, Scope
 from importers.base import LogFile
 from importers.registry import IMPORTERS
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer, refuse_compressed
+from sessions.api.endpoint import ApiCall, Endpoint, json_response, refuse_compressed
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from sessions.services.imports.sessions import ImportConflictError, ImportResult
@@ -32,7 +32,7 @@ _NAMES = [importer.name for importer in IMPORTERS]
 
 
 class Imports(Endpoint):
-    @described(
+    @operation(
         operation_id="imports_create",
         summary="Import a log file of a known format",
         parameters=[
@@ -45,9 +45,9 @@ class Imports(Endpoint):
             "multipart/form-data": serializers.ImportUpload,
             "application/octet-stream": OpenApiTypes.BINARY,
         },
-        responses={200: serializers.Imported, **errors(400, 409, 413, 422)},
+        responses={200: serializers.Imported, **error_responses(400, 409, 413, 422)},
     )
-    def post(self, call: Call) -> HttpResponse:
+    def post(self, call: ApiCall) -> HttpResponse:
         file = _log(call)
         log = Reader(key=call.principal.redaction, format=_format(call)).read_file(file)
         if not log.importer:
@@ -62,7 +62,7 @@ class Imports(Endpoint):
             for prepared, result in zip(log.sessions, log_import(project=project, log=log), strict=True)
         ]
         _refuse_if_nothing_agrees(stored)
-        return answer(
+        return json_response(
             {
                 "format": log.importer,
                 "name": file.name,
@@ -94,14 +94,14 @@ def _refuse_if_nothing_agrees(stored: Sequence[dict[str, Any]]) -> None:
         raise Conflict("import_conflict", stored[0]["reason"])
 
 
-def _format(call: Call) -> str | None:
+def _format(call: ApiCall) -> str | None:
     wanted = call.query.get("format")
     if wanted is not None and wanted not in _NAMES:
         raise InvalidRequest("invalid_field", f"`format` must be one of: {', '.join(_NAMES)}", param="format")
     return wanted
 
 
-def _log(call: Call) -> LogFile:
+def _log(call: ApiCall) -> LogFile:
     """The uploaded file: `file` of a form, or the body itself. Raises `InvalidRequest`."""
     request = call.request
     refuse_compressed(request)

@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 from drf_spectacular.utils import OpenApiParameter
 
-from sessions.api.endpoint import Call
+from sessions.api.endpoint import ApiCall
 from sessions.api.errors import InvalidRequest
 from sessions.api.parameters import int_param
 from sessions.api.serializers import MAX_TOKENS
@@ -29,7 +29,7 @@ def paging(*, default: int = 50, most: int = 200) -> list[OpenApiParameter]:
     return [limit, OpenApiParameter("cursor", str)]
 
 
-def limit_param(call: Call, *, default: int = 50, most: int = 200) -> int:
+def limit_param(call: ApiCall, *, default: int = 50, most: int = 200) -> int:
     """How many rows a page has. Raises `InvalidRequest`."""
     return int_param(call, "limit", default=default, least=1, most=most)
 
@@ -50,7 +50,7 @@ def cursor_encode(*keys: Any) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(keys)).decode().rstrip("=")
 
 
-def cursor_param(call: Call, *types: type) -> list[Any] | None:
+def cursor_param(call: ApiCall, *types: type) -> list[Any] | None:
     """The keys of the cursor, None without one. Raises `InvalidRequest` where they are not of `types`."""
     if not (text := call.query.get("cursor")):
         return None
@@ -63,31 +63,31 @@ def cursor_param(call: Call, *types: type) -> list[Any] | None:
         or len(keys) != len(types)
         or not all(type(key) is kind for key, kind in zip(keys, types, strict=True))
     ):
-        raise foreign_cursor()
+        raise invalid_cursor()
     return keys
 
 
-def number_cursor(call: Call) -> int | None:
+def number_cursor(call: ApiCall) -> int | None:
     """The number that the cursor holds, None without one. Raises `InvalidRequest`."""
     keys = cursor_param(call, int)
     if keys is None:
         return None
     number: int = keys[0]
     if not 0 <= number <= MAX_TOKENS:
-        raise foreign_cursor()
+        raise invalid_cursor()
     return number
 
 
-def id_cursor(call: Call) -> UUID | None:
+def id_cursor(call: ApiCall) -> UUID | None:
     """The id that the cursor holds, None without one. Raises `InvalidRequest`."""
     keys = cursor_param(call, str)
     if keys is None:
         return None
     id = as_uuid(keys[0])
     if id is None:
-        raise foreign_cursor()
+        raise invalid_cursor()
     return id
 
 
-def foreign_cursor() -> InvalidRequest:
+def invalid_cursor() -> InvalidRequest:
     return InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")

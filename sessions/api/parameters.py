@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive
 
-from sessions.api.endpoint import Call
+from sessions.api.endpoint import ApiCall
 from sessions.api.errors import InvalidRequest
 from sessions.api.serializers import MAX_TOKENS
 
 
-def int_param(call: Call, name: str, *, default: int, least: int = 0, most: int = MAX_TOKENS) -> int:
+def int_param(call: ApiCall, name: str, *, default: int, least: int = 0, most: int = MAX_TOKENS) -> int:
     """A whole number from the query. Raises `InvalidRequest` outside its bounds."""
     text = call.query.get(name)
     if text is None or text == "":
@@ -24,7 +24,7 @@ def int_param(call: Call, name: str, *, default: int, least: int = 0, most: int 
     return int(text)
 
 
-def time_param(call: Call, name: str) -> datetime | None:
+def time_param(call: ApiCall, name: str) -> datetime | None:
     """A time from the query, None without one. Raises `InvalidRequest`."""
     text = call.query.get(name)
     if not text:

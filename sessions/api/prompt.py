@@ -8,13 +8,13 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.found import gone
+from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import int_param
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models.session import Format
-from sessions.selectors.lookups import routed
+from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, prompt_state
 
@@ -22,7 +22,7 @@ from sessions.selectors.prompts import elements_now, prompt_at, prompt_json, pro
 class Prompt(Endpoint):
     checks_key_itself = ("GET",)
 
-    @described(
+    @operation(
         operation_id="prompt_get",
         summary="Fetch the prompt: valid, within the budget, ready for the provider's client",
         parameters=[
@@ -32,21 +32,21 @@ class Prompt(Endpoint):
             OpenApiParameter("manifest", str, enum=["0", "1"], description="1: where each message is from"),
             OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
         ],
-        responses={200: serializers.Prompt, 304: None, **errors(400)},
+        responses={200: serializers.Prompt, 304: None, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         wanted = _choice(call, "format", Format.values)
         manifest = _choice(call, "manifest", ["0", "1"]) == "1"
         with_memory = _choice(call, "memory", ["latest"]) is not None
         at_turn = int_param(call, "at_turn", default=-1)
         key_id, project_id = call.principal.key_id, call.principal.project_id
-        state = routed(
+        state = with_session_route(
             project_id=project_id,
             name=session_id,
             use=lambda route: prompt_state(key_id=key_id, project_id=project_id, session_id=route.id),
         )
         if state is None:
-            gone(call, session_id)
+            raise_key_or_session_error(call, session_id)
         memory = memory_latest(session_id=state.id) if with_memory else None
         variant = [state.etag, wanted or state.format, f"{at_turn}", f"{int(manifest)}"]
         etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
@@ -66,7 +66,7 @@ class Prompt(Endpoint):
             elements = elements.with_memory(memory_notes(memory).render(), memory.tokens)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
         body = prompt_json(state, elements, wanted=wanted or state.format, manifest=manifest, turn=turn)
-        return answer(body, headers={"ETag": etag})
+        return json_response(body, headers={"ETag": etag})
 
 
 def _names(header: str, etag: str) -> bool:
@@ -74,7 +74,7 @@ def _names(header: str, etag: str) -> bool:
     return etag in header or header.strip() == "*"
 
 
-def _choice(call: Call, name: str, choices: list[str]) -> str | None:
+def _choice(call: ApiCall, name: str, choices: list[str]) -> str | None:
     value = call.query.get(name)
     if value is None or value in choices:
         return value

@@ -7,25 +7,25 @@ from django.http import HttpResponse
 from accounts.models import ApiKey
 from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.found import found_or_404
-from sessions.api.schema import described, errors
+from sessions.api.lookup import session_or_404
+from sessions.api.schema import error_responses, operation
 from sessions.services.compactions.apply import CompactionOpen
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 
 class RecapEdit(Endpoint):
-    @described(
+    @operation(
         operation_id="recap_edit",
         summary="Write the recap of a compaction anew",
         request=serializers.RecapText,
-        responses={200: serializers.CompactionDetail, **errors(400, 409, 413, 415, 422)},
+        responses={200: serializers.CompactionDetail, **error_responses(400, 409, 413, 415, 422)},
     )
-    def post(self, call: Call, session_id: str, number: int) -> HttpResponse:
+    def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Answers the compaction, of the trigger `edit`, that shows the text from now on. The old version
         stays in the compaction before; `revert/` brings it back."""
-        session = found_or_404(call, session_id)
+        session = session_or_404(call, session_id)
         compaction_or_404(session, number)
         text = serializers.validated(serializers.RecapText, call.body)["text"]
         key = ApiKey.objects.get(pk=call.principal.key_id)
@@ -39,4 +39,4 @@ class RecapEdit(Endpoint):
             raise InvalidRequest("invalid_field", str(error), param="text") from None
         except RecapTooLarge as error:
             raise InvalidRequest("text_too_long", str(error), param="text", status=422) from None
-        return answer(detail_json(compaction))
+        return json_response(detail_json(compaction))

@@ -36,7 +36,7 @@ _TAGS = {
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-def described(*, parameters: Sequence[OpenApiParameter] = (), **told: Any) -> Callable[[Handler], Handler]:
+def operation(*, parameters: Sequence[OpenApiParameter] = (), **told: Any) -> Callable[[Handler], Handler]:
     """What the schema says of a call, which refuses query parameters that it does not name."""
 
     def describe(handler: Handler) -> Handler:
@@ -47,7 +47,7 @@ def described(*, parameters: Sequence[OpenApiParameter] = (), **told: Any) -> Ca
     return describe
 
 
-def errors(*statuses: int) -> dict[int, Any]:
+def error_responses(*statuses: int) -> dict[int, Any]:
     """The error answers of a call: its own and those that every call has."""
     return dict.fromkeys(sorted({*_ALWAYS, *statuses}), Error)
 

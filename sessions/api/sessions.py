@@ -13,12 +13,12 @@ from compaction.breakdown import Ledger
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.counting import preamble_read, secret_refuse
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.found import found_or_404
-from sessions.api.paging import cursor_param, foreign_cursor, limit_param, page_json, paging
+from sessions.api.lookup import session_or_404
+from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
 from sessions.api.parameters import int_param, read_time, time_param
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession
 from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered_count
@@ -93,28 +93,32 @@ _FILTERS = [
 
 
 class Sessions(Endpoint):
-    @described(
+    @operation(
         operation_id="sessions_list",
         summary="List sessions, newest first",
         parameters=_FILTERS,
-        responses={200: serializers.SessionPage, **errors(400)},
+        responses={200: serializers.SessionPage, **error_responses(400)},
     )
-    def get(self, call: Call) -> HttpResponse:
+    def get(self, call: ApiCall) -> HttpResponse:
         limit = limit_param(call)
         rows = sessions_page(
             project_id=call.principal.project_id, wanted=_wanted(call), after=_cursor(call), limit=limit + 1
         )
-        return answer(
+        return json_response(
             page_json(rows, limit, session_json, lambda row: (row.last_active_at.isoformat(), str(row.id)))
         )
 
-    @described(
+    @operation(
         operation_id="sessions_create",
         summary="Make a session",
         request=serializers.SessionCreate,
-        responses={201: serializers.SessionMade, 200: serializers.SessionMade, **errors(400, 409, 413, 415)},
+        responses={
+            201: serializers.SessionMade,
+            200: serializers.SessionMade,
+            **error_responses(400, 409, 413, 415),
+        },
     )
-    def post(self, call: Call) -> HttpResponse:
+    def post(self, call: ApiCall) -> HttpResponse:
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
         for name in ("id", "model"):
@@ -141,32 +145,32 @@ class Sessions(Endpoint):
         if not created and data["if_exists"] == "error":
             raise Conflict("session_exists", f"a session {session.external_id!r} exists", param="id")
         offers = facts_offered_count(session=session)
-        return answer(session_json(session) | {"offers": offers}, status=201 if created else 200)
+        return json_response(session_json(session) | {"offers": offers}, status=201 if created else 200)
 
 
-class SessionDetail(Endpoint):
-    @described(
+class SessionView(Endpoint):
+    @operation(
         operation_id="sessions_get",
         summary="Show a session, by its id or its external id",
-        responses={200: serializers.Session, **errors(404)},
+        responses={200: serializers.Session, **error_responses(404)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        return answer(session_json(found_or_404(call, session_id)))
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        return json_response(session_json(session_or_404(call, session_id)))
 
-    @described(
+    @operation(
         operation_id="sessions_delete",
         summary="Delete a session with everything that only it used",
-        responses={204: None, **errors(404)},
+        responses={204: None, **error_responses(404)},
     )
-    def delete(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def delete(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         session_delete(session=session, api_key=ApiKey.objects.get(pk=call.principal.key_id))
         return HttpResponse(status=204)
 
     scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
 
 
-def _wanted(call: Call) -> SessionFilter:
+def _wanted(call: ApiCall) -> SessionFilter:
     text, agent, model, tag = (call.query.get(name, "") for name in ("q", "agent", "model", "tag"))
     if any("\0" in each for each in (text, agent, model, tag)):
         raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
@@ -184,18 +188,18 @@ def _wanted(call: Call) -> SessionFilter:
     )
 
 
-def _cursor(call: Call) -> Cursor | None:
+def _cursor(call: ApiCall) -> Cursor | None:
     """The last row of the page before."""
     keys = cursor_param(call, str, str)
     if keys is None:
         return None
     at, id = read_time(keys[0]), as_uuid(keys[1])
     if at is None or id is None:
-        raise foreign_cursor()
+        raise invalid_cursor()
     return Cursor(at=at, id=id)
 
 
-def _grades(call: Call) -> frozenset[str]:
+def _grades(call: ApiCall) -> frozenset[str]:
     known = [grade for grade, _ in GRADES]
     asked = call.query.get("health", "").split(",")
     grades = frozenset(grade.strip().upper() for grade in asked if grade.strip())

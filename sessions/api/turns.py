@@ -15,15 +15,15 @@ from pricing.usage import UsageError, usage_read, written_for_an_hour
 from redaction import Finding
 from sessions.api import serializers
 from sessions.api.counting import messages_read, preamble_read, secret_refuse
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.found import found_or_404, gone
+from sessions.api.lookup import raise_key_or_session_error, session_or_404
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import int_param
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.api.sessions import size_json
 from sessions.selectors.api import turn_messages, turns_page
-from sessions.selectors.lookups import Route, routed
+from sessions.selectors.lookups import Route, with_session_route
 from sessions.services.compactions.triggers import PushTrigger, push_budget
 from sessions.services.memory.wake import upkeep_wake
 from sessions.services.push.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
@@ -36,17 +36,17 @@ _FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_
 class Turns(Endpoint):
     checks_key_itself = ("POST",)
 
-    @described(
+    @operation(
         operation_id="turns_list",
         summary="List turns with their messages, oldest first, or the newest N",
         parameters=[
             OpenApiParameter("last", int, description="the newest N turns, 1 to 200"),
             *paging(),
         ],
-        responses={200: serializers.TurnPage, **errors(400)},
+        responses={200: serializers.TurnPage, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         limit = limit_param(call)
         last = int_param(call, "last", default=0, most=200)
         first = max(0, session.turn_count - last) if last else 0
@@ -55,14 +55,14 @@ class Turns(Endpoint):
         rows = turns_page(session_id=session.pk, first=first, limit=(last or limit) + 1)
         page, more = rows[: last or limit], rows[last or limit :]
         messages = turn_messages(session_id=session.pk, turns=page)
-        return answer(
+        return json_response(
             {
                 "data": [turn_json(row, messages.get(row.index, [])) for row in page],
                 "next_cursor": cursor_encode(more[0].index) if more else None,
             }
         )
 
-    @described(
+    @operation(
         operation_id="turns_push",
         summary="Push a turn",
         parameters=[
@@ -75,12 +75,12 @@ class Turns(Endpoint):
             )
         ],
         request=serializers.TurnPush,
-        responses={201: serializers.TurnPushed, **errors(400, 409, 413, 415, 422)},
+        responses={201: serializers.TurnPushed, **error_responses(400, 409, 413, 415, 422)},
     )
-    def post(self, call: Call, session_id: str) -> HttpResponse:
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         project_id = call.principal.project_id
         try:
-            stored = routed(project_id=project_id, name=session_id, use=partial(_stored, call))
+            stored = with_session_route(project_id=project_id, name=session_id, use=partial(_stored, call))
         except StaleTurn as error:
             raise Conflict("stale_turn", str(error), param="expected_turn") from None
         except KeyReused:
@@ -91,13 +91,13 @@ class Turns(Endpoint):
                 param="Idempotency-Key",
             ) from None
         if stored is None:
-            gone(call, session_id)
+            raise_key_or_session_error(call, session_id)
         if isinstance(stored, Replayed):
-            return answer(stored.answer, status=201, headers={"Idempotent-Replayed": "true"})
-        return answer(stored, status=201)
+            return json_response(stored.answer, status=201, headers={"Idempotent-Replayed": "true"})
+        return json_response(stored, status=201)
 
 
-def _stored(call: Call, route: Route) -> bytes | Replayed | None:
+def _stored(call: ApiCall, route: Route) -> bytes | Replayed | None:
     """The answer to a push; None where the session of the route is gone."""
     push, found = _read(call, format=route.format)
     try:
@@ -135,7 +135,7 @@ def _answer(push: Push, found: Sequence[Finding], pushed: Pushed, fired: Fired) 
     }
 
 
-def _read(call: Call, *, format: str) -> tuple[Push, list[Finding]]:
+def _read(call: ApiCall, *, format: str) -> tuple[Push, list[Finding]]:
     """The push that the request holds. Raises `InvalidRequest`. Checked by hand: this is the hot path."""
     body = call.body
     if unknown := body.keys() - _FIELDS:
@@ -205,7 +205,7 @@ def _expected(value: Any) -> int | None:
     return value
 
 
-def _idempotency_key(call: Call) -> str | None:
+def _idempotency_key(call: ApiCall) -> str | None:
     key = call.request.META.get("HTTP_IDEMPOTENCY_KEY")
     if key is None:
         return None

@@ -22,7 +22,7 @@ app_name = "api"
 
 urlpatterns = [
     path("sessions/", sessions.Sessions.as_view(), name="sessions"),
-    path("sessions/<str:session_id>/", sessions.SessionDetail.as_view(), name="session"),
+    path("sessions/<str:session_id>/", sessions.SessionView.as_view(), name="session"),
     path("sessions/<str:session_id>/turns/", turns.Turns.as_view(), name="turns"),
     path("sessions/<str:session_id>/prompt/", prompt.Prompt.as_view(), name="prompt"),
     path("sessions/<str:session_id>/memory/", current.Memory.as_view(), name="memory"),
@@ -33,7 +33,7 @@ urlpatterns = [
     ),
     path(
         "sessions/<str:session_id>/memory/revisions/<int:number>/",
-        history.MemoryRevisionDetail.as_view(),
+        history.MemoryRevisionView.as_view(),
         name="memory-revision",
     ),
     path("sessions/<str:session_id>/memory/diff/", history.MemoryDiffs.as_view(), name="memory-diff"),
@@ -42,13 +42,13 @@ urlpatterns = [
     path("sessions/<str:session_id>/memory/offers/", facts.Offers.as_view(), name="memory-offers"),
     path("sessions/<str:session_id>/memory/upkeep/", settings.Upkeep.as_view(), name="memory-upkeep"),
     path("memory/facts/", facts.Facts.as_view(), name="memory-facts"),
-    path("memory/facts/<str:fact_id>/", facts.FactOne.as_view(), name="memory-fact"),
+    path("memory/facts/<str:fact_id>/", facts.FactView.as_view(), name="memory-fact"),
     path("memory/settings/", settings.MemorySettings.as_view(), name="memory-settings"),
     path("sessions/<str:session_id>/compact/", compactions.Compact.as_view(), name="compact"),
     path("sessions/<str:session_id>/compactions/", compactions.Compactions.as_view(), name="compactions"),
     path(
         "sessions/<str:session_id>/compactions/<int:number>/",
-        compactions.CompactionOne.as_view(),
+        compactions.CompactionView.as_view(),
         name="compaction",
     ),
     path(
@@ -74,5 +74,5 @@ urlpatterns = [
     path("usage/", usage.Usage.as_view(), name="usage"),
     path("imports/", imports.Imports.as_view(), name="imports"),
     path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
-    path("webhooks/<str:webhook_id>/", webhooks.WebhookOne.as_view(), name="webhook"),
+    path("webhooks/<str:webhook_id>/", webhooks.WebhookView.as_view(), name="webhook"),
 ]

@@ -14,9 +14,9 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.selectors.usage import GROUPS, Span, Used, usage_sums
 
 _LONGEST_DAYS = 366
@@ -28,7 +28,7 @@ _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 
 
 class Usage(Endpoint):
-    @described(
+    @operation(
         operation_id="usage_get",
         summary="Sum cost and tokens by day, model, agent or tag",
         parameters=[
@@ -42,9 +42,9 @@ class Usage(Endpoint):
                 "several tags counts for each of them",
             ),
         ],
-        responses={200: serializers.Usage, **errors(400)},
+        responses={200: serializers.Usage, **error_responses(400)},
     )
-    def get(self, call: Call) -> HttpResponse:
+    def get(self, call: ApiCall) -> HttpResponse:
         span, groups = _span(call), _groups(call)
         try:
             total, rows = usage_sums(
@@ -58,7 +58,7 @@ class Usage(Endpoint):
                 f"more than {_MOST_ROWS:,} rows; ask for a shorter span or fewer groups",
                 param="group_by",
             )
-        return answer(
+        return json_response(
             {
                 "from": span.first,
                 "to": span.last,
@@ -86,7 +86,7 @@ def _used_json(used: Used) -> Mapping[str, Any]:
     }
 
 
-def _span(call: Call) -> Span:
+def _span(call: ApiCall) -> Span:
     name = call.query.get("time_zone") or "UTC"
     if name not in _zones():
         raise _wrong_zone()
@@ -101,7 +101,7 @@ def _span(call: Call) -> Span:
     return span
 
 
-def _day(call: Call, name: str) -> date | None:
+def _day(call: ApiCall, name: str) -> date | None:
     text = call.query.get(name)
     if not text:
         return None
@@ -114,7 +114,7 @@ def _day(call: Call, name: str) -> date | None:
     return day
 
 
-def _groups(call: Call) -> list[str]:
+def _groups(call: ApiCall) -> list[str]:
     groups = (call.query.get("group_by") or "day").split(",")
     if len(set(groups)) < len(groups) or not set(groups) <= set(GROUPS):
         raise InvalidRequest(

@@ -9,22 +9,22 @@ from accounts.models import Scope
 from compaction.capabilities import capabilities_of
 from compaction.invariants import validate
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 
 #: A whole prompt holds the messages of many pushes.
 _PROMPT_OF_PUSHES = 10
 
 
 class Validate(Endpoint):
-    @described(
+    @operation(
         operation_id="prompts_validate",
         summary="Check whether a provider takes these messages",
         request=serializers.ValidateRequest,
-        responses={200: serializers.Validity, **errors(400, 413, 415)},
+        responses={200: serializers.Validity, **error_responses(400, 413, 415)},
     )
-    def post(self, call: Call) -> HttpResponse:
+    def post(self, call: ApiCall) -> HttpResponse:
         data = serializers.validated(serializers.ValidateRequest, call.body)
         limit = settings.CONTEXTAPP_MAX_MESSAGES * _PROMPT_OF_PUSHES
         if len(data["messages"]) > limit:
@@ -46,6 +46,6 @@ class Validate(Endpoint):
             {"rule": violation.rule, "position": violation.position, "message": violation.message}
             for violation in found
         ]
-        return answer({"valid": not violations, "violations": violations})
+        return json_response({"valid": not violations, "violations": violations})
 
     scopes = {"POST": Scope.READ}

@@ -8,9 +8,9 @@ from django.http import HttpResponse
 
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.lookups import as_uuid
 from sessions.services.webhooks.http import ForbiddenAddress
@@ -22,22 +22,22 @@ _SHOWN_DELIVERIES = 20
 class Webhooks(Endpoint):
     scopes: ClassVar = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
 
-    @described(
+    @operation(
         operation_id="webhooks_list",
         summary="The project's webhooks",
-        responses={200: serializers.WebhookList, **errors()},
+        responses={200: serializers.WebhookList, **error_responses()},
     )
-    def get(self, call: Call) -> HttpResponse:
+    def get(self, call: ApiCall) -> HttpResponse:
         rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
-        return answer({"data": [_webhook_json(row) for row in rows]})
+        return json_response({"data": [_webhook_json(row) for row in rows]})
 
-    @described(
+    @operation(
         operation_id="webhooks_create",
         summary="Tell an address of compactions",
         request=serializers.WebhookCreate,
-        responses={201: serializers.WebhookCreated, **errors(400, 413, 415)},
+        responses={201: serializers.WebhookCreated, **error_responses(400, 413, 415)},
     )
-    def post(self, call: Call) -> HttpResponse:
+    def post(self, call: ApiCall) -> HttpResponse:
         """The secret is shown in this answer only. Each request carries `Contextapp-Signature: t=…,v1=…`: the
         HMAC-SHA256 of `t`, a dot and the body."""
         data = serializers.validated(serializers.WebhookCreate, call.body)
@@ -47,27 +47,27 @@ class Webhooks(Endpoint):
             webhook = webhook_create(project=key.project, url=data["url"], events=events, api_key=key)
         except ForbiddenAddress as error:
             raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
-        return answer(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
+        return json_response(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
 
 
-class WebhookOne(Endpoint):
+class WebhookView(Endpoint):
     scopes: ClassVar = {"GET": Scope.ADMIN, "PATCH": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
-    @described(
+    @operation(
         operation_id="webhooks_get",
         summary="One webhook with its newest deliveries",
-        responses={200: serializers.WebhookDetail, **errors()},
+        responses={200: serializers.WebhookDetail, **error_responses()},
     )
-    def get(self, call: Call, webhook_id: str) -> HttpResponse:
-        return answer(_detail_json(_found(call, webhook_id)))
+    def get(self, call: ApiCall, webhook_id: str) -> HttpResponse:
+        return json_response(_detail_json(_found(call, webhook_id)))
 
-    @described(
+    @operation(
         operation_id="webhooks_change",
         summary="Change a webhook, or switch it off",
         request=serializers.WebhookChange,
-        responses={200: serializers.WebhookDetail, **errors(400, 413, 415)},
+        responses={200: serializers.WebhookDetail, **error_responses(400, 413, 415)},
     )
-    def patch(self, call: Call, webhook_id: str) -> HttpResponse:
+    def patch(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         webhook = _found(call, webhook_id)
         data = serializers.validated(serializers.WebhookChange, call.body)
         if "active" in data:
@@ -78,23 +78,23 @@ class WebhookOne(Endpoint):
             webhook_update(webhook=webhook, changes=data, api_key=_key(call))
         except ForbiddenAddress as error:
             raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
-        return answer(_detail_json(webhook))
+        return json_response(_detail_json(webhook))
 
-    @described(
+    @operation(
         operation_id="webhooks_delete",
         summary="Delete a webhook; what it was not told yet is dropped",
-        responses={204: None, **errors()},
+        responses={204: None, **error_responses()},
     )
-    def delete(self, call: Call, webhook_id: str) -> HttpResponse:
+    def delete(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         webhook_delete(webhook=_found(call, webhook_id), api_key=_key(call))
         return HttpResponse(status=204)
 
 
-def _key(call: Call) -> ApiKey:
+def _key(call: ApiCall) -> ApiKey:
     return ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
 
 
-def _found(call: Call, name: str) -> Webhook:
+def _found(call: ApiCall, name: str) -> Webhook:
     rows = Webhook.objects.select_related("project").filter(project=call.principal.project_id)
     id = as_uuid(name)
     webhook = rows.filter(pk=id).first() if id is not None else None

@@ -10,7 +10,7 @@ import orjson
 
 from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_bytes
-from sessions.selectors.filters import Cursor, SessionFilter, behind, filtered
+from sessions.selectors.filters import Cursor, SessionFilter, filtered, page_after
 
 #: What a list tells of a session.
 _LISTED = (
@@ -53,7 +53,7 @@ def sessions_page(
     before."""
     rows = filtered(AgentSession.objects.filter(project_id=project_id), wanted)
     # Rows and no models: making fifty models takes as long as reading them.
-    return list(behind(rows, after).values_list(*_LISTED, named=True)[:limit])
+    return list(page_after(rows, after).values_list(*_LISTED, named=True)[:limit])
 
 
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Turn]:

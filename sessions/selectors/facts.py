@@ -14,7 +14,7 @@ from sessions.selectors.memory import memory_latest, memory_value
 DOUBTS = 3
 
 #: Proposals that wait for a review while a project's sessions propose nothing more by themselves.
-MOST_WAITING = 500
+MAX_PENDING = 500
 
 #: Offers that one session is told of.
 _OFFERS = 200
@@ -51,10 +51,10 @@ def facts_review(*, project_id: UUID, state: str, limit: int) -> list[SharedFact
     return list(facts_of(project_id=project_id).filter(state=state).order_by("-seen_in", "-pk")[:limit])
 
 
-def facts_waiting(*, project_id: UUID) -> int:
-    """How many proposals wait for a review; `MOST_WAITING` are as many as are counted."""
+def facts_pending_count(*, project_id: UUID) -> int:
+    """How many proposals wait for a review; `MAX_PENDING` are as many as are counted."""
     rows = SharedFact.objects.filter(project=project_id, state=SharedFact.State.PROPOSED)
-    return rows[:MOST_WAITING].count()
+    return rows[:MAX_PENDING].count()
 
 
 def facts_offered(*, session: AgentSession) -> list[SharedFact]:

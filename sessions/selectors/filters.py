@@ -118,7 +118,7 @@ def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[Ag
     return _within_bounds(_with_text(rows, wanted.text), wanted.bounds)
 
 
-def behind(
+def page_after(
     rows: QuerySet[AgentSession], cursor: Cursor | None, order: str = NEWEST
 ) -> QuerySet[AgentSession]:
     """The rows that follow the cursor, which is of the same one of `ORDERS`."""

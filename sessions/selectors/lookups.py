@@ -40,7 +40,7 @@ def session_route(*, project_id: UUID, name: str) -> Route | None:
     return route
 
 
-def routed(*, project_id: UUID, name: str, use: Callable[[Route], T | None]) -> T | None:
+def with_session_route(*, project_id: UUID, name: str, use: Callable[[Route], T | None]) -> T | None:
     """What `use` makes of the session's route; None where there is no session.
 
     None from `use` says that the session of that route is gone: the name is then looked up anew, since

@@ -225,14 +225,14 @@ def components_of(preamble: Preamble | None) -> Components:
 def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
     """The edits that the prompt of `turn` shows, a batch for each compaction, in order."""
     rows = (
-        edits_uncovered(Edit.objects.filter(edits_behind(turn), session_id=session_id))
+        edits_not_evicted(Edit.objects.filter(edits_in_force_after(turn), session_id=session_id))
         .order_by("compaction__number", "ordinal")
         .annotate(number=F("compaction__number"))
     )
     return [[edit_value(row) for row in batch] for _, batch in groupby(rows, key=attrgetter("number"))]
 
 
-def edits_uncovered(edits: QuerySet[Edit]) -> QuerySet[Edit]:
+def edits_not_evicted(edits: QuerySet[Edit]) -> QuerySet[Edit]:
     """Edits of one session without those that the eviction which reaches furthest covers, of compactions
     before it: `in_force` would drop them anyway, and of a long session they are nearly all."""
     evictions = edits.filter(op=Op.EVICT).order_by("-end", "position", "-compaction__number")
@@ -243,7 +243,7 @@ def edits_uncovered(edits: QuerySet[Edit]) -> QuerySet[Edit]:
     return edits.exclude(~Q(op=Op.SHED), position__gte=first, end__lte=last, compaction__number__lt=number)
 
 
-def edits_behind(turn: int) -> Q:
+def edits_in_force_after(turn: int) -> Q:
     """The edits of the compactions that stood behind a turn, those that were reverted later included."""
     stood = Q(compaction__state=Compaction.State.DONE) | Q(
         compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=turn

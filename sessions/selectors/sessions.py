@@ -13,7 +13,7 @@ from django.db.models import Count, F, Sum
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, MemoryReading, SavedView, UsageRollup
-from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, behind, filtered
+from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
 
 #: The list says "1,000+" from there on: counting further would cost more than it tells.
 COUNT_LIMIT = 1_000
@@ -73,7 +73,7 @@ def sessions_list(
     """One page of the project's sessions, in one of `ORDERS`; four queries whatever the size. Only the newest
     first come by an index: the other orders sort what the filter finds."""
     rows = filtered(AgentSession.objects.filter(project=project).select_related("parent", "profile"), wanted)
-    found = list(behind(rows, after, order)[: limit + 1])
+    found = list(page_after(rows, after, order)[: limit + 1])
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
@@ -91,10 +91,10 @@ def sessions_list(
     )
 
 
-def sessions_named(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
+def sessions_search(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
     """Those whose names hold all the words, last active first, sub-agents too. One query."""
     rows = filtered(AgentSession.objects.filter(project=project), SessionFilter(text=text, sub_agents=True))
-    return list(behind(rows, None)[:limit])
+    return list(page_after(rows, None)[:limit])
 
 
 def sessions_count(*, project: Project, wanted: SessionFilter) -> int:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from sessions.models import CostBudget
 from sessions.models.spending import Period
-from sessions.selectors.trends import Wanted, trend_total
+from sessions.selectors.trends import TrendQuery, trend_total
 from sessions.selectors.usage import Span
 
 #: At these shares (per cent) of a budget somebody is told.
@@ -44,7 +44,7 @@ def budgets_spent(*, project_id: UUID, now: datetime | None = None) -> list[Spen
 def budget_spent(budget: CostBudget, *, now: datetime | None = None) -> Spent:
     zone = ZoneInfo(budget.time_zone)
     span = period_of(budget.period, (now or datetime.now(UTC)).astimezone(zone).date(), zone)
-    total = trend_total(project_id=budget.project_id, wanted=Wanted(span=span))
+    total = trend_total(project_id=budget.project_id, wanted=TrendQuery(span=span))
     return Spent(budget=budget, span=span, microusd=total.cost_microusd)
 
 

@@ -25,8 +25,8 @@ from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.convert import edit_value, message_value
-from sessions.selectors.prompts import edits_uncovered
-from sessions.selectors.stored import Span, edits_stored, messages_stored, spans_shown
+from sessions.selectors.prompts import edits_not_evicted
+from sessions.selectors.stored_rows import Span, edits_load, messages_load, visible_spans
 from sessions.store import bodies
 
 log = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageV
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
             spans.append((first, end))
-    return [row.value(session.format) for row in messages_stored(session.pk, spans)]
+    return [row.value(session.format) for row in messages_load(session.pk, spans)]
 
 
 def _view_behind(session: AgentSession, compaction: Compaction) -> View:
@@ -217,10 +217,10 @@ def _view_behind(session: AgentSession, compaction: Compaction) -> View:
     applied = Edit.objects.filter(
         session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
     )
-    keys = edits_uncovered(applied).values_list("pk", flat=True)
-    edits = [edit for _, edit in edits_stored(keys)]
-    shown = spans_shown(edits, end=compaction.snapshot_position)
-    return apply(edits, [row.value(session.format) for row in messages_stored(session.pk, shown)])
+    keys = edits_not_evicted(applied).values_list("pk", flat=True)
+    edits = [edit for _, edit in edits_load(keys)]
+    shown = visible_spans(edits, end=compaction.snapshot_position)
+    return apply(edits, [row.value(session.format) for row in messages_load(session.pk, shown)])
 
 
 def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from compaction.view import in_force
 from sessions.models import Edit
 from sessions.selectors.convert import edit_value
-from sessions.selectors.prompts import edits_behind, edits_uncovered
+from sessions.selectors.prompts import edits_in_force_after, edits_not_evicted
 from tests.api.client import Api, code
 from tests.api.talk import (
     PROMPT,
@@ -207,8 +207,8 @@ class TestThePast:
         for number in range(40):
             push(api, whole_turn(number), session="small")
         for turn in (13, 26, 39):
-            made = Edit.objects.filter(edits_behind(turn)).order_by("compaction__number", "ordinal")
-            read = list(edits_uncovered(made))
+            made = Edit.objects.filter(edits_in_force_after(turn)).order_by("compaction__number", "ordinal")
+            read = list(edits_not_evicted(made))
             assert in_force([edit_value(edit) for edit in read]) == in_force([*map(edit_value, made)])
         assert 0 < len(read) < len(made) / 4
 

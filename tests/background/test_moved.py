@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, RollupCursor, SessionProfile, UsageRollup
-from sessions.selectors.moved import sessions_moved
+from sessions.selectors.recent_activity import sessions_active_since
 from sessions.services.sessions.profiles import profiles_refresh
 from sessions.services.spending.rollups import rollups_fill
 from sessions.store.postgres import rows_copy
@@ -158,5 +158,5 @@ def test_active_made_and_compacted_sessions_have_moved(project: Project) -> None
         Compaction.objects.create(
             session=session, number=1, trigger="user", turn_index=0, snapshot_position=0, finished_at=at
         )
-    moved = set(sessions_moved(timezone.now() - timedelta(hours=1)).values_list("pk", flat=True))
+    moved = set(sessions_active_since(timezone.now() - timedelta(hours=1)).values_list("pk", flat=True))
     assert moved == {active.pk, made.pk, compacted.pk}

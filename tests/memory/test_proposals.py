@@ -158,13 +158,13 @@ class TestThatNothingFloods:
         self, api: Api, say: Say, owner_client: Client, project: Project, other_project: Project
     ) -> None:
         page = reverse("memory", args=[project.slug])
-        wait(project, selectors.MOST_WAITING - 2)
+        wait(project, selectors.MAX_PENDING - 2)
         wait(other_project, 2)
         assert "proposals wait for a review" not in owner_client.get(page).text
         say("one", "two", "three")
         come_to_rest()
         assert {"one", "two", "three"} & set(facts(api)) == {"one", "two"}
-        assert f"{selectors.MOST_WAITING} proposals wait for a review" in owner_client.get(page).text
+        assert f"{selectors.MAX_PENDING} proposals wait for a review" in owner_client.get(page).text
         say("one", "four", name="s2")
         come_to_rest()
         assert "four" not in facts(api)

@@ -9,7 +9,7 @@ import pytest
 from compaction.edits import Op
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
-from sessions.selectors.seen import outline_at, outline_diff, pieces_of, prompt_seen
+from sessions.selectors.past_prompts import entry_contents, outline_at, outline_diff, past_prompt_json
 from sessions.services.compactions.apply import compaction_revert
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
@@ -46,7 +46,7 @@ def test_the_call_that_comes_next_reads_what_a_fetch_answers(served, api_key):
     fetched = prompt(Api(api_key))
     assert now.turn is None
     assert now.tokens == fetched["tokens"]
-    assert json_bytes(prompt_seen(session=served, outline=now)) == json_bytes(
+    assert json_bytes(past_prompt_json(session=served, outline=now)) == json_bytes(
         {name: fetched[name] for name in ("system", "messages", "tools") if name in fetched}
     )
 
@@ -56,7 +56,7 @@ def test_what_was_seen_is_what_a_fetch_answered_then(served, api_key):
     for index in range(1, served.turn_count, 2):  # turns whose call read nothing of their own
         outline = outline_at(session=served, index=index)
         fetched = prompt(Api(api_key), f"?at_turn={index - 1}")
-        seen = prompt_seen(session=served, outline=outline)
+        seen = past_prompt_json(session=served, outline=outline)
         assert json_bytes(seen["messages"]) == json_bytes(fetched["messages"])
 
 
@@ -69,7 +69,7 @@ def test_a_revert_shows_from_its_turn_on(project, django_assert_num_queries):
     session.refresh_from_db()
     with django_assert_num_queries(6):
         outline = outline_at(session=session, index=12)
-        pieces_of(session=session, outline=outline, entries=outline.entries)
+        entry_contents(session=session, outline=outline, entries=outline.entries)
 
 
 def test_a_client_that_compacts_no_longer_sends_what_stands_before(project):

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from sessions.pages.tags.texts import marked
-from sessions.selectors.seen import outline_at
+from sessions.selectors.past_prompts import outline_at
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 

@@ -10,12 +10,12 @@ from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
-from sessions.api.found import found_or_404, no_session
+from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.parameters import int_param
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest
 from sessions.services.memory.writing import MemoryTooLarge, PersonsItem, StaleMemory, Writer, memory_patch
@@ -29,21 +29,21 @@ _ETAG = OpenApiParameter(
 
 
 class Memory(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_get",
         summary="Show the working memory",
         parameters=[_ETAG, OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER)],
-        responses={200: serializers.MemoryShown, 304: None, **errors()},
+        responses={200: serializers.MemoryShown, 304: None, **error_responses()},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         latest = memory_latest(session_id=session.pk)
         etag = etag_of(latest)
         if call.request.META.get("HTTP_IF_NONE_MATCH") == etag:
             return HttpResponse(status=304, headers={"ETag": etag})
-        return answer(memory_json(latest), headers={"ETag": etag})
+        return json_response(memory_json(latest), headers={"ETag": etag})
 
-    @described(
+    @operation(
         operation_id="memory_patch",
         summary="Change the working memory by a merge patch (RFC 7396)",
         parameters=[
@@ -61,11 +61,11 @@ class Memory(Endpoint):
             OpenApiParameter("message", int, description="the message that it was learnt from, by position"),
         ],
         request=serializers.MemoryFields,
-        responses={200: serializers.MemoryShown, **errors(400, 409, 412, 413, 415, 422, 428)},
+        responses={200: serializers.MemoryShown, **error_responses(400, 409, 412, 413, 415, 422, 428)},
     )
-    def patch(self, call: Call, session_id: str) -> HttpResponse:
+    def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
         expected, writer = _expected(call), _writer(call)
-        session = found_or_404(call, session_id)
+        session = session_or_404(call, session_id)
         try:
             revision = memory_patch(session=session, changes=call.body, writer=writer, expected=expected)
         except StaleMemory as error:
@@ -78,13 +78,13 @@ class Memory(Endpoint):
             known = "unknown_field" if "no such field" in str(error) else "invalid_field"
             raise InvalidRequest(known, str(error), param=error.field) from None
         except AgentSession.DoesNotExist:
-            no_session(session_id)
-        return answer(memory_json(revision), headers={"ETag": etag_of(revision)})
+            raise_session_not_found(session_id)
+        return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.PUSH}
 
 
-def _expected(call: Call) -> int | None:
+def _expected(call: ApiCall) -> int | None:
     """The revision that the writer has read; None: it takes any."""
     header = call.request.META.get("HTTP_IF_MATCH", "").strip()
     if not header:
@@ -104,7 +104,7 @@ def _expected(call: Call) -> int | None:
     return int(etags[0])
 
 
-def _writer(call: Call) -> Writer:
+def _writer(call: ApiCall) -> Writer:
     return Writer(
         author=Author(_author(call)),
         reason=_reason(call),
@@ -113,11 +113,11 @@ def _writer(call: Call) -> Writer:
     )
 
 
-def _place(call: Call, name: str) -> int | None:
+def _place(call: ApiCall, name: str) -> int | None:
     return int_param(call, name, default=0) if name in call.query else None
 
 
-def _author(call: Call) -> str:
+def _author(call: ApiCall) -> str:
     author = call.query.get("author", MemoryRevision.Author.HARNESS)
     if author not in MemoryRevision.Author.values:
         choices = ", ".join(MemoryRevision.Author.values)
@@ -125,7 +125,7 @@ def _author(call: Call) -> str:
     return author
 
 
-def _reason(call: Call) -> str:
+def _reason(call: ApiCall) -> str:
     reason = call.query.get("reason", "")
     if len(reason) > _LONGEST_REASON or "\0" in reason:
         raise InvalidRequest(

@@ -11,12 +11,12 @@ from accounts.models import ApiKey, Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
-from sessions.api.found import found_or_404
+from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.selectors.lookups import as_uuid
@@ -26,7 +26,7 @@ from sessions.services.memory.writing import MemoryTooLarge
 
 
 class Facts(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_facts_list",
         summary="List the facts that sessions of the project may share, newest first",
         parameters=[
@@ -34,9 +34,9 @@ class Facts(Endpoint):
             OpenApiParameter("agent", str, description="those for this agent, and those for all"),
             *paging(),
         ],
-        responses={200: serializers.MemoryFactPage, **errors(400)},
+        responses={200: serializers.MemoryFactPage, **error_responses(400)},
     )
-    def get(self, call: Call) -> HttpResponse:
+    def get(self, call: ApiCall) -> HttpResponse:
         state, agent = call.query.get("state"), call.query.get("agent")
         if state is not None and state not in SharedFact.State.values:
             states = ", ".join(SharedFact.State.values)
@@ -45,19 +45,19 @@ class Facts(Endpoint):
             raise InvalidRequest("invalid_field", "`agent` must not hold a NUL character", param="agent")
         limit, after, project_id = limit_param(call), id_cursor(call), call.principal.project_id
         rows = facts_page(project_id=project_id, state=state, agent=agent, after=after, limit=limit + 1)
-        return answer(page_json(rows, limit, fact_json, lambda fact: [str(fact.pk)]))
+        return json_response(page_json(rows, limit, fact_json, lambda fact: [str(fact.pk)]))
 
     scopes = {"GET": Scope.READ}
 
 
-class FactOne(Endpoint):
-    @described(
+class FactView(Endpoint):
+    @operation(
         operation_id="memory_facts_decide",
         summary="Accept, reject or reword a fact",
         request=serializers.MemoryFactDecision,
-        responses={200: serializers.MemoryFact, **errors(400, 415)},
+        responses={200: serializers.MemoryFact, **error_responses(400, 415)},
     )
-    def patch(self, call: Call, fact_id: str) -> HttpResponse:
+    def patch(self, call: ApiCall, fact_id: str) -> HttpResponse:
         data = serializers.validated(serializers.MemoryFactDecision, call.body)
         uuid = as_uuid(fact_id)
         fact = facts_of(project_id=call.principal.project_id).filter(pk=uuid).first() if uuid else None
@@ -70,50 +70,50 @@ class FactOne(Endpoint):
             raise missing from None
         except WorkingMemoryError as error:
             _refuse(error)
-        return answer(fact_json(fact))
+        return json_response(fact_json(fact))
 
     scopes = {"PATCH": Scope.ADMIN}
 
 
 class Proposals(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_proposals_create",
         summary="Propose items of a session's working memory for other sessions",
         request=serializers.MemoryProposal,
-        responses={200: serializers.MemoryFactList, **errors(400, 415)},
+        responses={200: serializers.MemoryFactList, **error_responses(400, 415)},
     )
-    def post(self, call: Call, session_id: str) -> HttpResponse:
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         data = serializers.validated(serializers.MemoryProposal, call.body)
-        session = found_or_404(call, session_id)
+        session = session_or_404(call, session_id)
         items = [Item(**item) for item in data["items"]] if data.get("items") is not None else None
         try:
             facts = facts_propose(session=session, items=items)
         except WorkingMemoryError as error:
             _refuse(error)
-        return answer({"data": [fact_json(fact) for fact in facts]})
+        return json_response({"data": [fact_json(fact) for fact in facts]})
 
     scopes = {"POST": Scope.PUSH}
 
 
 class Offers(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_offers_list",
         summary="List the facts that a session may take into its working memory",
-        responses={200: serializers.MemoryFactList, **errors()},
+        responses={200: serializers.MemoryFactList, **error_responses()},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        facts = facts_offered(session=found_or_404(call, session_id))
-        return answer({"data": [fact_json(fact) for fact in facts]})
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        facts = facts_offered(session=session_or_404(call, session_id))
+        return json_response({"data": [fact_json(fact) for fact in facts]})
 
-    @described(
+    @operation(
         operation_id="memory_offers_take",
         summary="Take offered facts into the session's working memory",
         request=serializers.MemoryTake,
-        responses={200: serializers.MemoryShown, **errors(400, 415, 422)},
+        responses={200: serializers.MemoryShown, **error_responses(400, 415, 422)},
     )
-    def post(self, call: Call, session_id: str) -> HttpResponse:
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         wanted = serializers.validated(serializers.MemoryTake, call.body).get("facts")
-        session = found_or_404(call, session_id)
+        session = session_or_404(call, session_id)
         offered = facts_offered(session=session)
         facts = [fact for fact in offered if wanted is None or fact.pk in wanted]
         if wanted is not None and len(facts) < len(set(wanted)):
@@ -124,7 +124,7 @@ class Offers(Endpoint):
             raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
         except WorkingMemoryError as error:
             _refuse(error)
-        return answer(memory_json(revision), headers={"ETag": etag_of(revision)})
+        return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
 
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
 

@@ -8,12 +8,12 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.models import Scope
 from compaction.memory import diff
 from sessions.api import serializers
-from sessions.api.endpoint import Call, Endpoint, answer
-from sessions.api.found import found_or_404
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
+from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import change_json, churn_json, memory_json, no_revision, step_json
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, page_json, paging
 from sessions.api.parameters import int_param
-from sessions.api.schema import described, errors
+from sessions.api.schema import error_responses, operation
 from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
 from sessions.selectors.memory import (
     memory_latest,
@@ -26,49 +26,49 @@ from sessions.selectors.memory import (
 
 
 class MemoryRevisions(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_revisions_list",
         summary="List the revisions of the working memory, newest first",
         parameters=paging(),
-        responses={200: serializers.MemoryPage, **errors(400)},
+        responses={200: serializers.MemoryPage, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         limit = limit_param(call)
         rows = memory_page(session_id=session.pk, below=number_cursor(call), limit=limit + 1)
-        return answer(page_json(rows, limit, memory_json, lambda row: [row.number]))
+        return json_response(page_json(rows, limit, memory_json, lambda row: [row.number]))
 
     scopes = {"GET": Scope.READ}
 
 
-class MemoryRevisionDetail(Endpoint):
-    @described(
+class MemoryRevisionView(Endpoint):
+    @operation(
         operation_id="memory_revisions_get",
         summary="Show one revision of the working memory",
-        responses={200: serializers.MemoryShown, **errors()},
+        responses={200: serializers.MemoryShown, **error_responses()},
     )
-    def get(self, call: Call, session_id: str, number: int) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        session = session_or_404(call, session_id)
         row = memory_revision(session_id=session.pk, number=number) if number <= MAX_TOKENS else None
         if row is None:
             raise no_revision(number, "number")
-        return answer(memory_json(row))
+        return json_response(memory_json(row))
 
     scopes = {"GET": Scope.READ}
 
 
 class MemoryDiffs(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_diff",
         summary="Show what changed between two revisions of the working memory",
         parameters=[
             OpenApiParameter("from", int, description="0 is the empty memory; else the one before `to`"),
             OpenApiParameter("to", int, description="else the newest"),
         ],
-        responses={200: serializers.MemoryDiff, **errors(400)},
+        responses={200: serializers.MemoryDiff, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         latest = memory_latest(session_id=session.pk)
         newest = latest.number if latest is not None else 0
         last = int_param(call, "to", default=newest)
@@ -79,7 +79,7 @@ class MemoryDiffs(Endpoint):
         old, new = (memory_notes(memory_revision(session_id=session.pk, number=n)) for n in (first, last))
         low, high = sorted((first, last))
         moved = memory_span(session_id=session.pk, first=max(low, high - CHURN_REVISIONS), last=high)
-        return answer(
+        return json_response(
             {
                 "from": first,
                 "to": last,
@@ -92,18 +92,18 @@ class MemoryDiffs(Endpoint):
 
 
 class MemorySteps(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_timeline",
         summary="Show what each revision of the working memory changed, newest first",
         parameters=paging(most=100),
-        responses={200: serializers.MemoryTimeline, **errors(400)},
+        responses={200: serializers.MemoryTimeline, **error_responses(400)},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         limit = limit_param(call, most=100)
         steps = memory_timeline(session_id=session.pk, below=number_cursor(call), limit=limit)
         last = steps[-1].row.number if steps else 1
         more = cursor_encode(last) if len(steps) == limit and last > 1 else None
-        return answer({"data": [step_json(step) for step in steps], "next_cursor": more})
+        return json_response({"data": [step_json(step) for step in steps], "next_cursor": more})
 
     scopes = {"GET": Scope.READ}

@@ -11,33 +11,33 @@ from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
 from sessions.api.counting import secret_refuse
-from sessions.api.endpoint import Call, Endpoint, answer
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
-from sessions.api.found import found_or_404
-from sessions.api.schema import described, errors
+from sessions.api.lookup import session_or_404
+from sessions.api.schema import error_responses, operation
 from sessions.selectors.memory import schema_of
-from sessions.selectors.readings import ReadingState, reading_state
+from sessions.selectors.memory_extraction import ExtractionState, extraction_state
 from sessions.selectors.summarizers import reader_missing
 from sessions.services.dispatch import observe_dispatch
 from sessions.services.memory.watches import watch_turn
 
 
 class MemorySettings(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_settings_get",
         summary="Show whether upkeep is on, which model reads, and the project's own fields",
-        responses={200: serializers.MemorySettings, **errors()},
+        responses={200: serializers.MemorySettings, **error_responses()},
     )
-    def get(self, call: Call) -> HttpResponse:
+    def get(self, call: ApiCall) -> HttpResponse:
         return _answer(Project.objects.get(pk=call.principal.project_id))
 
-    @described(
+    @operation(
         operation_id="memory_settings_change",
         summary="Turn upkeep on or off, name a model that reads, set the project's own fields",
         request=serializers.MemorySettings,
-        responses={200: serializers.MemorySettings, **errors(400, 415)},
+        responses={200: serializers.MemorySettings, **error_responses(400, 415)},
     )
-    def patch(self, call: Call) -> HttpResponse:
+    def patch(self, call: ApiCall) -> HttpResponse:
         data = serializers.validated(serializers.MemorySettings, call.body)
         secret_refuse(data.get("model", ""), "model", call.principal.redaction)
         project = Project.objects.get(pk=call.principal.project_id)
@@ -55,36 +55,36 @@ class MemorySettings(Endpoint):
 
 
 class Upkeep(Endpoint):
-    @described(
+    @operation(
         operation_id="memory_upkeep_get",
         summary="Show how far upkeep and the model that reads have come with a session",
-        responses={200: serializers.MemoryUpkeep, **errors()},
+        responses={200: serializers.MemoryUpkeep, **error_responses()},
     )
-    def get(self, call: Call, session_id: str) -> HttpResponse:
-        session = found_or_404(call, session_id)
+    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        session = session_or_404(call, session_id)
         project = Project.objects.get(pk=session.project_id)
         told = {
             "upkeep": project.memory_upkeep,
             "turn": watch_turn(session),
             "turns": session.turn_count,
-            "reading": _reading_json(reading_state(session=session, project=project)),
+            "reading": _reading_json(extraction_state(session=session, project=project)),
         }
-        return answer(told)
+        return json_response(told)
 
-    @described(
+    @operation(
         operation_id="memory_upkeep",
         summary="Have upkeep read a session, also where the project has it off",
         request=None,
-        responses={202: None, **errors()},
+        responses={202: None, **error_responses()},
     )
-    def post(self, call: Call, session_id: str) -> HttpResponse:
-        observe_dispatch(found_or_404(call, session_id).pk)
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        observe_dispatch(session_or_404(call, session_id).pk)
         return HttpResponse(status=202)
 
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
 
 
-def _reading_json(state: ReadingState) -> dict[str, Any]:
+def _reading_json(state: ExtractionState) -> dict[str, Any]:
     return {
         "model": state.model,
         "missing": state.missing or None,
@@ -106,4 +106,4 @@ def _answer(project: Project) -> HttpResponse:
         "proposals": project.memory_proposals,
         "fields": project.memory_fields,
     }
-    return answer(told)
+    return json_response(told)

@@ -31,8 +31,8 @@ from sessions.selectors.sessions import (
     sessions_count,
     sessions_facets,
     sessions_list,
-    sessions_named,
     sessions_newer,
+    sessions_search,
 )
 from sessions.services.samples.load import sample_load
 
@@ -142,7 +142,7 @@ def sessions_find(request: HttpRequest, slug: str) -> JsonResponse:
     """The sessions that the palette leads to, wherever it is opened."""
     viewer = viewer_of(request, slug)
     text = request.GET.get("q", "")[:500].replace("\0", "").strip()
-    found = sessions_named(project=viewer.project, text=text) if text else []
+    found = sessions_search(project=viewer.project, text=text) if text else []
     places = [{"label": str(each), "href": reverse("session", args=[slug, each.pk])} for each in found]
     return private(JsonResponse({"sessions": places}))
 

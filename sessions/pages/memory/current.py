@@ -28,7 +28,7 @@ from sessions.selectors.memory import (
     memory_timeline,
     schema_of,
 )
-from sessions.selectors.readings import reading_state
+from sessions.selectors.memory_extraction import extraction_state
 from sessions.services.dispatch import observe_dispatch
 from sessions.services.memory.facts import facts_take
 from sessions.services.memory.proposals import Item, facts_propose
@@ -83,7 +83,7 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
         "span_count": len(span) - 1,
         "offers": facts_offered(session=session),
         "watched": watch_turn(session),
-        "reading": reading_state(session=session, project=viewer.project),
+        "reading": extraction_state(session=session, project=viewer.project),
     }
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
-from sessions.selectors.facts import MOST_WAITING, facts_of, facts_review, facts_waiting
+from sessions.selectors.facts import MAX_PENDING, facts_of, facts_pending_count, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
 from sessions.services.memory.facts import FactGone, fact_decide, facts_decide, facts_prunable, facts_prune
@@ -51,8 +51,8 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
         "is_cut": len(facts) > SHOWN,
         "state": state,
         "states": _STATES,
-        "is_full": facts_waiting(project_id=viewer.project.pk) >= MOST_WAITING,
-        "most_waiting": MOST_WAITING,
+        "is_full": facts_pending_count(project_id=viewer.project.pk) >= MAX_PENDING,
+        "most_waiting": MAX_PENDING,
         "prunable": facts_prunable(project=viewer.project).count(),
         "model_missing": reader_missing(viewer.project) if viewer.project.memory_model else "",
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sessions.models import AgentSession
 from sessions.pages.session.seen_rows import SeenRow, seen_rows
-from sessions.selectors.seen import Outline
+from sessions.selectors.past_prompts import Outline
 
 #: Messages that the page names; what one push may bring has no end.
 SHOWN = 40

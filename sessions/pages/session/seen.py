@@ -18,13 +18,13 @@ from sessions.pages.session.seen_rows import gap_window, opening_window
 from sessions.pages.session.seen_search import seen_search
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
-from sessions.selectors.seen import (
+from sessions.selectors.past_prompts import (
     Outline,
-    asked_end,
+    entry_contents,
     originals,
     outline_at,
-    pieces_of,
-    prompt_seen,
+    past_prompt_json,
+    prompt_end,
 )
 from sessions.store import bodies
 
@@ -67,7 +67,7 @@ def seen_context(
 def entered_from(session: AgentSession, outline: Outline) -> int:
     """The first position that the call before had not read."""
     before = session.turns.filter(index=outline.index - 1).first() if outline.index else None
-    return asked_end(before) if before is not None else 0
+    return prompt_end(before) if before is not None else 0
 
 
 @require_safe
@@ -111,7 +111,7 @@ def session_seen_preamble(request: HttpRequest, slug: str, id: UUID, turn: int) 
 def session_seen_json(request: HttpRequest, slug: str, id: UUID, turn: int) -> HttpResponse:
     """The prompt as a provider's client would have sent it."""
     session = session_of(viewer_of(request, slug), id)
-    prompt = prompt_seen(session=session, outline=outline_or_404(session, turn))
+    prompt = past_prompt_json(session=session, outline=outline_or_404(session, turn))
     return private(HttpResponse(bodies.json_bytes(prompt), content_type="application/json"))
 
 
@@ -124,7 +124,7 @@ def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, 
             "made": visible(entry.message.text),
             "edits": outline.edits_of(entry),
         }
-    [piece] = pieces_of(session=session, outline=outline, entries=[entry])
+    [piece] = entry_contents(session=session, outline=outline, entries=[entry])
     before = originals(session=session, first=max(entry.first - 1, 0), last=entry.first, limit=2)
     return {"originals": _shown(session, before)[-1:], "parts": seen_parts(piece), "edits": piece.edits}
 

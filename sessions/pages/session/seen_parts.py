@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from compaction.edits import Op
 from compaction.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from sessions.pages.text import visible
-from sessions.selectors.seen import EditMade, Piece
+from sessions.selectors.past_prompts import EntryContent, RecordedEdit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,12 +16,12 @@ class SeenPart:
     where it is left out (`is_gone`)."""
 
     name: str
-    edit: EditMade | None
+    edit: RecordedEdit | None
     text: str | None = None
     is_gone: bool = False
 
 
-def seen_parts(piece: Piece) -> list[SeenPart]:
+def seen_parts(piece: EntryContent) -> list[SeenPart]:
     """The parts of a changed message; none for one that is shown as it was pushed."""
     if piece.original is None or not piece.edits:
         return []
@@ -29,7 +29,7 @@ def seen_parts(piece: Piece) -> list[SeenPart]:
     return [_part(piece, index, by_part.get(index)) for index in range(len(piece.original.parts))]
 
 
-def _part(piece: Piece, index: int, edit: EditMade | None) -> SeenPart:
+def _part(piece: EntryContent, index: int, edit: RecordedEdit | None) -> SeenPart:
     assert piece.original is not None
     name = _name(piece.original, index)
     if edit is None:

@@ -10,7 +10,7 @@ from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.text import visible
-from sessions.selectors.seen import EditMade, Outline, Piece, pieces_of
+from sessions.selectors.past_prompts import EntryContent, Outline, RecordedEdit, entry_contents
 
 #: Lines at the beginning and at the end that a page opens with; those between are fetched when asked for.
 HEAD_ROWS, TAIL_ROWS = 20, 80
@@ -36,7 +36,7 @@ class SeenRow:
     preview: str
     is_error: bool
     is_new: bool
-    edits: Sequence[EditMade]
+    edits: Sequence[RecordedEdit]
 
     @property
     def messages(self) -> int:
@@ -104,12 +104,12 @@ def gap_window(
 def seen_rows(
     session: AgentSession, outline: Outline, entries: Sequence[Entry], *, new_from: int
 ) -> list[SeenRow]:
-    pieces = pieces_of(session=session, outline=outline, entries=entries)
+    pieces = entry_contents(session=session, outline=outline, entries=entries)
     tools = _tool_names(pieces)
     return [_row(piece, tools, new_from) for piece in pieces]
 
 
-def _tool_names(pieces: Iterable[Piece]) -> dict[str, str]:
+def _tool_names(pieces: Iterable[EntryContent]) -> dict[str, str]:
     names: dict[str, str] = {}
     for piece in pieces:
         if piece.original is not None:
@@ -117,7 +117,7 @@ def _tool_names(pieces: Iterable[Piece]) -> dict[str, str]:
     return names
 
 
-def _row(piece: Piece, tools: dict[str, str], new_from: int) -> SeenRow:
+def _row(piece: EntryContent, tools: dict[str, str], new_from: int) -> SeenRow:
     entry, original = piece.entry, piece.original
     text = entry.message.text if original is None else _beginning(original)
     return SeenRow(

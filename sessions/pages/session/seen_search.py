@@ -9,7 +9,7 @@ from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.text import visible
 from sessions.selectors.contents import Hit, search
-from sessions.selectors.seen import Eviction, Outline, eviction_of, evictions_at
+from sessions.selectors.past_prompts import Eviction, Outline, eviction_covering, evictions_at
 
 #: Hits of one search.
 HITS = 30
@@ -57,5 +57,5 @@ def seen_search(session: AgentSession, outline: Outline, asked: str) -> SeenHits
 def _hit(outline: Outline, evictions: Sequence[Eviction], hit: Hit) -> SeenHit:
     entry = outline.entry_at(hit.position)
     if entry is None or entry.is_made:
-        return SeenHit(hit=hit, fate="gone", gone_by=eviction_of(evictions, hit.position))
+        return SeenHit(hit=hit, fate="gone", gone_by=eviction_covering(evictions, hit.position))
     return SeenHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule)

@@ -17,7 +17,7 @@ from sessions.pages.session.seen import entered_from, outline_or_404, seen_conte
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import shown_turn
 from sessions.selectors import convert
-from sessions.selectors.seen import Outline, outline_diff
+from sessions.selectors.past_prompts import Outline, outline_diff
 from sessions.selectors.transcript import turns_page
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from django import forms
 from django.http import HttpRequest
 
-from sessions.selectors.trends import BUCKETS, GROUPS, Wanted
+from sessions.selectors.trends import BUCKETS, GROUPS, TrendQuery
 from sessions.selectors.usage import Span
 
 #: What the chart can show.
@@ -52,8 +52,8 @@ class TrendsForm(forms.Form):
 class Asked:
     """`before` is the span of the same length that the figures are compared with."""
 
-    wanted: Wanted
-    before: Wanted
+    wanted: TrendQuery
+    before: TrendQuery
     bucket: str
     group: str
     measure: str
@@ -91,7 +91,7 @@ def asked_of(request: HttpRequest) -> tuple[Asked, TrendsForm]:
     form.is_valid()
     data = form.cleaned_data
     span = _span(data, zone_of(request))
-    wanted = Wanted(
+    wanted = TrendQuery(
         span=span,
         agent=_plain(data.get("agent")),
         model=_plain(data.get("model")),

@@ -11,7 +11,7 @@ from django.db import connection
 
 import pricing
 from sessions.models import AgentSession, Compaction, MemoryReading
-from sessions.selectors.trends.sums import Sums, Wanted, narrowed, parameters_of
+from sessions.selectors.trends.sums import Sums, TrendQuery, filter_conditions, query_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class Savings:
         return self.gross - self.rebilled - self.summariser - self.reader
 
 
-def savings_of(*, project_id: UUID, wanted: Wanted, sums: Sums) -> Savings:
+def savings_of(*, project_id: UUID, wanted: TrendQuery, sums: Sums) -> Savings:
     """The savings of a span whose sums are known. Two queries."""
     start, _ = wanted.span.bounds()
-    parameters = parameters_of(project_id, wanted)
+    parameters = query_parameters(project_id, wanted)
     with connection.cursor() as cursor:
         cursor.execute(_sql(wanted), parameters)
         rows = cursor.fetchall()
@@ -60,7 +60,7 @@ def _rebilled(model: str, tokens: float, at: datetime) -> int:
     return int(dearer * int(tokens) * 1_000_000)
 
 
-def _sql(wanted: Wanted) -> str:
+def _sql(wanted: TrendQuery) -> str:
     return f"""
         SELECT s.model,
                sum((c.record->>'tokens_rebilled')::float8 * coalesce((c.record->>'calibration')::float8, 1))
@@ -72,16 +72,16 @@ def _sql(wanted: Wanted) -> str:
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id
          WHERE s.project_id = %(project)s AND c.finished_at >= %(start)s AND c.finished_at < %(end)s
-               {narrowed(wanted, model="s.model")}
+               {filter_conditions(wanted, model="s.model")}
          GROUP BY s.model
     """  # noqa: S608  every piece is a name written in this file
 
 
-def _read_sql(wanted: Wanted) -> str:
+def _read_sql(wanted: TrendQuery) -> str:
     return f"""
         SELECT sum(r.cost_microusd)::bigint
           FROM {MemoryReading._meta.db_table} r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
          WHERE s.project_id = %(project)s AND r.at >= %(start)s AND r.at < %(end)s
-               {narrowed(wanted, model="s.model")}
+               {filter_conditions(wanted, model="s.model")}
     """  # noqa: S608  every piece is a name written in this file

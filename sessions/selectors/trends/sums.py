@@ -31,7 +31,7 @@ GROUPS = tuple(_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TrendQuery:
     """A span of days and what narrows it; empty fields narrow nothing. `member` is the id of a user."""
 
     span: Span
@@ -94,24 +94,24 @@ class TopSession:
     sums: Sums
 
 
-def trend_rows(*, project_id: UUID, wanted: Wanted, bucket: str, group: str) -> list[TrendRow]:
+def trend_rows(*, project_id: UUID, wanted: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
     """By bucket and group, in no order. One query."""
     rows = _rows(f"r.bucket, {_KEYS[group]}", project_id, wanted, tags=group == "tag", bucket=bucket)
     return [TrendRow(bucket=row[0], key=row[1], sums=_sums(row[2:])) for row in rows]
 
 
-def trend_groups(*, project_id: UUID, wanted: Wanted, group: str) -> dict[str, Sums]:
+def trend_groups(*, project_id: UUID, wanted: TrendQuery, group: str) -> dict[str, Sums]:
     """The sums of the whole span by group. One query."""
     rows = _rows(_KEYS[group], project_id, wanted, tags=group == "tag")
     return {row[0]: _sums(row[1:]) for row in rows}
 
 
-def trend_total(*, project_id: UUID, wanted: Wanted) -> Sums:
+def trend_total(*, project_id: UUID, wanted: TrendQuery) -> Sums:
     rows = _rows("1", project_id, wanted)
     return _sums(rows[0][1:]) if rows else Sums()
 
 
-def top_sessions(*, project_id: UUID, wanted: Wanted, limit: int = 10) -> list[TopSession]:
+def top_sessions(*, project_id: UUID, wanted: TrendQuery, limit: int = 10) -> list[TopSession]:
     """Those that cost something, the dearest first. One query."""
     keys = "s.id, s.title, s.external_id, s.agent"
     order = "HAVING sum(r.cost_microusd) > 0 ORDER BY sum(r.cost_microusd) DESC, s.id"
@@ -120,7 +120,7 @@ def top_sessions(*, project_id: UUID, wanted: Wanted, limit: int = 10) -> list[T
 
 
 def _rows(
-    keys: str, project_id: UUID, wanted: Wanted, *, tags: bool = False, bucket: str = "", tail: str = ""
+    keys: str, project_id: UUID, wanted: TrendQuery, *, tags: bool = False, bucket: str = "", tail: str = ""
 ) -> list[Sequence[Any]]:
     """Summed by session first: there are far fewer of them than quarters, and the rest is joined to those."""
     assert bucket in {"", *BUCKETS}
@@ -136,16 +136,16 @@ def _rows(
                  GROUP BY 1, 2, 3) r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
           {unnested}
-         WHERE true{narrowed(wanted, model=_KEYS["model"])}
+         WHERE true{filter_conditions(wanted, model=_KEYS["model"])}
          GROUP BY {keys} {tail}
     """  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(sql, parameters_of(project_id, wanted))
+        cursor.execute(sql, query_parameters(project_id, wanted))
         found: list[Sequence[Any]] = cursor.fetchall()
     return found
 
 
-def narrowed(wanted: Wanted, *, model: str) -> str:
+def filter_conditions(wanted: TrendQuery, *, model: str) -> str:
     """The conditions of what narrows; `model` is the SQL of the model's name."""
     conditions = {
         "agent": "s.agent = %(agent)s",
@@ -156,7 +156,7 @@ def narrowed(wanted: Wanted, *, model: str) -> str:
     return "".join(f" AND {sql}" for name, sql in conditions.items() if getattr(wanted, name))
 
 
-def parameters_of(project_id: UUID, wanted: Wanted) -> dict[str, Any]:
+def query_parameters(project_id: UUID, wanted: TrendQuery) -> dict[str, Any]:
     start, end = wanted.span.bounds()
     return {
         "project": project_id,

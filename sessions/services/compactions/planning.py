@@ -20,7 +20,7 @@ from sessions.models import AgentSession, Preamble, PromptBase
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
-from sessions.selectors.stored import edits_stored, messages_stored, spans_shown
+from sessions.selectors.stored_rows import edits_load, messages_load, visible_spans
 from sessions.selectors.token_budgets import budget_tokens, policy_of
 from sessions.store.handles import handle_make
 
@@ -40,9 +40,9 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
     """What the session shows now, in time bounded by the budget and not by the history. `edits` are the keys
     of others than those in force."""
     keys = edits_in_force(session.pk) if edits is None else edits
-    found = edits_stored(keys)
+    found = edits_load(keys)
     values = [edit for _, edit in found]
-    rows = messages_stored(session.pk, spans_shown(values))
+    rows = messages_load(session.pk, visible_spans(values))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
     messages = [row.value(session.format) for row in rows]
     view = apply(values, messages, components=components_of(preamble))

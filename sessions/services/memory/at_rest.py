@@ -80,5 +80,5 @@ def _room(session: AgentSession) -> int:
     """How many new facts of the session are proposed: so many of one, and none while a project's review has
     enough to do."""
     of_session = MOST - SharedFact.objects.filter(session=session).count()
-    of_project = facts.MOST_WAITING - facts.facts_waiting(project_id=session.project_id)
+    of_project = facts.MAX_PENDING - facts.facts_pending_count(project_id=session.project_id)
     return max(min(of_session, of_project), 0)

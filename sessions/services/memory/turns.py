@@ -8,12 +8,12 @@ from django.db.models import Sum
 
 from compaction.messages import Message as MessageValue
 from sessions.models import AgentSession, Message, Turn
-from sessions.selectors.stored import Span, messages_stored
+from sessions.selectors.stored_rows import Span, messages_load
 
 
 def turns_messages(session: AgentSession, first: int, end: int) -> Iterator[MessageValue]:
     """The messages of the turns from `first` up to but without `end`, in order."""
-    return (row.value(session.format) for row in messages_stored(session.pk, [_span(session, first, end)]))
+    return (row.value(session.format) for row in messages_load(session.pk, [_span(session, first, end)]))
 
 
 def turns_tokens(session: AgentSession, first: int, end: int) -> Mapping[int, int]:

@@ -16,7 +16,7 @@ from compaction.meter import OutputMean
 from sessions.models import AgentSession, Compaction, Message, SessionProfile
 from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
 from sessions.selectors.memory import memory_span
-from sessions.selectors.moved import LATELY, sessions_moved
+from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.token_budgets import limit_of
 
 #: Points of a sparkline: as many as its few pixels can show.
@@ -56,7 +56,7 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
     )
     found = AgentSession.objects.filter(behind)
     if not everywhere:
-        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
+        found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
     rows = list(found.order_by("-last_active_at")[:limit])
     for session in rows:
         profile_write(session=session)

@@ -27,7 +27,7 @@ from django.utils import timezone
 
 import pricing
 from sessions.models import AgentSession, RollupCursor, UsageRollup
-from sessions.selectors.moved import LATELY, sessions_moved
+from sessions.selectors.recent_activity import RECENT, sessions_active_since
 
 #: Whoever fills holds this lock alone, who forgets shares it: no sums of turns that are being replaced.
 _LOCK = 0x726F6C6C
@@ -41,7 +41,7 @@ def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
     how many turns were summed."""
     found = AgentSession.objects.all()
     if not everywhere:
-        found = found.filter(pk__in=sessions_moved(timezone.now() - LATELY))
+        found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
     return sum(takewhile(bool, (_fill_batch(found) for _ in range(most_batches))))
 
 

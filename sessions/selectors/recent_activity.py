@@ -12,10 +12,10 @@ from accounts.models import Project
 from sessions.models import AgentSession, Compaction
 
 #: How far back a pass of the beat looks. What moved before was caught up with, or waits for a pass over all.
-LATELY = timedelta(hours=1)
+RECENT = timedelta(hours=1)
 
 
-def sessions_moved(since: datetime) -> QuerySet[AgentSession, Any]:
+def sessions_active_since(since: datetime) -> QuerySet[AgentSession, Any]:
     """The ids of the sessions that were active, made or compacted since then.
 
     Reads by indexes as much as has moved, however many sessions rest. It misses a log that was imported again

@@ -11,12 +11,12 @@ from compaction.edits import Op
 from compaction.view import TOOLS, apply
 from sessions.models import AgentSession, Edit, Preamble
 from sessions.selectors.convert import message_bytes, message_value
-from sessions.selectors.seen.outline import Outline
+from sessions.selectors.past_prompts.outline import Outline
 from sessions.store import bodies
 from sessions.store.serving import elements_of, prompt_fields
 
 
-def prompt_seen(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
+def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
     """`system`, `messages` and `tools`, ready for orjson. Reads all that the prompt shows."""
     shown = [entry.first for entry in outline.entries if not entry.is_made]
     rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))

@@ -14,7 +14,7 @@ from sessions.selectors.summarizers import reader_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingState:
+class ExtractionState:
     """`missing` says why no model reads, "" where one does. `turn` is the next one to read, `told` why the
     last try did not get through, `free_at` when the next one may begin, None where at once. The readings cost
     `cost_microusd`, those without a price left out."""
@@ -30,19 +30,19 @@ class ReadingState:
     cost_microusd: int
 
     @property
-    def is_under_way(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a worker has claimed the next turns, and has not said yet what came of it."""
         return self.free_at is not None and not self.told
 
 
-def reading_state(*, session: AgentSession, project: Project) -> ReadingState:
+def extraction_state(*, session: AgentSession, project: Project) -> ExtractionState:
     """Two queries."""
     row = MemoryReader.objects.filter(session=session).first() or MemoryReader(session=session)
     paid = MemoryReading.objects.filter(session=session).aggregate(
         count=Count("pk"), cost=Sum("cost_microusd"), unpriced=Count("pk", filter=Q(cost_microusd=None))
     )
     waits = row.free_at is not None and row.free_at > timezone.now()
-    return ReadingState(
+    return ExtractionState(
         model=project.memory_model,
         missing=reader_missing(project),
         turn=row.turn,

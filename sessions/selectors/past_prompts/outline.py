@@ -19,12 +19,12 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import Role
 from compaction.view import Components, Entry, apply, in_force, shed
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
-from sessions.selectors.prompts import components_of, edits_behind, edits_uncovered
+from sessions.selectors.prompts import components_of, edits_in_force_after, edits_not_evicted
 from sessions.store import bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditMade:
+class RecordedEdit:
     """An edit that a prompt shows, with the row that holds its text and the compaction that made it.
 
     `value.text` is read for evictions only; that of a changed part is read where it is looked at.
@@ -48,7 +48,7 @@ class Outline:
     preamble: Preamble | None
     components: Components
     entries: Sequence[Entry]
-    edits: Sequence[EditMade]
+    edits: Sequence[RecordedEdit]
     client_start: int
     end: int
 
@@ -57,13 +57,13 @@ class Outline:
         """Our estimate of the whole prompt."""
         return sum(entry.message.tokens for entry in self.entries) + self.components.total
 
-    def edits_of(self, entry: Entry) -> Sequence[EditMade]:
+    def edits_of(self, entry: Entry) -> Sequence[RecordedEdit]:
         """The edits by which an entry looks as it does."""
         return self._by_span.get((entry.first, entry.last, entry.is_made), ())
 
     @cached_property
-    def _by_span(self) -> Mapping[tuple[int, int, bool], Sequence[EditMade]]:
-        found: dict[tuple[int, int, bool], list[EditMade]] = {}
+    def _by_span(self) -> Mapping[tuple[int, int, bool], Sequence[RecordedEdit]]:
+        found: dict[tuple[int, int, bool], list[RecordedEdit]] = {}
         for edit in self.edits:
             if edit.value.op is not Op.SHED:
                 key = (edit.value.position, edit.value.end, edit.value.op is Op.EVICT)
@@ -81,7 +81,7 @@ def outline_at(*, session: AgentSession, index: int) -> Outline | None:
         return None
     turn = session.turns.filter(index=index).first()
     edits = _edits(session, behind=index - 1)
-    end = asked_end(turn) if turn is not None else session.message_count
+    end = prompt_end(turn) if turn is not None else session.message_count
     start = client_start(session, index) if session.context_start else 0
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
@@ -100,7 +100,7 @@ def outline_at(*, session: AgentSession, index: int) -> Outline | None:
     )
 
 
-def asked_end(turn: Turn) -> int:
+def prompt_end(turn: Turn) -> int:
     """The position of the turn's answer: its call read what stands before. Where there is none, its end."""
     end = turn.first_position + turn.message_count
     answers = Message.objects.filter(
@@ -128,13 +128,13 @@ def _components(
     return Components(system=max(known.get("system", 0) - counted, 0), tools=known.get("tools", 0))
 
 
-def _edits(session: AgentSession, *, behind: int) -> list[EditMade]:
+def _edits(session: AgentSession, *, behind: int) -> list[RecordedEdit]:
     """The edits in force behind a turn. What may be of them is looked at without the texts."""
     if not session.compaction_count:
         return []
-    rows = edits_uncovered(Edit.objects.filter(edits_behind(behind), session=session))
+    rows = edits_not_evicted(Edit.objects.filter(edits_in_force_after(behind), session=session))
     light = [
-        EditMade(id=id, compaction=number, value=_edit(op, values))
+        RecordedEdit(id=id, compaction=number, value=_edit(op, values))
         for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
             "pk", "compaction__number", "op", *_FIELDS
         )
@@ -153,7 +153,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def _with_texts(edits: Sequence[EditMade]) -> list[EditMade]:
+def _with_texts(edits: Sequence[RecordedEdit]) -> list[RecordedEdit]:
     wanted = [edit.id for edit in edits if edit.value.op in (Op.EVICT, Op.SHED)]
     texts = dict(Edit.objects.filter(pk__in=wanted).values_list("pk", "text")) if wanted else {}
     return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from compaction.view import Entry
-from sessions.selectors.seen.outline import Outline
+from sessions.selectors.past_prompts.outline import Outline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

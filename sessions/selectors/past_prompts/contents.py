@@ -10,12 +10,12 @@ from compaction.messages import Message as MessageValue
 from compaction.view import Entry
 from sessions.models import AgentSession, Edit, Message
 from sessions.selectors.convert import message_value
-from sessions.selectors.seen.outline import EditMade, Outline
+from sessions.selectors.past_prompts.outline import Outline, RecordedEdit
 from sessions.store import bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class EntryContent:
     """An entry with its contents. `row` and `original` are None where the entry stands for evicted messages.
 
     `texts` is what each edit shows, by the edit's id.
@@ -24,11 +24,13 @@ class Piece:
     entry: Entry
     row: Message | None
     original: MessageValue | None
-    edits: Sequence[EditMade]
+    edits: Sequence[RecordedEdit]
     texts: Mapping[int, str]
 
 
-def pieces_of(*, session: AgentSession, outline: Outline, entries: Sequence[Entry]) -> list[Piece]:
+def entry_contents(
+    *, session: AgentSession, outline: Outline, entries: Sequence[Entry]
+) -> list[EntryContent]:
     """The entries with their contents; two queries, however many."""
     edits = {id(entry): outline.edits_of(entry) for entry in entries}
     changed = [edit.id for entry in entries if not entry.is_made for edit in edits[id(entry)]]
@@ -54,11 +56,11 @@ def _piece(
     session: AgentSession,
     entry: Entry,
     row: Message | None,
-    edits: Sequence[EditMade],
+    edits: Sequence[RecordedEdit],
     texts: Mapping[int, bytes | memoryview],
-) -> Piece:
+) -> EntryContent:
     made = entry.is_made or row is None
-    return Piece(
+    return EntryContent(
         entry=entry,
         row=None if made else row,
         original=None if made or row is None else message_value(row, session.format),

@@ -44,7 +44,7 @@ SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, e.text, e.handle, e.
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredMessage:
     """One message: its JSON as it was pushed, and what was found out about it then."""
 
     position: int
@@ -65,7 +65,7 @@ class Stored:
         )
 
 
-def spans_shown(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
+def visible_spans(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
     """What no eviction covers of the messages before `end`."""
     spans, start = [], 0
     for first, last in sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT):
@@ -75,7 +75,7 @@ def spans_shown(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
     return [*spans, (start, end)]
 
 
-def messages_stored(session_id: UUID, spans: Iterable[Span]) -> list[Stored]:
+def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage]:
     """The messages of a session in these spans, in order. No two spans may hold the same position."""
     firsts, ends = [], []
     for first, end in spans:
@@ -85,7 +85,7 @@ def messages_stored(session_id: UUID, spans: Iterable[Span]) -> list[Stored]:
     with connection.wrap_database_errors:
         rows = execute(raw_connection(), _ROWS, asked).fetchall()
     return [
-        Stored(
+        StoredMessage(
             position,
             turn,
             tokens,
@@ -96,7 +96,7 @@ def messages_stored(session_id: UUID, spans: Iterable[Span]) -> list[Stored]:
     ]
 
 
-def edits_stored(keys: Iterable[int]) -> list[tuple[int, Edit]]:
+def edits_load(keys: Iterable[int]) -> list[tuple[int, Edit]]:
     """The edits of a session with these keys, in the order in which they were made, each with its key."""
     with connection.wrap_database_errors:
         rows = execute(raw_connection(), _EDITS, [list(map(Int8, keys))]).fetchall()

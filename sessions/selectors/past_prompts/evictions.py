@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compaction.edits import Op
 from sessions.models import AgentSession, Edit
-from sessions.selectors.prompts import edits_behind
+from sessions.selectors.prompts import edits_in_force_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Eviction:
 def evictions_at(*, session: AgentSession, index: int) -> list[Eviction]:
     """The evictions that stood when turn `index` was called, the oldest first: the first that covers a
     message is the one that took it."""
-    rows = Edit.objects.filter(edits_behind(index - 1), session=session, op=Op.EVICT)
+    rows = Edit.objects.filter(edits_in_force_after(index - 1), session=session, op=Op.EVICT)
     columns = ("compaction__number", "compaction__turn_index", "position", "end")
     return [
         Eviction(compaction=number, turn=turn, first=first, last=last)
@@ -31,5 +31,5 @@ def evictions_at(*, session: AgentSession, index: int) -> list[Eviction]:
     ]
 
 
-def eviction_of(evictions: Sequence[Eviction], position: int) -> Eviction | None:
+def eviction_covering(evictions: Sequence[Eviction], position: int) -> Eviction | None:
     return next((made for made in evictions if made.first <= position <= made.last), None)

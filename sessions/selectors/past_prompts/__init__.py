@@ -1,0 +1,24 @@
+"""What the model saw at a turn, and how that differs from what it saw at another one."""
+
+from sessions.selectors.past_prompts.contents import EntryContent, entry_contents, originals
+from sessions.selectors.past_prompts.diff import Change, Difference, outline_diff
+from sessions.selectors.past_prompts.evictions import Eviction, eviction_covering, evictions_at
+from sessions.selectors.past_prompts.outline import Outline, RecordedEdit, outline_at, prompt_end
+from sessions.selectors.past_prompts.rendering import past_prompt_json
+
+__all__ = [
+    "Change",
+    "Difference",
+    "EntryContent",
+    "Eviction",
+    "Outline",
+    "RecordedEdit",
+    "entry_contents",
+    "eviction_covering",
+    "evictions_at",
+    "originals",
+    "outline_at",
+    "outline_diff",
+    "past_prompt_json",
+    "prompt_end",
+]
