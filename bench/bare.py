@@ -35,7 +35,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from compaction import formats
+from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 
 
@@ -44,7 +44,7 @@ class Push(APIView):
 
     def post(self, request: Request, session: str) -> Response:
         if self.counts:
-            formats.parse(request.data["messages"], format="anthropic", counter=counter())
+            dialects.parse(request.data["messages"], format="anthropic", counter=counter())
         rows = [
             (session, message["role"], zlib.compress(str(message).encode(), 1))
             for message in request.data["messages"]

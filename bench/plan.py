@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from compaction import formats, references
+from compaction import dialects, references
 from compaction.adapters import tiktoken_counter
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.capabilities import Capabilities
 from compaction.context import Context
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
 from compaction.layout import split
 from compaction.messages import JSON, Message, Role
 from compaction.pipeline import plan
@@ -79,7 +79,7 @@ def session(tokens: int, count: int) -> tuple[Message, ...]:
     size = 4 * tokens // count  # characters, a first guess
     for _ in range(4):
         items = list(islice(_dialogue(texts, size), count))
-        messages = formats.parse(items, format=FORMAT, counter=COUNTER)
+        messages = dialects.parse(items, format=FORMAT, counter=COUNTER)
         size = size * tokens // sum(message.tokens for message in messages)
     return tuple(replace(message, turn=message.position // 2) for message in messages)
 
@@ -172,7 +172,7 @@ def _message_ms(messages: tuple[Message, ...], position: int) -> float:
     def push() -> None:
         after = seam
         for n, item in enumerate(items):
-            pushed = formats.parse([item], format=FORMAT, start_position=position + n, counter=COUNTER)
+            pushed = dialects.parse([item], format=FORMAT, start_position=position + n, counter=COUNTER)
             after = after.after(pushed, FORMAT)
             evaluate(TriggerState(tokens=pushed[0].tokens * position, budget=200_000), POLICY)
 

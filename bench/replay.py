@@ -25,12 +25,12 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Protocol
 
-from compaction.invariants import validate
 from compaction.layout import head_end
 from compaction.messages import Message, Role
 from compaction.references import message_references
-from compaction.render import render
+from compaction.rendering import render
 from compaction.replay.mentions import Mentions
+from compaction.validation import validate
 
 DISTANT_MESSAGES = 10
 WRITE_PRICE = 1.25

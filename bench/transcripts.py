@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.formats import parse
+from compaction.dialects import parse
 from compaction.messages import Message, Role
 from importers.base import Damage, ImportedSession
 from importers.reading import UnreadableLogError, log_sources

@@ -28,6 +28,14 @@ def loads(text: str) -> JSON:
         raise ValueError("nested too deeply") from error
 
 
+def loads_bytes(data: bytes) -> JSON:
+    """Return the value of JSON bytes. The standard library parses what orjson rejects."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
+
+
 def loads_object(text: str) -> dict[str, JSON]:
     """The object that `text` holds; anything else stands under the key `arguments`, so nothing is lost."""
     if not text.strip():

@@ -14,7 +14,7 @@ does parsing where a provider would refuse the JSON that was pushed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -150,3 +150,8 @@ def usage_sum(usages: Iterable[Usage]) -> Usage:
             output_tokens=total.output_tokens + usage.output_tokens,
         )
     return total
+
+
+def leading_system(messages: Sequence[Message]) -> int:
+    """Return the number of system messages before the first other message."""
+    return next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from compaction.errors import PolicyError
 from compaction.invariants import safe_cuts
 from compaction.invariants.pairs import matches
-from compaction.invariants.roles import leading_system
-from compaction.messages import Message, Role
+from compaction.messages import Message, Role, leading_system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

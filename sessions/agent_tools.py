@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compaction.dialects import get_dialect
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Via, WorkingMemory
 from compaction.memory.operations import Op, Operation
@@ -43,10 +44,8 @@ class AgentTool:
     run: Callable[[AgentSession, Mapping[str, Any]], str]
 
     def definition(self, format: str) -> dict[str, Any]:
-        if format == "anthropic":
-            return {"name": self.name, "description": self.description, "input_schema": self.schema}
-        function = {"name": self.name, "description": self.description, "parameters": self.schema}
-        return {"type": "function", "function": function}
+        dialect = get_dialect(format)
+        return dialect.tool_definition(name=self.name, description=self.description, schema=self.schema)
 
 
 def _expand(session: AgentSession, arguments: Mapping[str, Any]) -> str:

@@ -1,38 +1,52 @@
-"""Tool calls and their answers (A1, A2, A3, A6; C1, C2).
+"""Tool calls and their results (A1, A2, A3, A6; C1, C2).
 
-A call and its answer live and die together, parallel calls included: a cut is safe where no call before
-it is answered behind it. Anthropic merges consecutive messages of one role before it looks (A6), so the
-calls of neighbouring assistant messages are answered together there; OpenAI wants the answers right
-behind each message.
+A call and its results are kept or evicted together, parallel calls included: a cut is safe if no call before
+it has its result after it. Anthropic merges consecutive messages of one role before it validates (A6), so the
+calls of consecutive assistant messages are answered together; OpenAI requires the results directly after each
+message.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import Message, Role, ToolCall, ToolResult
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """How a dialect arranges tool calls and results, and the rule that each kind of fault breaks."""
+
+    merges_messages: bool  #: consecutive messages of one role count as one
+    unique_ids: bool  #: a call id may occur only once in a prompt
+    missing_rule: str  #: a call without a result
+    order_rule: str  #: results that are not the first content after the call
+    orphan_rule: str  #: a result without a call
+    duplicate_rule: str  #: a repeated call id, or a second result of one call
+
+
 def calls_of(message: Message) -> list[ToolCall]:
-    """The calls that the client runs; a server's own tools are answered in the same message (A4)."""
+    """Return the calls that the client runs. Results of server tools are in the same message (A4)."""
     return [call for call in message.tool_calls if not call.server]
 
 
 def results_of(message: Message) -> list[ToolResult]:
+    """Return the results of calls that the client ran."""
     return [result for result in message.tool_results if not result.server]
 
 
-def _answers(message: Message) -> bool:
+def _has_results(message: Message) -> bool:
     return any(isinstance(part, ToolResult) and not part.server for part in message.parts)
 
 
 def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int]]:
-    """For each answer (message index, part index) the call that it answers.
+    """Map each result (message index, part index) to its call.
 
-    Ids may repeat, as some models count them anew in each turn: an answer belongs to the newest call of
-    its id that is still open, else to the first one that comes later and gets no other.
+    Ids may repeat, as some models restart their numbering in each turn: a result belongs to the newest open
+    call with its id, otherwise to the first later call with that id that has no other result.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -46,75 +60,78 @@ def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int
                     found[index, place] = waiting[part.call_id].pop()
                 else:
                     early.append((part.call_id, (index, place)))
-    for call_id, answer in early:
-        later = next((call for call in waiting.get(call_id, ()) if call > answer), None)
+    for call_id, result in early:
+        later = next((call for call in waiting.get(call_id, ()) if call > result), None)
         if later is not None:
             waiting[call_id].remove(later)
-            found[answer] = later
+            found[result] = later
     return found
 
 
 def safe_cuts(messages: Sequence[Message]) -> set[int]:
-    """Indices at which the messages may be cut: no call in front of it is answered behind it."""
+    """Return the indices at which the messages may be cut without separating a call from its result."""
     reach = [index + 1 for index in range(len(messages))]
-    for (answer, _), (call, _) in matches(messages).items():
-        first, last = min(answer, call), max(answer, call)
+    for (result, _), (call, _) in matches(messages).items():
+        first, last = min(result, call), max(result, call)
         reach[first] = max(reach[first], last + 1)
     cuts, bound = {len(messages)}, 0
     for index, message in enumerate(messages):
-        if index >= bound and not _answers(message):
+        if index >= bound and not _has_results(message):
             cuts.add(index)
         bound = max(bound, reach[index])
     return cuts
 
 
-def violations(subject: Subject) -> Iterator[Violation]:
-    """Broken pair rules, in the order of the messages."""
-    messages, merged = subject.messages, subject.anthropic
+def violations(subject: Subject, pairing: Pairing) -> Iterator[Violation]:
+    """Yield broken pair rules, in the order of the messages."""
+    messages = subject.messages
     seen: set[str] = set()
     index = 0
     while index < len(messages):
         if messages[index].role is not Role.ASSISTANT:
-            yield from _strays(messages, index, index + 1, (), merged)
+            yield from _unexpected(messages, index, index + 1, (), pairing)
             index += 1
             continue
-        end = unit_end(messages, index, merged)
+        end = unit_end(messages, index, pairing)
         calls = [(at, call.call_id) for at in range(index, end) for call in calls_of(messages[at])]
-        yield from _strays(messages, index, end, (), merged)
+        yield from _unexpected(messages, index, end, (), pairing)
         for at, call_id in calls:
             if call_id in seen:
-                yield Violation(rule="A3", position=at, message=f"tool call id {call_id!r} is used twice")
-        seen.update(call_id for _, call_id in calls if merged)
+                yield _violation(pairing.duplicate_rule, at, f"tool call id {call_id!r} is used twice")
+        seen.update(call_id for _, call_id in calls if pairing.unique_ids)
         if end == len(messages) and subject.capabilities.prefill:
             return
-        index = answers_end(messages, end, [call_id for _, call_id in calls]) or end
+        index = results_end(messages, end, [call_id for _, call_id in calls]) or end
         if calls and index == end:
-            index = _behind(messages, end, merged)
-            yield from _unanswered(messages, end, index, calls, merged)
-            yield from _strays(messages, end, index, [call_id for _, call_id in calls], merged)
+            index = _latest_results_end(messages, end, pairing)
+            yield from _unanswered(messages, end, index, calls, pairing)
+            yield from _unexpected(messages, end, index, [call_id for _, call_id in calls], pairing)
 
 
-def unit_end(messages: Sequence[Message], start: int, merged: bool) -> int:
-    """End of the messages whose calls are answered together: assistant messages in a row, or one message."""
+def unit_end(messages: Sequence[Message], start: int, pairing: Pairing) -> int:
+    """Return the end of the messages whose calls are answered together, from `start`."""
     end = start + 1
-    if merged and messages[start].role is Role.ASSISTANT:
+    if pairing.merges_messages and messages[start].role is Role.ASSISTANT:
         while end < len(messages) and messages[end].role is Role.ASSISTANT:
             end += 1
     return end
 
 
-def _behind(messages: Sequence[Message], start: int, merged: bool) -> int:
-    """End of the messages in which the answers have to stand."""
+def _latest_results_end(messages: Sequence[Message], start: int, pairing: Pairing) -> int:
+    """Return the end of the messages that may contain the results."""
     end = start
     while end < len(messages) and messages[end].role not in (Role.ASSISTANT, Role.SYSTEM):
-        if not merged and not results_of(messages[end]):
+        if not pairing.merges_messages and not results_of(messages[end]):
             break
         end += 1
     return end
 
 
-def answers_end(messages: Sequence[Message], start: int, call_ids: Sequence[str]) -> int | None:
-    """End of the messages from `start` that answer the calls: each once, before anything else; else None."""
+def results_end(messages: Sequence[Message], start: int, call_ids: Sequence[str]) -> int | None:
+    """Return the end of the messages from `start` that answer the calls.
+
+    Returns None unless each call is answered exactly once, before any other content.
+    """
     waiting = set(call_ids)
     if len(waiting) < len(call_ids):
         return None
@@ -137,31 +154,31 @@ def answers_end(messages: Sequence[Message], start: int, call_ids: Sequence[str]
 
 
 def _unanswered(
-    messages: Sequence[Message], start: int, end: int, calls: list[tuple[int, str]], merged: bool
+    messages: Sequence[Message], start: int, end: int, calls: list[tuple[int, str]], pairing: Pairing
 ) -> Iterator[Violation]:
-    """Why the messages `start` to `end` do not answer the calls."""
-    there = Counter(result.call_id for message in messages[start:end] for result in results_of(message))
-    missing = [(at, call_id) for at, call_id in calls if not there[call_id]]
+    """Yield why the messages from `start` to `end` do not answer the calls."""
+    found = Counter(result.call_id for message in messages[start:end] for result in results_of(message))
+    missing = [(at, call_id) for at, call_id in calls if not found[call_id]]
     for at, call_id in missing:
-        rule = "A1" if merged else "C1"
-        yield Violation(rule=rule, position=at, message=f"tool call {call_id!r} is not answered next")
-    if not missing and len(there) == there.total() == len(calls):
-        rule = "A2" if merged else "C1"
-        yield Violation(rule=rule, position=start, message="tool results do not stand first")
+        yield _violation(pairing.missing_rule, at, f"tool call {call_id!r} has no result directly after it")
+    if not missing and len(found) == found.total() == len(calls):
+        yield _violation(pairing.order_rule, start, "tool results must come before other content")
 
 
-def _strays(
-    messages: Sequence[Message], start: int, end: int, wanted: Sequence[str], merged: bool
+def _unexpected(
+    messages: Sequence[Message], start: int, end: int, call_ids: Sequence[str], pairing: Pairing
 ) -> Iterator[Violation]:
-    """Results that answer no call there, or one that has its answer."""
+    """Yield the results that belong to none of these calls, or to one that already has its result."""
     found: set[str] = set()
     for at in range(start, end):
         for result in results_of(messages[at]):
-            name = result.call_id
-            if name not in wanted:
-                rule = "A1" if merged else "C2"
-                yield Violation(rule=rule, position=at, message=f"tool result {name!r} has no call before it")
-            elif name in found:
-                rule = "A3" if merged else "C2"
-                yield Violation(rule=rule, position=at, message=f"tool call {name!r} is answered twice")
-            found.add(name)
+            call_id = result.call_id
+            if call_id not in call_ids:
+                yield _violation(pairing.orphan_rule, at, f"tool result {call_id!r} has no call before it")
+            elif call_id in found:
+                yield _violation(pairing.duplicate_rule, at, f"tool call {call_id!r} has two results")
+            found.add(call_id)
+
+
+def _violation(rule: str, position: int, message: str) -> Violation:
+    return Violation(rule=rule, position=position, message=message)

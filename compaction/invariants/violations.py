@@ -1,4 +1,4 @@
-"""What a check of a prompt reports, and what every check looks at."""
+"""The input and the result of a validation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compaction.messages import JSON, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A broken provider rule. `position` is the index in the list that was checked, from 0."""
+    """A provider rule that a prompt breaks. `position` is an index into the validated messages, from 0."""
 
     rule: str
     position: int
@@ -20,16 +20,11 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A prompt under check: its JSON, the same as values, and the model that it is for."""
+    """A prompt to validate: its JSON messages, the same messages parsed, and the model it is for."""
 
-    format: str
     items: Sequence[JSON]
     messages: Sequence[Message]
     capabilities: Capabilities
     system: JSON = None
     tools: JSON = None
-    edited: range = range(0)  #: indices of messages that were there when an earlier one was last edited
-
-    @property
-    def anthropic(self) -> bool:
-        return self.format == "anthropic"
+    edited: range = range(0)  #: indices of messages that existed when an earlier one was last edited

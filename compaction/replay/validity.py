@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compaction.capabilities import Capabilities
-from compaction.invariants import validate
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
 from compaction.messages import Message, Role
-from compaction.render import render
+from compaction.rendering import render
+from compaction.validation import validate
 
 
 class Validity:

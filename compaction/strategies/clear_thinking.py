@@ -7,10 +7,11 @@ the middle goes, but never within the tool loop that is still open (A10).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compaction.context import Context
 from compaction.edits import Edit, Op
-from compaction.invariants.thinking import open_loop_start
-from compaction.messages import Thinking
+from compaction.messages import Message, Role, Thinking
 from compaction.view import Entry, View
 
 NAME = "clear_thinking"
@@ -27,9 +28,18 @@ def _entries(view: View, context: Context) -> list[Entry]:
     if context.capabilities.bound_thinking:
         first = min((edit.position for edit in view.edits), default=None)
         return [] if first is None else [entry for entry in view.entries if entry.first >= first]
-    loop = open_loop_start(view.messages)
+    loop = _open_loop_start(view.messages)
     behind = view.entries[loop].first if loop < len(view.entries) else context.end_position
     return [entry for entry in context.middle(view) if entry.first < behind]
+
+
+def _open_loop_start(messages: Sequence[Message]) -> int:
+    """Return the index after the latest user input, where the tool loop in progress begins."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role is Role.USER and not message.tool_results:
+            return index + 1
+    return 0
 
 
 def _stripped(entry: Entry, gone: set[tuple[int, int | None]], context: Context) -> list[Edit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from compaction import formats
+from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.errors import FormatError
 from compaction.messages import Message
@@ -43,7 +43,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
     for index, turn in enumerate(session.turns):
         bodies = [dict(message.body) for message in turn.messages]
         first = len(messages)
-        messages += formats.parse(
+        messages += dialects.parse(
             bodies, format=session.format, counter=counter(), start_position=first, turn=index
         )
         turns.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from compaction import formats
+from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from redaction import Finding, Redaction, redact, redact_bytes
 from sessions.api.errors import InvalidRequest
@@ -44,7 +44,7 @@ def messages_read(
         found.extend(findings)
         clean.append(safe)
         read.append(value if safe is data else bodies.json_value(safe))
-    parsed = formats.parse(read, format=format, counter=counter())
+    parsed = dialects.parse(read, format=format, counter=counter())
     return [PushedMessage(data=data, value=value) for data, value in zip(clean, parsed, strict=True)], found
 
 

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 
 from accounts.models import Scope
 from compaction.capabilities import capabilities_of
-from compaction.invariants import validate
+from compaction.validation import validate
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from compaction import formats
+from compaction import dialects
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from redaction.patterns import pattern_compile
 from sessions.models import AgentSession, Edit, Message
@@ -168,7 +168,7 @@ def _hit(row: Message, wanted: Sequence[str], format: str) -> Hit | None:
         plain = data.decode().casefold()
         if not all(term in plain for term in wanted):
             return None
-    [value] = formats.parse([bodies.json_value(data)], format=format)
+    [value] = dialects.parse([bodies.json_value(data)], format=format)
     text = "\n".join(part_text(part) for part in value.parts)
     folded = text.casefold()
     places = [folded.find(term) for term in wanted]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compaction import formats
+from compaction import dialects
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
@@ -45,7 +45,7 @@ def message_value(row: Message, format: str) -> MessageValue:
 
 def value_of(data: bytes, *, format: str, position: int, turn: int, tokens: int, flags: int) -> MessageValue:
     """The core's value of a message's JSON. `flags` are bits of `MessageFlag`."""
-    return formats.get_format(format).read(
+    return dialects.get_dialect(format).parse_message(
         bodies.json_value(data),
         position=position,
         turn=turn,

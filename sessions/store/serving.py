@@ -8,27 +8,21 @@ and the core repairs and renders them. The same elements always make the same by
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from compaction import formats
+from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.formats import anthropic, openai
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
+from compaction.dialects.base import StoredPrompt
 from compaction.messages import Message
-from compaction.render import render
+from compaction.rendering import render
 from compaction.view import VERBATIM, View
 from sessions.store import bodies
 from sessions.store.rawjson import raw_elements
-
-#: A12: so many cache breakpoints, system text and tools included.
-_BREAKPOINTS = 4
-
-_ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +71,7 @@ class Elements:
 def elements_of(view: View, raw: Mapping[int, bytes], format: str) -> tuple[Elements, Continuation]:
     """The elements of a view, and the seam behind them; `raw` has the pushed bytes of its messages by
     position."""
+    dialect = dialects.get_dialect(format)
     original = {message.position: message for message in view.transcript}
     data: list[bytes] = []
     manifest: list[Mapping[str, Any]] = []
@@ -88,9 +83,9 @@ def elements_of(view: View, raw: Mapping[int, bytes], format: str) -> tuple[Elem
             pieces = [raw[entry.first]]
             shown.append(message)
         else:
-            items = _rendered(message, format)
+            items = dialect.render_message(message)
             pieces = list(map(bodies.json_bytes, items))
-            shown += formats.parse(items, format=format)
+            shown += dialects.parse(items, format=format)
         data += pieces
         whole = message.tokens if entry.is_made or verbatim else original[entry.first].tokens
         manifest += (
@@ -98,13 +93,6 @@ def elements_of(view: View, raw: Mapping[int, bytes], format: str) -> tuple[Elem
             for _ in pieces
         )
     return Elements(data=b",".join(data), manifest=manifest), Continuation().after(shown, format)
-
-
-def _rendered(message: Message, format: str) -> list[dict[str, Any]]:
-    if format == openai.NAME:
-        return openai.message_json(message)
-    item = anthropic.message_json(message)
-    return [] if item is None else [item]
 
 
 def _manifest(first: int, last: int, role: str, rule: str, raw: int, shown: int) -> Mapping[str, Any]:
@@ -127,56 +115,18 @@ def prompt_fields(
     regular: bool,
     capabilities: Capabilities,
 ) -> dict[str, Any]:
-    """`system`, `messages` and `tools` of the prompt, ready for orjson. `regular`: see `Continuation`."""
-    if regular and native == wanted and _joins(elements, native, system, tools, capabilities):
-        fields: dict[str, Any] = {}
-        data = elements.data
-        if system is not None and native == openai.NAME:
-            lead = b",".join(map(bodies.json_bytes, openai.system_message(bodies.json_value(system))))
-            data = b",".join(filter(None, (lead, data)))
-        elif system is not None:
-            fields["system"] = orjson.Fragment(system)
-        fields["messages"] = orjson.Fragment(b"[%b]" % data)
-        if tools is not None:
-            fields["tools"] = orjson.Fragment(tools)
-        return fields
+    """Return the request fields of the prompt, ready for orjson. `regular`: see `Continuation`."""
+    if regular and native == wanted:
+        roles = [entry["role"] for entry in elements.manifest]
+        stored = StoredPrompt(messages=elements.data, roles=roles, system=system, tools=tools)
+        joined = dialects.get_dialect(native).join_stored(stored, capabilities)
+        if joined is not None:
+            return {name: orjson.Fragment(data) for name, data in joined.items()}
     prompt = render(
-        formats.parse(elements.values(), format=native),
+        dialects.parse(elements.values(), format=native),
         format=wanted,
         system=bodies.json_value(system) if system else None,
         tools=bodies.json_value(tools) if tools else None,
         capabilities=capabilities,
     )
     return prompt.to_json()
-
-
-def _joins(
-    elements: Elements,
-    native: str,
-    system: bytes | None,
-    tools: bytes | None,
-    capabilities: Capabilities,
-) -> bool:
-    """Whether the elements are valid as they lie. Rules that a push cannot see are looked at here: ids used
-    twice (A3), the first and last message (A5, A7), breakpoints (A12), tools in the other format."""
-    data = elements.data
-    if not data:
-        return False
-    ids = _ID.findall(data)
-    if len(set(ids)) < len(ids) or (tools is not None and not _is_native(tools, native)):
-        return False
-    if native == openai.NAME:
-        return True
-    breakpoints = sum(text.count(b'"cache_control"') for text in (data, system or b"", tools or b""))
-    roles = [entry["role"] for entry in elements.manifest]
-    return (
-        breakpoints <= _BREAKPOINTS
-        and roles[0] == "user"
-        and (roles[-1] == "user" or capabilities.prefill)
-        and "system" not in roles
-    )
-
-
-def _is_native(tools: bytes, native: str) -> bool:
-    """Whether tool definitions are in the session's own format: OpenAI's stand under `function`."""
-    return (b'"function"' in tools) == (native == openai.NAME)

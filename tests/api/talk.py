@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from compaction.capabilities import capabilities_of
-from compaction.invariants import validate
+from compaction.validation import validate
 from tests.api.client import Api
 
 TURNS = "sessions/s1/turns/"

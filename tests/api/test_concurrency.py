@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from compaction.invariants import validate
+from compaction.validation import validate
 from tests.api.load import assert_all_stored_once, at_once, client_of, write
 
 WRITERS = 16

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction.invariants import validate
+from compaction.validation import validate
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, output, push, request, whole_turn
 

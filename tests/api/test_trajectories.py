@@ -18,7 +18,7 @@ import pytest
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from compaction import formats
+from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit, Op
@@ -26,7 +26,7 @@ from compaction.messages import Message
 from compaction.pipeline import plan
 from compaction.policy import Budget
 from compaction.recap import Recap
-from compaction.render import render
+from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
 from importers.base import ImportedSession
@@ -133,7 +133,7 @@ def parsed(
         safe = [bodies.json_value(redact_bytes(bodies.json_bytes(body), key=key)[0]) for body in pushed]
         model = turn.model or model
         if pushed:
-            turns.append((model, pushed, [*formats.parse(safe, format=session.format, counter=counter())]))
+            turns.append((model, pushed, [*dialects.parse(safe, format=session.format, counter=counter())]))
     return turns
 
 

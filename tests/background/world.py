@@ -16,7 +16,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from compaction.capabilities import capabilities_of
-from compaction.invariants import validate
+from compaction.validation import validate
 from contextapp.embedded.home import broker_url, database_url
 from tests.api.talk import whole_turn
 from tests.provider.server import FakeProvider

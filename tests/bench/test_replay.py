@@ -7,7 +7,7 @@ import pytest
 from bench.ours import Ours
 from bench.replay import Case, replay
 from bench.rivals import RIVALS, Raw
-from compaction.formats import parse
+from compaction.dialects import parse
 from compaction.policy import get_policy
 from compaction.tokens import CharacterCounter
 

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from compaction import formats
+from compaction import dialects
 from compaction.messages import Message
 from compaction.tokens import CharacterCounter
 from compaction.view import View, apply
@@ -51,7 +51,7 @@ def lines(count: int, width: int = 60, word: str = "value") -> str:
 
 
 def parse(items: list[JSON], format: str = "openai") -> tuple[Message, ...]:
-    return formats.parse(items, format=format, counter=COUNTER)
+    return dialects.parse(items, format=format, counter=COUNTER)
 
 
 def view_of(items: list[JSON], format: str = "openai") -> View:

@@ -8,7 +8,7 @@ from compaction.descriptors import clip
 from compaction.layout import split
 from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, Policy, get_policy
-from compaction.render import render
+from compaction.rendering import render
 from compaction.view import Components, View, apply
 from tests.compaction.builders import (
     COUNTER,

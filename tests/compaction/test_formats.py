@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from compaction import formats
+from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.errors import FormatError
-from compaction.invariants import validate
 from compaction.messages import Role, ToolCall, ToolResult
-from compaction.render import render
+from compaction.rendering import render
+from compaction.validation import validate
 from tests.compaction.builders import (
     assistant,
     call,
@@ -89,7 +89,7 @@ OPENAI: list[dict[str, Any]] = [
 )
 def test_an_untouched_prompt_comes_out_as_it_went_in(format: str, items: list[dict[str, Any]]) -> None:
     before = json.dumps(items)
-    assert json.dumps(render(formats.parse(items, format=format), format=format).messages) == before
+    assert json.dumps(render(dialects.parse(items, format=format), format=format).messages) == before
 
 
 @pytest.mark.parametrize(
@@ -101,20 +101,20 @@ def test_an_untouched_prompt_comes_out_as_it_went_in(format: str, items: list[di
     ],
 )
 def test_across_formats_it_is_valid(items: list[dict[str, Any]], source: str, target: str) -> None:
-    prompt = render(formats.parse(items, format=source), format=target)
+    prompt = render(dialects.parse(items, format=source), format=target)
     assert faults(prompt.messages, target) == []
     assert validate(prompt.messages, target) == ()
 
 
 def test_parallel_results_stand_in_one_user_message_at_anthropic() -> None:
-    prompt = render(formats.parse(OPENAI, format="openai"), format="anthropic")
+    prompt = render(dialects.parse(OPENAI, format="openai"), format="anthropic")
     assert [block["text"] for block in prompt.system] == ["You are a careful engineer.", "Be brief."]
     kinds = [[block["type"] for block in m["content"]] for m in prompt.messages[1:3]]
     assert kinds == [["tool_use", "tool_use"], ["tool_result", "tool_result"]]
 
 
 def test_images_errors_and_thinking_cross_to_openai() -> None:
-    messages = render(formats.parse(ANTHROPIC, format="anthropic"), format="openai").messages
+    messages = render(dialects.parse(ANTHROPIC, format="anthropic"), format="openai").messages
     assert [m["role"] for m in messages] == ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
     assert "thinking" not in json.dumps(messages[1])
     assert json.loads(messages[1]["tool_calls"][0]["function"]["arguments"]) == {
@@ -129,15 +129,15 @@ def test_images_errors_and_thinking_cross_to_openai() -> None:
 
 
 def test_an_image_crosses_to_anthropic() -> None:
-    messages = render(formats.parse(OPENAI, format="openai"), format="anthropic").messages
+    messages = render(dialects.parse(OPENAI, format="openai"), format="anthropic").messages
     source = {"type": "base64", "media_type": "image/png", "data": PNG}
     assert {"type": "image", "source": source} in messages[0]["content"]
 
 
 def test_ids_that_anthropic_refuses_are_mapped_the_same_way_every_time() -> None:
     items = [user("x"), call("functions.read:0", "read"), result("functions.read:0", "y")]
-    first = render(formats.parse(items, format="openai"), format="anthropic").messages
-    assert first == render(formats.parse(items, format="openai"), format="anthropic").messages
+    first = render(dialects.parse(items, format="openai"), format="anthropic").messages
+    assert first == render(dialects.parse(items, format="openai"), format="anthropic").messages
     assert first[1]["content"][0]["id"] == first[2]["content"][0]["tool_use_id"]
     assert faults(first, "anthropic") == []
 
@@ -147,7 +147,9 @@ def test_arguments_that_are_no_object_become_one(arguments: str) -> None:
     broken = call("c1", "run")
     broken["tool_calls"][0]["function"]["arguments"] = arguments
     for format in ("anthropic", "openai"):
-        prompt = render(formats.parse([user("x"), broken, result("c1", "y")], format="openai"), format=format)
+        prompt = render(
+            dialects.parse([user("x"), broken, result("c1", "y")], format="openai"), format=format
+        )
         assert validate(prompt.messages, format) == ()
         assert faults(prompt.messages, format) == []
 
@@ -164,7 +166,7 @@ def test_tools_cross_both_ways() -> None:
             },
         }
     ]
-    messages = formats.parse([user("x")], format="openai")
+    messages = dialects.parse([user("x")], format="openai")
     assert render(messages, format="openai", tools=ours).tools == theirs
     assert render(messages, format="anthropic", tools=theirs).tools == ours
     assert render(messages, format="openai", tools=theirs).tools == theirs
@@ -175,7 +177,7 @@ def test_tools_cross_both_ways() -> None:
 
 def test_private_fields_stay_inside() -> None:
     items = [{**user("x"), "_id": 7, "timestamp": "now"}, {**assistant("y"), "extra": {}}]
-    messages = render(formats.parse(items, format="openai"), format="openai").messages
+    messages = render(dialects.parse(items, format="openai"), format="openai").messages
     assert messages == [user("x"), assistant("y")]
 
 
@@ -183,7 +185,7 @@ def test_what_a_response_carries_is_not_sent_back() -> None:
     item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "y"}]}
     item |= {"usage": {"input_tokens": 1}, "stop_reason": "end_turn", "model": "m"}
     items = [user("x"), item]
-    messages = render(formats.parse(items, format="anthropic"), format="anthropic").messages
+    messages = render(dialects.parse(items, format="anthropic"), format="anthropic").messages
     assert messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "y"}]}
 
 
@@ -211,13 +213,13 @@ def test_what_a_response_carries_is_not_sent_back() -> None:
 @pytest.mark.parametrize("source", ["anthropic", "openai"])
 @pytest.mark.parametrize("target", ["anthropic", "openai"])
 def test_anything_may_be_pushed(items: list[Any], source: str, target: str) -> None:
-    messages = render(formats.parse(items, format=source), format=target).messages
+    messages = render(dialects.parse(items, format=source), format=target).messages
     assert faults(messages, target) == []
     assert validate(messages, target) == ()
 
 
 def test_parts_keep_what_the_core_asks_for() -> None:
-    messages = formats.parse(ANTHROPIC, format="anthropic", start_position=10, turn=3)
+    messages = dialects.parse(ANTHROPIC, format="anthropic", start_position=10, turn=3)
     assert [m.position for m in messages] == [10, 11, 12, 13, 14]
     assert {m.turn for m in messages} == {3}
     assert [m.role for m in messages] == [Role.USER, Role.ASSISTANT, Role.USER, Role.ASSISTANT, Role.USER]
@@ -231,7 +233,7 @@ def test_parts_keep_what_the_core_asks_for() -> None:
 
 def test_an_unknown_format_is_named() -> None:
     with pytest.raises(FormatError, match="gemini"):
-        formats.parse([], format="gemini")
+        dialects.parse([], format="gemini")
 
 
 def test_capabilities_follow_the_model() -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from compaction import formats
+from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.invariants import safe_cuts, validate
+from compaction.invariants import safe_cuts
 from compaction.messages import Role
-from compaction.render import render
+from compaction.rendering import render
+from compaction.validation import validate
 from tests.compaction.builders import assistant, call, calls, faults, parse, result, system, user
 
 
@@ -84,7 +85,7 @@ def test_a_broken_rule_is_named_and_mended(
 ) -> None:
     found = validate(items, format, capabilities=capabilities)
     assert (rule, position) in {(violation.rule, violation.position) for violation in found}
-    served = render(formats.parse(items, format=format), format=format, capabilities=capabilities).messages
+    served = render(dialects.parse(items, format=format), format=format, capabilities=capabilities).messages
     assert validate(served, format, capabilities=capabilities) == ()
     assert faults(served, format) == []
 
@@ -99,7 +100,7 @@ def test_bound_thinking_from_before_an_edit_is_named() -> None:
 def test_neighbours_of_one_role_are_looked_at_together() -> None:
     items = [user("x"), use("a"), use("b"), told("a"), told("b", text="and")]
     assert validate(items, "anthropic") == ()
-    assert render(formats.parse(items, format="anthropic"), format="anthropic").messages == items
+    assert render(dialects.parse(items, format="anthropic"), format="anthropic").messages == items
 
 
 def test_an_open_call_may_stand_last_where_the_assistant_may() -> None:
@@ -108,7 +109,7 @@ def test_an_open_call_may_stand_last_where_the_assistant_may() -> None:
     closed = Capabilities(prefill=False)
     assert {v.rule for v in validate(items, "anthropic", capabilities=closed)} == {"A1", "A7"}
     served = render(
-        formats.parse(items, format="anthropic"), format="anthropic", capabilities=closed
+        dialects.parse(items, format="anthropic"), format="anthropic", capabilities=closed
     ).messages
     assert validate(served, "anthropic", capabilities=closed) == ()
 
@@ -182,7 +183,7 @@ def test_what_is_sound_is_not_touched_by_a_repair_elsewhere() -> None:
 def test_the_newest_breakpoints_stay() -> None:
     items = [{"role": "user", "content": [dict(MARKED, text=str(n))]} for n in range(7)]
     system_field = [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}]
-    prompt = render(formats.parse(items, format="anthropic"), format="anthropic", system=system_field)
+    prompt = render(dialects.parse(items, format="anthropic"), format="anthropic", system=system_field)
     assert validate(prompt.messages, "anthropic", system=prompt.system) == ()
     marked = [n for n, m in enumerate(prompt.messages) if "cache_control" in m["content"][0]]
     assert marked == [4, 5, 6]
@@ -202,4 +203,4 @@ def test_cuts_are_safe_only_where_no_call_is_open() -> None:
 
 
 def test_a_role_is_never_guessed_to_be_the_tool() -> None:
-    assert formats.parse([{"role": "robot", "content": "x"}], format="openai")[0].role is Role.USER
+    assert dialects.parse([{"role": "robot", "content": "x"}], format="openai")[0].role is Role.USER

@@ -10,13 +10,13 @@ import pytest
 
 from compaction.capabilities import Capabilities
 from compaction.edits import Edit
-from compaction.invariants import validate
 from compaction.messages import Message, Thinking
 from compaction.pipeline import Plan, plan
 from compaction.policy import PRESETS, Budget, ToolRule, get_policy
 from compaction.record import State
-from compaction.render import render
+from compaction.rendering import render
 from compaction.strategies import STRATEGIES
+from compaction.validation import validate
 from compaction.view import apply, revert
 from tests.compaction.builders import (
     COUNTER,

@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compaction import formats
+from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.invariants import validate
 from compaction.pipeline import plan
 from compaction.policy import PRESETS, Budget
-from compaction.render import render
+from compaction.rendering import render
+from compaction.validation import validate
 from compaction.view import Components, apply
 from tests.compaction.builders import COUNTER, faults, parse
 
@@ -96,7 +96,7 @@ def test_any_transcript_gives_a_valid_prompt(
 def test_a_repair_is_done_once(transcript: tuple[str, list[dict[str, Any]]]) -> None:
     source, items = transcript
     once = render(parse(items, source), format=source)
-    again = render(formats.parse(once.messages, format=source), format=source, system=once.system)
+    again = render(dialects.parse(once.messages, format=source), format=source, system=once.system)
     assert again.messages == once.messages
 
 

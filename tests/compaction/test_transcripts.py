@@ -17,12 +17,12 @@ import pytest
 from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.edits import Edit
-from compaction.invariants import validate
 from compaction.messages import Message, Role
 from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, get_policy
 from compaction.recap import Recap
-from compaction.render import render
+from compaction.rendering import render
+from compaction.validation import validate
 from compaction.view import apply
 from tests.compaction.builders import faults
 

@@ -13,7 +13,7 @@ from compaction.memory.values import FRAME
 from compaction.meter import Calibration, Composition, OutputMean, Verdict, compose, measure, slope
 from compaction.pipeline import plan
 from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
-from compaction.render import render
+from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import Components, apply
 from compaction.window import MessageWindow

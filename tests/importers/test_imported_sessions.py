@@ -11,9 +11,9 @@ import pytest
 
 import pricing
 from accounts.models import Project
-from compaction import formats, policy
+from compaction import dialects, policy
 from compaction.breakdown import Ledger
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Compaction
@@ -97,7 +97,7 @@ class TestSecrets:
         ]
         assert not any(self.SECRET in text for text in told)
         assert all(f"[redacted:{self.KIND}:" in text for text in (session.title, *session.tags))
-        whole = formats.parse([orjson.loads(text) for text in stored], format="anthropic")
+        whole = dialects.parse([orjson.loads(text) for text in stored], format="anthropic")
         assert Continuation().after(whole, "anthropic").regular
         clean = session_import(project=project, imported=replace(self.leaky(), external_id="again")).session
         assert clean.shown_components == session.shown_components
@@ -216,7 +216,7 @@ class TestCompacted:
 
 def _ledger(session: AgentSession) -> Ledger:
     values = [orjson.loads(message_bytes(m)) for m in session.messages.order_by("position")]
-    parsed = formats.parse(values, format="anthropic")
+    parsed = dialects.parse(values, format="anthropic")
     tokens = session.messages.order_by("position").values_list("tokens", flat=True)
     return Ledger().add(replace(v, tokens=t) for v, t in zip(parsed, tokens, strict=True))
 

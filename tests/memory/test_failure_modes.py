@@ -14,7 +14,7 @@ import requests
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from compaction.invariants import validate
+from compaction.validation import validate
 from sessions.services.memory.upkeep import upkeep_run
 from tests.api.talk import output
 from tests.compaction.builders import assistant, call, result, user

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.dialects import parse
 from compaction.edits import Edit, Op
-from compaction.formats import parse
 from compaction.messages import Message
 from compaction.referenced import MAX_REFERENCES, How, Watch, Watched, with_references
 from compaction.referenced.hidden import is_telling

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from compaction.formats import parse
+from compaction.dialects import parse
 from compaction.messages import Usage
 from compaction.replay import Transcript, transcript_of
 from compaction.replay.transcript import Turn

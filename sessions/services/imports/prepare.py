@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import pricing
-from compaction import formats
+from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import Message, Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
@@ -103,7 +103,7 @@ def _message(message: ImportedMessage, format: str, key: Redaction, found: Count
     data, findings = redact_bytes(raw, key=key)
     found.update({finding.kind: finding.count for finding in findings})
     body = message.body if data is raw else bodies.json_value(data)
-    [value] = formats.parse([dict(body)], format=format, counter=counter())
+    [value] = dialects.parse([dict(body)], format=format, counter=counter())
     return PreparedMessage(
         data=data,
         value=value,

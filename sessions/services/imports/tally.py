@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from compaction.breakdown import Ledger
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from sessions.models import AgentSession
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn

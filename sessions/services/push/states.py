@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.breakdown import Ledger
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
 from sessions.services.push.values import Push, Pushed, SessionState
 
 _states: dict[UUID, SessionState] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.breakdown import Ledger
-from compaction.invariants.continuation import Continuation
+from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from pricing.agreed import AgreedPrice
 from sessions.store import bodies

@@ -1,4 +1,4 @@
-"""How much of something Anthropic takes (A12): cache breakpoints and messages."""
+"""Limits on the number of cache breakpoints and messages (A12)."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ MAX_MESSAGES = 100_000
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
-    if not subject.anthropic:
-        return
+    """Yield each message with too many breakpoints before or in it, and too many messages."""
     count = _breakpoints(subject.system) + _breakpoints(subject.tools)
     for position, item in enumerate(subject.items):
         here = _breakpoints(_content(item))
         count += here
         if here and count > MAX_BREAKPOINTS:
-            told = f"{count} cache breakpoints, {MAX_BREAKPOINTS} are allowed"
-            yield Violation(rule="A12", position=position, message=told)
+            text = f"{count} cache breakpoints; the maximum is {MAX_BREAKPOINTS}"
+            yield Violation(rule="A12", position=position, message=text)
     if len(subject.items) > MAX_MESSAGES:
-        told = f"{len(subject.items)} messages, {MAX_MESSAGES} are allowed"
-        yield Violation(rule="A12", position=MAX_MESSAGES, message=told)
+        text = f"{len(subject.items):,} messages; the maximum is {MAX_MESSAGES:,}"
+        yield Violation(rule="A12", position=MAX_MESSAGES, message=text)
 
 
 def within_breakpoints(items: list[dict[str, JSON]], system: JSON, tools: JSON) -> list[dict[str, JSON]]:
-    """The messages with the newest breakpoints only. Agents move theirs each turn, a transcript keeps all."""
+    """Return the messages with only the newest breakpoints.
+
+    Agents move their breakpoints in each turn, but the transcript contains the earlier ones, too.
+    """
     room = max(0, MAX_BREAKPOINTS - _breakpoints(system) - _breakpoints(tools))
     places = [i for i, item in enumerate(items) for _ in range(_breakpoints(item.get("content")))]
     if len(places) <= room:
         return items
-    # Where one message has several, it keeps none: which of them to keep is not ours to guess.
+    # A message with more breakpoints than remain keeps none, since any choice among them would be a guess.
     first_kept = places[-room] if room else len(items)
     if places.count(first_kept) > places[-room:].count(first_kept):
         first_kept += 1
-    return [_unmarked(item) if i < first_kept else item for i, item in enumerate(items)]
+    return [_without_breakpoints(item) if i < first_kept else item for i, item in enumerate(items)]
 
 
 def _content(item: JSON) -> JSON:
@@ -51,17 +53,17 @@ def _breakpoints(blocks: JSON) -> int:
     return sum(bool(block.get("cache_control")) + _breakpoints(block.get("content")) for block in maps)
 
 
-def _unmarked(item: Mapping[str, Any]) -> dict[str, JSON]:
+def _without_breakpoints(item: Mapping[str, Any]) -> dict[str, JSON]:
     content = item.get("content")
     if not isinstance(content, list) or not _breakpoints(content):
         return dict(item)
-    return {**item, "content": [_without_mark(block) for block in content]}
+    return {**item, "content": [_without_breakpoint(block) for block in content]}
 
 
-def _without_mark(block: JSON) -> JSON:
+def _without_breakpoint(block: JSON) -> JSON:
     if not isinstance(block, Mapping):
         return block
     kept = {k: v for k, v in block.items() if k != "cache_control"}
     if isinstance(kept.get("content"), list):
-        kept["content"] = [_without_mark(inner) for inner in kept["content"]]
+        kept["content"] = [_without_breakpoint(inner) for inner in kept["content"]]
     return kept

@@ -1,4 +1,4 @@
-"""Tools that the provider runs itself: call and result stand in one assistant message (A4)."""
+"""Tools that the provider runs itself: call and result are in the same assistant message (A4)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from compaction.messages import Message, Part, ToolCall, ToolResult
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
-    """A server tool's call without its result, or the other way round."""
-    if not subject.anthropic:
-        return
+    """Yield each server tool call without its result and each result without its call."""
     for position, message in enumerate(subject.messages):
-        for name in sorted(_unpaired(message)):
-            yield Violation(rule="A4", position=position, message=f"server tool call {name!r} is half there")
+        for call_id in sorted(_unpaired(message)):
+            text = f"server tool call {call_id!r} must have its call and its result in this message"
+            yield Violation(rule="A4", position=position, message=text)
 
 
 def repair(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages without halves of server tool calls, which nobody can complete."""
-    return tuple(_whole(message) for message in messages)
+    """Return the messages without unpaired server tool calls and results."""
+    return tuple(map(_without_unpaired, messages))
 
 
 def _unpaired(message: Message) -> set[str]:
@@ -29,13 +28,13 @@ def _unpaired(message: Message) -> set[str]:
     return calls ^ results
 
 
-def _whole(message: Message) -> Message:
+def _without_unpaired(message: Message) -> Message:
     unpaired = _unpaired(message)
     if not unpaired:
         return message
-    kept = tuple(part for part in message.parts if not _is_half(part, unpaired))
+    kept = tuple(part for part in message.parts if not _is_unpaired(part, unpaired))
     return replace(message, parts=kept, patched=True)
 
 
-def _is_half(part: Part, unpaired: set[str]) -> bool:
+def _is_unpaired(part: Part, unpaired: set[str]) -> bool:
     return isinstance(part, ToolCall | ToolResult) and part.server and part.call_id in unpaired

@@ -1,4 +1,4 @@
-"""Who may speak where at Anthropic: A5 (the user first), A7 (prefill), A9 (system messages)."""
+"""Order of roles: the user speaks first (A5), prefill (A7), system messages (A9)."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ CLOSING = "Continue."
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
-    if not subject.anthropic or not subject.messages:
+    """Yield each message whose role is not allowed at its position."""
+    if not subject.messages:
         return
     if subject.messages[0].role is Role.ASSISTANT:
-        yield Violation(rule="A5", position=0, message="the first message is not from the user")
+        yield Violation(rule="A5", position=0, message="the first message must be from the user")
     last = len(subject.messages) - 1
     if subject.messages[last].role is Role.ASSISTANT and not subject.capabilities.prefill:
-        yield Violation(rule="A7", position=last, message="the model refuses a trailing assistant message")
+        yield Violation(
+            rule="A7", position=last, message="this model does not accept a trailing assistant message"
+        )
     if subject.capabilities.system_messages:
         return
     for position, message in enumerate(subject.messages):
         if message.role is Role.SYSTEM:
-            yield Violation(rule="A9", position=position, message="a system message inside `messages`")
+            yield Violation(
+                rule="A9",
+                position=position,
+                message="this model does not accept a system message here",
+            )
 
 
-def leading_system(messages: Sequence[Message]) -> int:
-    """How many system messages stand first."""
-    return next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
-
-
-def tell_system(messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
-    """The messages with system messages told by the user, where the model takes them in no other way."""
+def system_to_user(messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
+    """Turn system messages into user messages unless the model accepts them in `messages`."""
     if capabilities.system_messages or all(message.role is not Role.SYSTEM for message in messages):
         return tuple(messages)
-    return tuple(_told(message) if message.role is Role.SYSTEM else message for message in messages)
+    return tuple(_as_user(message) if message.role is Role.SYSTEM else message for message in messages)
 
 
-def _told(message: Message) -> Message:
+def _as_user(message: Message) -> Message:
     parts = tuple(
         replace(part, text=f"[system] {part.text}", patched=True)
         if isinstance(part, Text) and part.text.strip()
@@ -50,8 +52,8 @@ def _told(message: Message) -> Message:
     return replace(message, role=Role.USER, parts=parts, patched=True)
 
 
-def framed(items: list[dict[str, JSON]], capabilities: Capabilities) -> list[dict[str, JSON]]:
-    """The JSON messages with a user message first, and last where the model takes no other."""
+def frame(items: list[dict[str, JSON]], capabilities: Capabilities) -> list[dict[str, JSON]]:
+    """Return JSON messages that begin with a user message, and end with one if the model requires it."""
     if not items:
         return items
     if items[0].get("role") != "user":

@@ -1,0 +1,54 @@
+"""Continuation state: whether pushed messages validly continue those before them.
+
+It is updated on each push without reading earlier messages, so that a prompt can be served from the stored
+bytes. The check is one-sided: a regular conversation is valid, an irregular one must be rendered. It does not
+cover rules about the prompt as a whole, such as repeated ids (A3) and cache breakpoints (A12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compaction.dialects import get_dialect
+from compaction.dialects.base import Dialect
+from compaction.messages import Message, Role, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """The tool calls that still wait for their results, and whether every message so far was regular."""
+
+    open_calls: tuple[str, ...] = ()
+    regular: bool = True
+
+    def after(self, messages: Iterable[Message], format: str) -> Continuation:
+        """Return the state after `messages`, which were pushed in the dialect `format`."""
+        dialect, state = get_dialect(format), self
+        for message in messages:
+            state = state._after_one(message, dialect)
+        return state
+
+    def _after_one(self, message: Message, dialect: Dialect) -> Continuation:
+        open_calls = self.open_calls
+        sound = self.regular and not message.patched and not any(map(dialect.needs_repair, message.parts))
+        answers = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
+        if message.role is Role.ASSISTANT:
+            calls = tuple(part.call_id for part in message.parts if isinstance(part, ToolCall))
+            sound = sound and not open_calls and not answers and len(set(calls)) == len(calls)
+            return Continuation(open_calls=calls, regular=sound)
+        if not open_calls:
+            return Continuation(regular=sound and not answers)
+        if dialect.pairing.merges_messages:
+            return Continuation(regular=sound and _begins_with_answers(message, open_calls))
+        left = tuple(call for call in open_calls if call not in answers)
+        return Continuation(
+            open_calls=left, regular=sound and message.role is Role.TOOL and len(left) + 1 == len(open_calls)
+        )
+
+
+def _begins_with_answers(message: Message, open_calls: tuple[str, ...]) -> bool:
+    """Return whether the first parts answer every open call once and no later part is an answer (A1, A2)."""
+    first, rest = message.parts[: len(open_calls)], message.parts[len(open_calls) :]
+    answered = [part.call_id for part in first if isinstance(part, ToolResult)]
+    return sorted(answered) == sorted(open_calls) and not any(isinstance(part, ToolResult) for part in rest)

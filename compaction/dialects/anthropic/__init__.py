@@ -1,0 +1,92 @@
+"""Anthropic Messages. `parsing` and `rendering` translate messages; the others are the provider's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compaction.capabilities import Capabilities
+from compaction.dialects.anthropic import content, limits, parsing, rendering, roles, server_tools, thinking
+from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.invariants import pair_repair, pairs
+from compaction.invariants.pairs import Pairing
+from compaction.invariants.violations import Subject, Violation
+from compaction.messages import JSON, Message, Part, Thinking, leading_system
+
+_RULES = (server_tools, roles, content, thinking, limits)
+
+
+class Anthropic(Dialect):
+    """Anthropic's Messages API."""
+
+    name = parsing.NAME
+    label = "Anthropic Messages"
+    pairing = Pairing(
+        merges_messages=True,
+        unique_ids=True,
+        missing_rule="A1",
+        order_rule="A2",
+        orphan_rule="A1",
+        duplicate_rule="A3",
+    )
+
+    parse_message = staticmethod(parsing.parse_message)
+
+    def render_message(self, message: Message) -> list[dict[str, JSON]]:
+        item = rendering.message_json(message)
+        return [] if item is None else [item]
+
+    def render_prompt(
+        self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
+    ) -> Prompt:
+        sound = self._repair(messages, capabilities)
+        lead = leading_system(sound)
+        system_field = rendering.system_field(sound[:lead], system) or None
+        definitions = rendering.tools_field(tools)
+        items = roles.frame(rendering.conversation(sound[lead:]), capabilities)
+        items = limits.within_breakpoints(items, system_field, definitions)
+        return Prompt(format=self.name, messages=items, system=system_field, tools=definitions or None)
+
+    def _repair(self, messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
+        """Return messages that the provider accepts; the same objects if nothing was wrong."""
+        lead = leading_system(messages)
+        spoken = roles.system_to_user(messages[lead:], capabilities)
+        sound = thinking.repair(server_tools.repair(spoken))
+        paired = pair_repair.repair(sound, pairing=self.pairing, open_end=capabilities.prefill)
+        return (*messages[:lead], *paired)
+
+    def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
+        return {"name": name, "description": description, "input_schema": schema}
+
+    def violations(self, subject: Subject) -> Iterator[Violation]:
+        yield from pairs.violations(subject, self.pairing)
+        for rules in _RULES:
+            yield from rules.violations(subject)
+
+    def needs_repair(self, part: Part) -> bool:
+        if isinstance(part, Thinking):
+            # Without a source it is another dialect's reasoning, which has no signature.
+            return part.source is not None and not thinking.is_complete(part)
+        return super().needs_repair(part)
+
+    def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
+        if not self._is_joinable(stored, capabilities):
+            return None
+        fields = {"system": stored.system, "messages": b"[%b]" % stored.messages, "tools": stored.tools}
+        return {name: data for name, data in fields.items() if data is not None}
+
+    @staticmethod
+    def _is_joinable(stored: StoredPrompt, capabilities: Capabilities) -> bool:
+        """Check ids (A3), roles (A5, A7, A9), cache breakpoints (A12) and the dialect of the tools."""
+        if not stored.messages or stored.has_repeated_ids:
+            return False
+        if stored.tools is not None and b'"function"' in stored.tools:
+            return False
+        texts = (stored.messages, stored.system or b"", stored.tools or b"")
+        breakpoints = sum(text.count(b'"cache_control"') for text in texts)
+        return (
+            breakpoints <= limits.MAX_BREAKPOINTS
+            and stored.roles[0] == "user"
+            and (stored.roles[-1] == "user" or capabilities.prefill)
+            and "system" not in stored.roles
+        )

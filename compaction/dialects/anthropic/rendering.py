@@ -1,0 +1,149 @@
+"""Render messages for Anthropic's Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compaction.dialects.anthropic.parsing import NAME, is_request_field, is_safe_id
+from compaction.dialects.blocks import as_text, digested_id, note_of, text_of
+from compaction.jsontext import loads_object
+from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+
+
+def message_json(message: Message) -> dict[str, JSON] | None:
+    """Render one message; None if it has no content.
+
+    Leading system messages belong in `system_field`; the caller decides whether others are allowed (A9).
+    """
+    if message.format == NAME and not message.patched and message.source is not None:
+        return dict(message.source)
+    native = message.format == NAME
+    blocks = [block for part in message.parts if (block := _block(part, native)) is not None]
+    if not blocks:
+        return None
+    kept = {k: v for k, v in (message.source or {}).items() if native and is_request_field(k)}
+    role = Role.USER if message.role is Role.TOOL else message.role
+    if not native and len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
+        return {"role": role.value, "content": blocks[0]["text"]}
+    if native and isinstance(kept.get("content"), str) and [*blocks[0]] == ["type", "text"]:
+        return {**kept, "role": role.value, "content": blocks[0]["text"]}
+    return {**kept, "role": role.value, "content": blocks}
+
+
+def _block(part: Part, native: bool) -> dict[str, JSON] | None:
+    source = part.source if native and isinstance(part.source, Mapping) else None
+    if source is not None and not getattr(part, "patched", False):
+        return None if isinstance(part, Text) and not part.text.strip() else dict(source)
+    match part:
+        case Text(text=text):
+            return {**(source or {}), "type": "text", "text": text} if text.strip() else None
+        case ToolCall(server=True) | ToolResult(server=True) if not native:
+            return {"type": "text", "text": _as_words(part)}
+        case ToolCall():
+            return {
+                **(source or {"type": "tool_use"}),
+                "id": _safe_id(part.call_id),
+                "name": part.name,
+                "input": loads_object(part.arguments),
+            }
+        case ToolResult():
+            return _result_block(part, source)
+        case Opaque(kind=kind):
+            block = part.source if isinstance(part.source, Mapping) else {}
+            return _from_openai_media(block) or {"type": "text", "text": note_of(part.source, kind)}
+        case Thinking():
+            return None  # Anthropic rejects thinking without its own signature
+
+
+def _result_block(part: ToolResult, source: Mapping[str, Any] | None) -> dict[str, JSON]:
+    block: dict[str, JSON] = {
+        **(source or {"type": "tool_result"}),
+        "tool_use_id": _safe_id(part.call_id),
+        "content": part.text,
+    }
+    content = part.source.get("content") if isinstance(part.source, Mapping) else None
+    if part.media_tokens and isinstance(content, list):
+        media = [item for item in content if isinstance(item, Mapping) and text_of(item) is None]
+        if source is None:
+            media = [made for item in media if (made := _from_openai_media(item)) is not None]
+        text = [{"type": "text", "text": part.text}] if part.text.strip() else []
+        block["content"] = text + media
+    if part.is_error is not None:
+        block["is_error"] = part.is_error
+    return block
+
+
+def _as_words(part: ToolCall | ToolResult) -> str:
+    """Return another dialect's server tool call or result as text."""
+    if isinstance(part, ToolCall):
+        return f"[{part.name} {part.arguments}]"
+    return f"[result] {part.text}"
+
+
+def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
+    """Render the `messages` of a request. Consecutive tool messages become one user message (A2)."""
+    out: list[dict[str, JSON]] = []
+    open_answers = False
+    for message in messages:
+        item = message_json(message)
+        if item is None:
+            continue
+        answers = message.role is Role.TOOL
+        if answers and open_answers:
+            out[-1] = {**out[-1], "content": [*out[-1]["content"], *item["content"]]}
+        else:
+            out.append(item)
+        open_answers = answers
+    return out
+
+
+def system_field(messages: Sequence[Message], given: JSON) -> JSON:
+    """Return the `system` field: the given value, then the text of the leading system messages."""
+    blocks = [
+        {"type": "text", "text": part.text}
+        for message in messages
+        for part in message.parts
+        if isinstance(part, Text) and part.text.strip()
+    ]
+    if not blocks:
+        return given
+    if not given and len(blocks) == 1:
+        return blocks[0]["text"]
+    first = [{"type": "text", "text": given}] if isinstance(given, str) and given.strip() else given
+    return [*(first if isinstance(first, list) else []), *blocks]
+
+
+def tools_field(tools: JSON) -> list[JSON]:
+    """Render tool definitions; those in this dialect are returned unchanged."""
+    return [_tool(tool) for tool in tools if isinstance(tool, Mapping)] if isinstance(tools, list) else []
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
+    function = tool.get("function")
+    if not isinstance(function, Mapping):
+        return dict(tool)
+    definition: dict[str, JSON] = {"name": function.get("name")}
+    if function.get("description"):
+        definition["description"] = function["description"]
+    return {**definition, "input_schema": function.get("parameters") or {"type": "object", "properties": {}}}
+
+
+def _safe_id(call_id: str) -> str:
+    return call_id if is_safe_id(call_id) else digested_id(call_id)
+
+
+def _from_openai_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return the block for OpenAI's image or file part; None for other parts."""
+    kind = block.get("type")
+    value = block.get("image_url" if kind == "image_url" else "file")
+    url = value if isinstance(value, str) else ""
+    if isinstance(value, Mapping):
+        url = as_text(value.get("url") or value.get("file_data"))
+    if kind == "image_url" and url.startswith(("http://", "https://")):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    head, comma, data = url.partition(";base64,")
+    if not comma or not head.startswith("data:") or not data:
+        return None
+    source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+    return {"type": "image" if kind == "image_url" else "document", "source": source}

@@ -1,0 +1,109 @@
+"""The interface of a dialect: everything that differs between the providers' message formats."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from compaction.capabilities import Capabilities
+from compaction.invariants import pairs
+from compaction.invariants.pairs import Pairing
+from compaction.invariants.violations import Subject, Violation
+from compaction.messages import JSON, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+
+_ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """The fields of a provider request. `system` is None if the dialect has no such field."""
+
+    format: str
+    messages: list[dict[str, JSON]]
+    system: JSON = None
+    tools: list[JSON] | None = None
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the fields that are present."""
+        fields = {"system": self.system, "messages": self.messages, "tools": self.tools}
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPrompt:
+    """A prompt as JSON bytes. `messages` are joined by commas; `roles` has the role of each."""
+
+    messages: bytes
+    roles: Sequence[str]
+    system: bytes | None = None
+    tools: bytes | None = None
+
+    @property
+    def has_repeated_ids(self) -> bool:
+        """Whether an id occurs twice, which can only be judged by parsing the messages."""
+        ids = _ID.findall(self.messages)
+        return len(set(ids)) < len(ids)
+
+
+class Dialect(ABC):
+    """One provider message format: how its messages are parsed, validated and rendered.
+
+    A new dialect is a subclass in a module of its package and one line in `compaction.dialects.DIALECTS`.
+    """
+
+    #: Value of the API field `format`, at most 16 characters.
+    name: ClassVar[str]
+    #: Name in the user interface.
+    label: ClassVar[str]
+    #: How tool calls and their results must be arranged.
+    pairing: ClassVar[Pairing]
+
+    @abstractmethod
+    def parse_message(
+        self, item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False
+    ) -> Message:
+        """Parse one message. Accepts any JSON value and never raises."""
+
+    @abstractmethod
+    def render_message(self, message: Message) -> list[dict[str, JSON]]:
+        """Render one message of any dialect: none if it has no content, several if this dialect splits it.
+
+        An unedited message of this dialect is returned as pushed.
+        """
+
+    @abstractmethod
+    def render_prompt(
+        self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
+    ) -> Prompt:
+        """Repair and render a whole prompt. `system` and `tools` may be in any dialect."""
+
+    @abstractmethod
+    def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
+        """Return the definition of a tool; `schema` is the JSON Schema of its arguments."""
+
+    def violations(self, subject: Subject) -> Iterator[Violation]:
+        """Yield each rule of the provider that the prompt breaks. Tool pairing is checked by default."""
+        return pairs.violations(subject, self.pairing)
+
+    def needs_repair(self, part: Part) -> bool:
+        """Return whether a part can only be judged by `render_prompt`, so that its bytes cannot be joined."""
+        match part:
+            case ToolCall(server=server) | ToolResult(server=server):
+                return server
+            case Opaque(kind=kind):
+                return kind not in {"image", "image_url", "document"}
+            case Text(text=text):
+                return not text.strip()
+            case Thinking():
+                return False
+
+    def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
+        """Return the request fields made of the stored bytes, or None if the prompt must be rendered.
+
+        The messages follow each other validly (see `Continuation`); this checks the rules that concern the
+        prompt as a whole. By default every prompt is rendered.
+        """
+        return None

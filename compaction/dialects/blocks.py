@@ -1,0 +1,100 @@
+"""Helpers that dialects share: text of content blocks, token estimates of media, shortened call ids."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from compaction.jsontext import dumps
+from compaction.messages import JSON, Message, Opaque, Role, Text
+from compaction.tokens import IMAGE_TOKENS
+
+_NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
+
+#: A page of a PDF is about 2,000 tokens and 100 KB of base64.
+_DOCUMENT_CHARACTERS_PER_TOKEN = 50
+
+#: Characters up to which a block that a dialect does not support is included in its text note.
+_MAX_NOTE = 2_000
+
+
+def digested_id(call_id: str) -> str:
+    """Return a short id of letters, digits, `_` and `-`: always the same one for the same `call_id`."""
+    digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:12]
+    return f"{_NOT_ID.sub('_', call_id)[:24]}_{digest}"
+
+
+def as_text(value: JSON) -> str:
+    """Return any JSON value as the text that a model would read."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value)
+
+
+def non_object_message(
+    item: JSON, *, format: str, position: int, turn: int, tokens: int, pinned: bool
+) -> Message:
+    """Return a user message with the text of an item that is not a JSON object."""
+    return Message(
+        position=position,
+        turn=turn,
+        tokens=tokens,
+        pinned=pinned,
+        role=Role.USER,
+        parts=(Text(text=as_text(item)),),
+        format=format,
+        source={},
+        patched=True,
+    )
+
+
+def media_tokens(block: Mapping[str, Any]) -> int:
+    """Estimate the tokens of an image or document block; 0 for other kinds."""
+    kind = block.get("type")
+    if kind in ("image", "image_url", "input_image"):
+        return IMAGE_TOKENS
+    if kind in ("document", "file", "input_audio"):
+        return max(IMAGE_TOKENS, len(dumps(block)) // _DOCUMENT_CHARACTERS_PER_TOKEN)
+    return 0
+
+
+def opaque(block: Mapping[str, Any]) -> Opaque:
+    """Return a block that the core does not interpret."""
+    kind = block.get("type")
+    return Opaque(kind=kind if isinstance(kind, str) else "", media_tokens=media_tokens(block), source=block)
+
+
+def note_of(block: JSON, kind: str) -> str:
+    """Return a text note in place of a block that the target dialect does not support."""
+    text = dumps(block)
+    return f"[{kind or 'unknown'} block]" + (f" {text}" if len(text) <= _MAX_NOTE else "")
+
+
+def text_of(block: Mapping[str, Any]) -> str | None:
+    """Return the text of a text block, or None for other blocks."""
+    text = block.get("text")
+    if block.get("type") in ("text", "input_text", "output_text", None) and isinstance(text, str):
+        return text
+    return None
+
+
+def joined_text(content: JSON) -> tuple[str, int]:
+    """Return the text of a content value (string, blocks or anything) and the tokens of its media."""
+    if not isinstance(content, list):
+        return as_text(content), 0
+    texts: list[str] = []
+    media = 0
+    for block in content:
+        if not isinstance(block, Mapping):
+            texts.append(as_text(block))
+            continue
+        tokens = media_tokens(block)
+        media += tokens
+        text = text_of(block)
+        if text is not None:
+            texts.append(text)
+        elif not tokens:
+            texts.append(dumps(block))
+    return "\n".join(texts), media

@@ -1,0 +1,126 @@
+"""Parse pushed messages of OpenAI's Chat Completions API.
+
+The parts of a message are, in this order: reasoning (`reasoning_content`, a field that gateways add),
+content, refusal, tool calls. A message with the role `tool` is one `ToolResult`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction.dialects.blocks import as_text, joined_text, non_object_message, note_of, opaque, text_of
+from compaction.jsontext import dumps, is_object
+from compaction.messages import JSON, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
+
+NAME = "openai"
+
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "tool": Role.TOOL,
+}
+
+#: Fields that a message may have (C5). The last two are not in OpenAI's schema, but gateways and open models
+#: that offer this API define them, and some reject messages without them.
+KNOWN_FIELDS = frozenset(
+    {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
+    | {"annotations", "reasoning_content", "cache_control"}
+)
+
+_PART_KINDS = frozenset({"image_url", "input_audio", "file"})
+
+
+def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
+    """Parse one message. Accepts any JSON value and never raises."""
+    if not isinstance(item, Mapping):
+        return non_object_message(
+            item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
+        )
+    name = item.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if name == "function":
+        item, role = {**item, "tool_call_id": f"function_{as_text(item.get('name'))}"}, Role.TOOL
+    parts = _answer(item) if role is Role.TOOL else _parts(item, role)
+    return Message(
+        position=position,
+        turn=turn,
+        tokens=tokens,
+        pinned=pinned,
+        role=role or Role.USER,
+        parts=parts,
+        format=NAME,
+        source=item,
+        patched=name not in _ROLES or not _is_sound(item, role or Role.USER, parts),
+    )
+
+
+def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> bool:
+    """Return whether the message can be sent unchanged: it follows C3 to C5 and nothing had to be guessed."""
+    if any(getattr(part, "patched", False) for part in parts) or not KNOWN_FIELDS.issuperset(item):
+        return False
+    if role is Role.ASSISTANT and item.get("tool_calls"):
+        return isinstance(item.get("content"), str | list | None) and item.get("function_call") is None
+    return isinstance(item.get("content"), str | list) or bool(item.get("audio"))
+
+
+def _answer(item: Mapping[str, Any]) -> tuple[Part, ...]:
+    text, media = joined_text(item.get("content"))
+    call_id = item.get("tool_call_id")
+    sound = isinstance(call_id, str) and isinstance(item.get("content"), str | list)
+    return (
+        ToolResult(call_id=as_text(call_id), text=text, media_tokens=media, source=item, patched=not sound),
+    )
+
+
+def _parts(item: Mapping[str, Any], role: Role | None) -> tuple[Part, ...]:
+    content = item.get("content")
+    parts: list[Part] = []
+    if role is Role.ASSISTANT and isinstance(reasoning := item.get("reasoning_content"), str):
+        parts.append(Thinking(text=reasoning))
+    if isinstance(content, list):
+        parts += (_part(block) for block in content)
+    elif content is not None:
+        parts.append(Text(text=as_text(content)))
+    if role is Role.ASSISTANT:
+        if isinstance(refusal := item.get("refusal"), str):
+            parts.append(Text(text=refusal, source={"type": "refusal", "refusal": refusal}))
+        calls = item.get("tool_calls")
+        parts += (_call(call) for call in (calls if isinstance(calls, list) else []))
+        if isinstance(legacy := item.get("function_call"), Mapping):
+            call_id = f"function_{as_text(legacy.get('name'))}"
+            parts.append(_call({"id": call_id, "type": "function", "function": legacy}))
+    return tuple(parts)
+
+
+def _part(block: JSON) -> Part:
+    if not isinstance(block, Mapping):
+        return Text(text=as_text(block), patched=True)
+    text, kind = text_of(block), as_text(block.get("type"))
+    if text is not None:
+        return Text(text=text, source=block, patched=kind != "text")
+    if kind == "refusal":
+        return Text(text=as_text(block.get("refusal")), source=block)
+    if kind in _PART_KINDS:
+        return opaque(block)
+    return Text(text=note_of(block, kind), patched=True)
+
+
+def _call(item: JSON) -> ToolCall:
+    call: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
+    custom = call.get("type") == "custom"
+    function = call.get("custom" if custom else "function")
+    function = function if isinstance(function, Mapping) else {}
+    arguments = {"input": function.get("input")} if custom else function.get("arguments")
+    call_id, name = call.get("id"), as_text(function.get("name"))
+    text = arguments if isinstance(arguments, str) else dumps(arguments or {})
+    sound = bool(name) and isinstance(call_id, str) and (custom or text is arguments)
+    return ToolCall(
+        call_id=as_text(call_id),
+        name=name or "unknown",
+        arguments=text,
+        source=item,
+        patched=not (sound and is_object(text)),
+    )

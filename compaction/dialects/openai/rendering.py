@@ -1,0 +1,177 @@
+"""Render messages for OpenAI's Chat Completions API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compaction.dialects.blocks import as_text, digested_id, joined_text, note_of
+from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
+from compaction.jsontext import dumps, is_object, loads_object
+from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+
+#: Begins the output of a failed tool, since this dialect has no error flag.
+_ERROR_PREFIX = "Error: "
+
+#: OpenAI rejects longer tool call ids.
+_MAX_ID = 40
+
+
+def message_json(message: Message) -> list[dict[str, JSON]]:
+    """Render one message: several if it has several tool results, none if it has no content."""
+    native = message.format == NAME
+    if native and not message.patched and message.source is not None:
+        return [dict(message.source)]
+    kept = {k: v for k, v in (message.source or {}).items() if native and k in KNOWN_FIELDS}
+    if message.role is Role.ASSISTANT:
+        return _assistant(message, kept, native)
+    results = [_result_json(part, kept, native) for part in message.parts if isinstance(part, ToolResult)]
+    media = [
+        block
+        for part in message.parts
+        if isinstance(part, ToolResult) and not native
+        for block in _media(part)
+    ]
+    content = [block for part in message.parts if (block := _content(part, native)) is not None]
+    if not media and not content:
+        return results
+    role = "system" if message.role is Role.SYSTEM else "user"
+    if native and kept.get("role") == "developer":
+        role = "developer"
+    kept = {k: v for k, v in kept.items() if k != "tool_call_id" and not results}
+    return [*results, {**kept, "role": role, "content": _plain(media + content)}]
+
+
+def _assistant(message: Message, kept: dict[str, JSON], native: bool) -> list[dict[str, JSON]]:
+    calls = [_call_json(part, native) for part in message.tool_calls if not part.server]
+    content = [block for part in message.parts if (block := _content(part, native)) is not None]
+    if not calls and not content:
+        return []
+    item: dict[str, JSON] = {**kept, "role": "assistant", "content": _plain(content) if content else None}
+    for field in ("tool_calls", "function_call", "refusal"):
+        item.pop(field, None)
+    if not any(isinstance(part, Thinking) for part in message.parts):
+        item.pop("reasoning_content", None)
+    if calls:
+        item["tool_calls"] = calls
+    return [item]
+
+
+def _plain(blocks: list[dict[str, JSON]]) -> JSON:
+    """Return a string if all blocks are plain text, otherwise the blocks."""
+    if all(block.keys() == {"type", "text"} for block in blocks):
+        return "\n\n".join(block["text"] for block in blocks)
+    return blocks
+
+
+def _content(part: Part, native: bool) -> dict[str, JSON] | None:
+    source = part.source if native and isinstance(part.source, Mapping) else None
+    match part:
+        case Text(text=text, patched=False) if source is not None:
+            return dict(source)
+        case Text(text=text):
+            return {**(source or {}), "type": "text", "text": text} if text else None
+        case Opaque(kind=kind):
+            block = part.source if isinstance(part.source, Mapping) else {}
+            media = dict(block) if native else _from_anthropic_media(block)
+            return media or {"type": "text", "text": note_of(part.source, kind)}
+        case ToolCall(server=True, name=name, arguments=arguments):
+            return {"type": "text", "text": f"[{name} {arguments}]"}
+        case ToolResult(server=True, text=text):
+            return {"type": "text", "text": f"[result] {text}"}
+    return None
+
+
+def _call_json(part: ToolCall, native: bool) -> dict[str, JSON]:
+    source = part.source if native and isinstance(part.source, Mapping) else {}
+    if source and not part.patched:
+        return dict(source)
+    arguments = part.arguments if is_object(part.arguments) else dumps(loads_object(part.arguments))
+    function = {"name": part.name, "arguments": arguments}
+    return {"id": _id(part.call_id, native), "type": "function", "function": function}
+
+
+def _result_json(part: ToolResult, kept: dict[str, JSON], native: bool) -> dict[str, JSON]:
+    if native and not part.patched:
+        return {**kept, "role": "tool", "tool_call_id": part.call_id}
+    text = part.text
+    if part.is_error and not text.lower().startswith("error"):
+        text = _ERROR_PREFIX + text
+    extra = {k: v for k, v in kept.items() if native and k not in ("content", "name")}
+    return {**extra, "role": "tool", "tool_call_id": _id(part.call_id, native), "content": text}
+
+
+def _media(part: ToolResult) -> list[dict[str, JSON]]:
+    """Return the images of a tool result for a user message, since tool messages can only contain text."""
+    content = part.source.get("content") if isinstance(part.source, Mapping) else None
+    if not part.media_tokens or not isinstance(content, list):
+        return []
+    media = [
+        block for item in content if isinstance(item, Mapping) and (block := _from_anthropic_media(item))
+    ]
+    return [{"type": "text", "text": f"[media in the result of {part.call_id}]"}, *media] if media else []
+
+
+def _id(call_id: str, native: bool) -> str:
+    return call_id if native or len(call_id) <= _MAX_ID else digested_id(call_id)
+
+
+def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
+    """Render the `messages` of a request. Media of tool results follow the last result (C1)."""
+    out: list[dict[str, JSON]] = []
+    postponed: list[dict[str, JSON]] = []
+    for message in messages:
+        items = message_json(message)
+        results = [item for item in items if item.get("role") == "tool"]
+        rest = [item for item in items if item.get("role") != "tool"]
+        if results:
+            out += results
+            postponed += rest
+            continue
+        out += postponed + rest
+        postponed = []
+    return out + postponed
+
+
+def system_message(given: JSON) -> list[dict[str, JSON]]:
+    """Return another dialect's `system` field as a system message; an empty list if it is empty."""
+    text = joined_text(given)[0]
+    return [{"role": "system", "content": text}] if text.strip() else []
+
+
+def tools_field(tools: JSON) -> list[JSON]:
+    """Render tool definitions; those in this dialect are returned unchanged, server tools are left out."""
+    if not isinstance(tools, list):
+        return []
+    definitions = (_tool(tool) for tool in tools if isinstance(tool, Mapping))
+    return [definition for definition in definitions if definition is not None]
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
+    if "function" in tool or (tool.get("type") == "custom" and "custom" in tool):
+        return dict(tool)
+    if "input_schema" not in tool:
+        return None
+    function: dict[str, JSON] = {"name": tool.get("name")}
+    if tool.get("description"):
+        function["description"] = tool["description"]
+    return {"type": "function", "function": {**function, "parameters": tool["input_schema"]}}
+
+
+def _from_anthropic_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return the part for Anthropic's image or document; None for other blocks."""
+    source = block.get("source")
+    if not isinstance(source, Mapping):
+        return None
+    data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+    match block.get("type"), source.get("type"):
+        case "image", "base64":
+            return {"type": "image_url", "image_url": {"url": data}}
+        case "image", "url":
+            return {"type": "image_url", "image_url": {"url": source.get("url")}}
+        case "document", "base64":
+            name = as_text(block.get("title")) or "document.pdf"
+            return {"type": "file", "file": {"filename": name, "file_data": data}}
+        case "document", "text":
+            return {"type": "text", "text": as_text(source.get("data"))}
+    return None
