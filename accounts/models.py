@@ -41,8 +41,8 @@ class Project(models.Model):
     retention_begins_at = models.DateTimeField(null=True)
     # Secrets of the project's own: [{"kind", "pattern"}], in RE2 syntax (see `sessions/redaction/extra.py`).
     redaction_patterns = models.JSONField(default=list)
-    # Prices that differ from the public table (see `sessions/agreed_prices.py`).
-    agreed_prices = models.JSONField(default=list)
+    # Prices that differ from the public table (see `pricing/custom.py`).
+    custom_prices = models.JSONField(default=list)
     # Whether working memory is kept current from what tools are seen to do.
     memory_upkeep = models.BooleanField(default=False)
     # The model that reads new turns for it beside; empty: none does, and nothing is paid for.

@@ -12,7 +12,7 @@ from django.db.models import JSONField, Model
 from psycopg.types.json import Jsonb
 
 from bench.store_texts import Body
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 
 Row = Mapping[str, Any]
@@ -40,7 +40,7 @@ def turn_row(
         "prompt_estimate": sum(raw.values()),
         "prompt_served": sum(shown.values()),
         "prompt_reported": usage.prompt_tokens,
-        "component_tokens": Ledger(tokens=shown).row,
+        "component_tokens": TokenBreakdown(tokens=shown).counts,
         "uncached_tokens": usage.uncached_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,

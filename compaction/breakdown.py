@@ -1,6 +1,7 @@
-"""The running size of a context: what a prompt holds at each turn, by component, kept as sums.
+"""The token breakdown of a prompt: how many tokens each component has.
 
-Pure arithmetic over frozen values, so that a push adds to it in constant time and an import replays it.
+Plain arithmetic on frozen values: a push adds its messages in constant time, and an import replays a log
+with the same code.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message, Role, ToolResult
 from compaction.view import View
 
-#: The components of a prompt, in the order in which a turn's row has them.
+#: The components of a prompt, in the order in which `Turn.component_tokens` stores them.
 COMPONENTS = ("user", "assistant", "tool_outputs", "recap", "system", "tools", "memory")
 
 
 def component_of(message: Message) -> str:
-    """The component that a message counts for. One that carries tool results counts for those."""
+    """Return the component that a message counts toward: a message with tool results is a tool output."""
     if message.role is Role.ASSISTANT:
         return "assistant"
     if message.role is Role.TOOL or any(isinstance(part, ToolResult) for part in message.parts):
@@ -25,28 +26,28 @@ def component_of(message: Message) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
-    """Tokens (estimate) in the context, by component; components without any are left out."""
+class TokenBreakdown:
+    """Estimated tokens by component. Components without tokens are left out."""
 
     tokens: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, view: View) -> Ledger:
-        """What a view holds; what stands for evicted messages counts as recap."""
+    def of_view(cls, view: View) -> TokenBreakdown:
+        """Return the breakdown of a view. Replacements of evicted messages count as recap."""
         beside = view.components
-        ledger = cls().set(system=beside.system, tools=beside.tools, memory=beside.memory)
-        ledger = ledger.add(entry.message for entry in view.entries if not entry.is_made)
-        made = sum(entry.message.tokens for entry in view.entries if entry.is_made)
-        return ledger.set(recap=made) if made else ledger
+        breakdown = cls().set(system=beside.system, tools=beside.tools, memory=beside.memory)
+        breakdown = breakdown.add(entry.message for entry in view.entries if not entry.is_made)
+        recap = sum(entry.message.tokens for entry in view.entries if entry.is_made)
+        return breakdown.set(recap=recap) if recap else breakdown
 
     @classmethod
-    def of_row(cls, row: Sequence[int]) -> Ledger:
-        """What `row` made."""
-        return cls(tokens={name: count for name, count in zip(COMPONENTS, row, strict=False) if count})
+    def from_counts(cls, counts: Sequence[int]) -> TokenBreakdown:
+        """Return the breakdown that `counts` was read from."""
+        return cls(tokens={name: count for name, count in zip(COMPONENTS, counts, strict=False) if count})
 
     @property
-    def row(self) -> list[int]:
-        """The tokens in the order of `COMPONENTS`, without the zeros at the end."""
+    def counts(self) -> list[int]:
+        """The tokens in the order of `COMPONENTS`, without trailing zeros."""
         counts = [self.tokens.get(name, 0) for name in COMPONENTS]
         while counts and not counts[-1]:
             counts.pop()
@@ -56,26 +57,28 @@ class Ledger:
     def total(self) -> int:
         return sum(self.tokens.values())
 
-    def add(self, messages: Iterable[Message]) -> Ledger:
+    def add(self, messages: Iterable[Message]) -> TokenBreakdown:
+        """Return a breakdown that also counts these messages."""
         tokens = dict(self.tokens)
         for message in messages:
             name = component_of(message)
             tokens[name] = tokens.get(name, 0) + message.tokens
         return replace(self, tokens=tokens)
 
-    def set(self, **components: int) -> Ledger:
+    def set(self, **components: int) -> TokenBreakdown:
+        """Return a breakdown with these components replaced."""
         tokens = {**self.tokens, **components}
         return replace(self, tokens={name: count for name, count in tokens.items() if count})
 
-    def restarted(self) -> Ledger:
-        """The context after the client compacted it: system text and tools stay, the messages are gone."""
+    def without_messages(self) -> TokenBreakdown:
+        """Return only system prompt and tools, which remain when a client compacts its own context."""
         return replace(self, tokens={k: v for k, v in self.tokens.items() if k in {"system", "tools"}})
 
-    def prompt_of(self, messages: Iterable[Message]) -> Ledger:
-        """A turn's prompt: everything before the answer that the turn brings, or all where it has none."""
-        asked = []
+    def prompt_of(self, messages: Iterable[Message]) -> TokenBreakdown:
+        """Return the breakdown of a turn's prompt: add the messages before the first assistant message."""
+        prompt = []
         for message in messages:
             if message.role is Role.ASSISTANT:
                 break
-            asked.append(message)
-        return self.add(asked)
+            prompt.append(message)
+        return self.add(prompt)

@@ -12,10 +12,10 @@ from django.http import HttpRequest
 
 from accounts.models import ApiKey
 from accounts.selectors import api_key_find
-from pricing.agreed import AgreedPrice
+from pricing.custom import CustomPrice
 from redaction import Redaction
 from sessions.api.errors import NotAuthenticated
-from sessions.selectors.agreed_prices import agreed_prices
+from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.store.postgres import execute, raw_connection
 
@@ -44,7 +44,7 @@ class Principal:
     scopes: frozenset[str]
     rate_limit: int | None
     redaction: Redaction
-    prices: tuple[AgreedPrice, ...] = ()
+    prices: tuple[CustomPrice, ...] = ()
     user_id: int | None = None  #: who made the key
     upkeep: bool = False  #: the project has its working memories kept current
 
@@ -82,7 +82,7 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         scopes=frozenset(key.scopes),
         rate_limit=key.rate_limit,
         redaction=redaction_of(key.project),
-        prices=agreed_prices(key.project),
+        prices=custom_prices(key.project),
         user_id=key.created_by_id,
         upkeep=key.project.memory_upkeep,
     )

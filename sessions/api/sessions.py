@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.counting import preamble_read, secret_refuse
@@ -29,7 +29,9 @@ from sessions.selectors.token_budgets import budget_tokens
 from sessions.services.sessions.sessions import NewSession, session_create, session_delete
 
 
-def size_json(*, shown: Ledger, context: Ledger, budget: int, calibration: float) -> dict[str, Any]:
+def size_json(
+    *, shown: TokenBreakdown, context: TokenBreakdown, budget: int, calibration: float
+) -> dict[str, Any]:
     return {
         "tokens": shown.total,
         "raw_tokens": context.total,
@@ -58,8 +60,8 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
         "messages": session.message_count,
         "compactions": session.compaction_count,
         "prompt": size_json(
-            shown=Ledger(tokens=session.shown_components or session.context_components),
-            context=Ledger(tokens=session.context_components),
+            shown=TokenBreakdown(tokens=session.shown_components or session.context_components),
+            context=TokenBreakdown(tokens=session.context_components),
             budget=budget_tokens(
                 own=session.budget_tokens, context_window=session.context_window, model=session.model
             ),

@@ -11,7 +11,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from sessions.models.session import AgentSession
 
 
@@ -40,7 +40,7 @@ class Turn(models.Model):
     prompt_estimate = models.PositiveIntegerField()
     prompt_reported = models.PositiveIntegerField(null=True)
     prompt_served = models.PositiveIntegerField(null=True)
-    # Tokens of what was served by component, in the order of `ledger.COMPONENTS`; zeros at the end left out.
+    # Tokens of what was served by component, in the order of `breakdown.COMPONENTS`, without trailing zeros.
     component_tokens = ArrayField(models.PositiveIntegerField(), default=list)
 
     uncached_tokens = models.PositiveIntegerField(null=True)
@@ -80,7 +80,7 @@ class Turn(models.Model):
     @property
     def components(self) -> Mapping[str, int]:
         """Tokens by component; those without any are left out."""
-        return Ledger.of_row(self.component_tokens).tokens
+        return TokenBreakdown.from_counts(self.component_tokens).tokens
 
 
 class Blob(models.Model):

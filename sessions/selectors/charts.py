@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.models import AgentSession, Compaction
 
@@ -36,7 +36,7 @@ def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Map
     """What the prompts of these turns were made of as they were served, in tokens by component, in order."""
     rows = session.turns.filter(index__in=turns) if len(turns) < session.turn_count else session.turns.all()
     sizes = rows.order_by("index").values_list("component_tokens", flat=True)
-    return [Ledger.of_row(size).tokens for size in sizes]
+    return [TokenBreakdown.from_counts(size).tokens for size in sizes]
 
 
 def own_compactions(*, session: AgentSession) -> list[Compaction]:

@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import F, Q, QuerySet
 from psycopg.types.numeric import Int4
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
@@ -40,8 +40,8 @@ class State:
     model: str
     turn_count: int
     message_count: int
-    context: Ledger
-    shown: Ledger
+    context: TokenBreakdown
+    shown: TokenBreakdown
     base_end: int
     regular: bool
     calibration: float
@@ -104,8 +104,8 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State |
         model=row[2],
         turn_count=row[3],
         message_count=row[4],
-        context=Ledger(tokens=row[5]),
-        shown=Ledger(tokens=row[6] or row[5]),
+        context=TokenBreakdown(tokens=row[5]),
+        shown=TokenBreakdown(tokens=row[6] or row[5]),
         base_end=row[7],
         regular=not row[8] and not row[9],
         calibration=row[10],
@@ -199,8 +199,8 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
         model=row.model or state.model,
         turn_count=turn + 1,
         message_count=end,
-        context=Ledger().set(system=components.system, tools=components.tools).add(values),
-        shown=Ledger.of(view),
+        context=TokenBreakdown().set(system=components.system, tools=components.tools).add(values),
+        shown=TokenBreakdown.of_view(view),
         regular=seam.regular and not seam.open_calls,
         compaction_count=_compactions_until(state, turn),
         preamble_version=row.preamble_version,

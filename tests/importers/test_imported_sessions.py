@@ -12,7 +12,7 @@ import pytest
 import pricing
 from accounts.models import Project
 from compaction import dialects, policy
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
@@ -211,14 +211,14 @@ class TestCompacted:
         session = take(project, more)
         assert session.output_tokens == USAGE.output_tokens
         assert session.last_prompt_tokens == USAGE.prompt_tokens
-        assert session.context_components == dict(_ledger(session).tokens)
+        assert session.context_components == dict(_breakdown(session).tokens)
 
 
-def _ledger(session: AgentSession) -> Ledger:
+def _breakdown(session: AgentSession) -> TokenBreakdown:
     values = [orjson.loads(message_bytes(m)) for m in session.messages.order_by("position")]
     parsed = dialects.parse(values, format="anthropic")
     tokens = session.messages.order_by("position").values_list("tokens", flat=True)
-    return Ledger().add(replace(v, tokens=t) for v, t in zip(parsed, tokens, strict=True))
+    return TokenBreakdown().add(replace(v, tokens=t) for v, t in zip(parsed, tokens, strict=True))
 
 
 class TestCosts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from sessions.models import Compaction, Recap
 from tests.pages.served import address, compacted_session
 
@@ -36,7 +36,7 @@ def test_by_component_before_and_after_add_up(viewer_client, session):
     changes = page_of(viewer_client, session).context["components"]
     assert sum(change.before for change in changes) == row.tokens_before
     assert sum(change.after for change in changes) == row.tokens_after
-    assert sum(change.after for change in changes) == Ledger(tokens=session.shown_components).total
+    assert sum(change.after for change in changes) == TokenBreakdown(tokens=session.shown_components).total
 
 
 def test_each_edit_has_its_original_one_click_away(viewer_client, session):

@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from accounts.services import api_key_create, project_update
 from compaction.messages import Usage
-from pricing.agreed import AgreedPrice, agreed_cost
+from pricing.custom import CustomPrice, custom_cost
 from sessions.models import Turn
-from sessions.selectors.agreed_prices import agreed_prices
-from sessions.services.spending.agreed_prices import MOST
+from sessions.selectors.custom_prices import custom_prices
+from sessions.services.spending.custom_prices import MOST
 from tests.api.client import Api
 
 pytestmark = pytest.mark.django_db
@@ -37,8 +37,8 @@ def address(name: str = "settings_prices", *args: object) -> str:
     return reverse(name, args=["alpha", *args])
 
 
-def price(first: str, last: str | None, uncached: int = 1_000_000) -> AgreedPrice:
-    return AgreedPrice(
+def price(first: str, last: str | None, uncached: int = 1_000_000) -> CustomPrice:
+    return CustomPrice(
         model="m",
         first=date.fromisoformat(first),
         last=date.fromisoformat(last) if last else None,
@@ -51,18 +51,18 @@ def price(first: str, last: str | None, uncached: int = 1_000_000) -> AgreedPric
 
 def test_the_newest_price_that_holds_is_taken(project):
     both = [price("2026-01-01", None, 1_000_000), price("2026-03-01", "2026-03-31", 2_000_000)]
-    project_update(project=project, changes={"agreed_prices": [one.to_json() for one in both]})
-    prices = agreed_prices(project)
+    project_update(project=project, changes={"custom_prices": [one.to_json() for one in both]})
+    prices = custom_prices(project)
     usage = Usage(uncached_tokens=1_000)
     days = {"2025-12-31": None, "2026-02-28": 1_000, "2026-03-31": 2_000, "2026-04-01": 1_000}
     for day, cost in days.items():
-        assert agreed_cost(prices, "M ", usage, date.fromisoformat(day)) == cost
-    assert agreed_cost(prices, "other", usage, date(2026, 3, 1)) is None
+        assert custom_cost(prices, "M ", usage, date.fromisoformat(day)) == cost
+    assert custom_cost(prices, "other", usage, date(2026, 3, 1)) is None
 
 
 def test_costs_are_rounded_half_up():
     one = price("2026-01-01", None, uncached=500_000)
-    assert [one.of(Usage(uncached_tokens=tokens)) for tokens in (0, 1, 2, 3)] == [0, 1, 1, 2]
+    assert [one.cost(Usage(uncached_tokens=tokens)) for tokens in (0, 1, 2, 3)] == [0, 1, 1, 2]
 
 
 def push(api: Api, session: str, model: str) -> int | None:
@@ -99,7 +99,7 @@ def test_owners_change_and_take_away(project, owner_client, member_client):
     owner_client.post(address(), FORM)
     owner_client.post(address(), {**FORM, "uncached": "3"})
     project.refresh_from_db()
-    assert [one["uncached"] for one in project.agreed_prices] == [3_000_000]
+    assert [one["uncached"] for one in project.custom_prices] == [3_000_000]
     assert b"acme-7b" in member_client.get(address()).content
     known = {"model": "acme-7b", "first": FORM["first"]}
     assert f'value="{known["model"]}"' in owner_client.get(address()).content.decode()
@@ -107,7 +107,7 @@ def test_owners_change_and_take_away(project, owner_client, member_client):
     assert owner_client.post(address(REMOVE), known).status_code == 302
     assert owner_client.post(address(REMOVE), known).status_code == 404
     project.refresh_from_db()
-    assert project.agreed_prices == []
+    assert project.custom_prices == []
 
 
 @pytest.mark.parametrize("wrong", [{"model": ""}, {"model": "other"}, {"first": "soon"}, {"first": ""}])
@@ -116,13 +116,13 @@ def test_what_is_not_there_cannot_be_taken_away(wrong, project, owner_client):
     known = {"model": "acme-7b", "first": FORM["first"], **wrong}
     assert owner_client.post(address(REMOVE), known).status_code == 404
     project.refresh_from_db()
-    assert len(project.agreed_prices) == 1
+    assert len(project.custom_prices) == 1
 
 
 def test_a_project_has_so_many_and_one_may_still_be_changed(project, owner_client):
     full = [price(f"2026-01-{day:02}", None) for day in range(1, 26)]
     full += [price(f"2026-02-{day:02}", None) for day in range(1, 26)]
-    project_update(project=project, changes={"agreed_prices": [one.to_json() for one in full]})
+    project_update(project=project, changes={"custom_prices": [one.to_json() for one in full]})
     assert len(full) == MOST
     assert owner_client.post(address(), FORM).status_code == 422
     assert owner_client.post(address(), {**FORM, "model": "m"}).status_code == 302
@@ -145,7 +145,7 @@ def test_owners_at_once_lose_no_price_and_take_away_the_one_they_mean(project, o
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(act, range(16))) == {302}
     project.refresh_from_db()
-    assert {one["model"] for one in project.agreed_prices} == {f"new-{number}" for number in range(8)}
+    assert {one["model"] for one in project.custom_prices} == {f"new-{number}" for number in range(8)}
 
 
 @pytest.mark.parametrize(
@@ -154,4 +154,4 @@ def test_owners_at_once_lose_no_price_and_take_away_the_one_they_mean(project, o
 def test_what_cannot_be_is_refused(wrong, project, owner_client):
     assert owner_client.post(address(), {**FORM, **wrong}).status_code == 422
     project.refresh_from_db()
-    assert project.agreed_prices == []
+    assert project.custom_prices == []

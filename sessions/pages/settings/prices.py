@@ -11,11 +11,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from pricing.agreed import AgreedPrice
+from pricing.custom import CustomPrice
 from sessions.pages.access import Viewer, viewer_of
 from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
-from sessions.selectors.agreed_prices import agreed_prices
-from sessions.services.spending.agreed_prices import MOST, TooManyPrices, price_agree, price_remove
+from sessions.selectors.custom_prices import custom_prices
+from sessions.services.spending.custom_prices import MOST, TooManyPrices, price_remove, price_set
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 _RATES = ("uncached", "cache_read", "cache_write", "output")
@@ -47,9 +47,9 @@ class PriceForm(PlainForm):
             self.add_error("last", "The last day is before the first.")
         return data
 
-    def price(self) -> AgreedPrice:
+    def price(self) -> CustomPrice:
         data = self.cleaned_data
-        return AgreedPrice(
+        return CustomPrice(
             model=data["model"].strip().lower(),
             first=data["first"],
             last=data["last"],
@@ -63,16 +63,16 @@ def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, viewer_of(request, slug), PriceForm())
     viewer = owner_of(request, slug)
     form = PriceForm(request.POST)
-    if not (form.is_valid() and _agreed(request, viewer, form)):
+    if not (form.is_valid() and _save_price(request, viewer, form)):
         return _page(request, viewer, form, status=422)
     new = form.price()
     messages.success(request, f"The price of {new.model} holds from {new.first} on.")
     return redirect("settings_prices", slug=slug)
 
 
-def _agreed(request: HttpRequest, viewer: Viewer, form: PriceForm) -> bool:
+def _save_price(request: HttpRequest, viewer: Viewer, form: PriceForm) -> bool:
     try:
-        price_agree(project=viewer.project, price=form.price(), user=user_of(request))
+        price_set(project=viewer.project, price=form.price(), user=user_of(request))
     except TooManyPrices:
         form.add_error(None, f"At most {MOST} prices.")
         return False
@@ -99,5 +99,5 @@ def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, viewer: Viewer, form: PriceForm, *, status: int = 200) -> HttpResponse:
-    prices = [(one, [getattr(one, name) for name in _RATES]) for one in agreed_prices(viewer.project)]
+    prices = [(one, [getattr(one, name) for name in _RATES]) for one in custom_prices(viewer.project)]
     return settings_page(request, viewer, "prices.html", {"form": form, "prices": prices}, status=status)

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int4, Int8
 from accounts.models import ApiKey, Project
 from accounts.services import audit_record
 from compaction.adapters.tiktoken_counter import counter
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit as EditValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
@@ -77,7 +77,7 @@ def compaction_open(
     upgrades: Compaction | None = None,
 ) -> Compaction:
     """Writes the row of a firing and moves the re-fire cursor to it. The session is locked."""
-    now, shown = timezone.now(), Ledger(tokens=session.shown_components).total
+    now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
     compaction = Compaction.objects.create(
         session=session,
         number=_newest_number(session) + 1,
@@ -191,8 +191,8 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
     compaction.snapshot_position = session.message_count
     compaction.tokens_before = made.record.tokens_before
     compaction.tokens_after = made.record.tokens_after
-    shown = Ledger.of(made.view)
-    components = {"before": Ledger.of(loaded.view).tokens, "after": shown.tokens}
+    shown = TokenBreakdown.of_view(made.view)
+    components = {"before": TokenBreakdown.of_view(loaded.view).tokens, "after": shown.tokens}
     compaction.record = {**made.record.to_json(), **origin.notes, "components": components}
     compaction.cost_microusd = origin.cost_microusd
     compaction.finished_at = timezone.now()
@@ -241,7 +241,12 @@ def _store_recap(compaction: Compaction, made: Plan, recap: RecapValue, origin: 
 
 
 def base_write(
-    *, session: AgentSession, view: View, raw: Mapping[int, bytes], edits: Sequence[int], shown: Ledger
+    *,
+    session: AgentSession,
+    view: View,
+    raw: Mapping[int, bytes],
+    edits: Sequence[int],
+    shown: TokenBreakdown,
 ) -> None:
     """Makes the prompt base anew from a view and the keys of its edits, with the counters that belong to
     it. The session is locked."""
@@ -294,5 +299,5 @@ def base_renew(*, session: AgentSession) -> None:
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
     edits = _in_force([(row.pk, edit_value(row)) for row in rows.order_by("compaction__number", "ordinal")])
     loaded = view_load(session, edits=edits)
-    shown = Ledger.of(loaded.view)
+    shown = TokenBreakdown.of_view(loaded.view)
     base_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
 from compaction.triggers import Firing, TriggerState, evaluate, soft
 from compaction.triggers import idle as idle_trigger
@@ -67,7 +67,7 @@ class PushTrigger:
         row = AgentSession(pk=pushed.session.id)  # it is read where it is locked
         compaction = session_compact(session=row, trigger=firing.trigger, supersede=True)
         row.refresh_from_db(fields=["shown_components"])
-        return Fired(told=[fired_json(compaction)], shown=Ledger(tokens=row.shown_components))
+        return Fired(told=[fired_json(compaction)], shown=TokenBreakdown(tokens=row.shown_components))
 
 
 def _gains_nothing(firing: Firing, policy: Mapping[str, Any]) -> bool:
@@ -178,7 +178,7 @@ def _idle_fire(session_id: UUID, now: datetime) -> bool:
         return False
     policy = policy_of(session.policy)
     state = TriggerState(
-        tokens=round(Ledger(tokens=session.shown_components).total * session.calibration),
+        tokens=round(TokenBreakdown(tokens=session.shown_components).total * session.calibration),
         budget=session_budget(session),
         fired_tokens=session.fired_tokens,
         idle_seconds=int((now - session.last_active_at).total_seconds()),

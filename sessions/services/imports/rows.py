@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Blob, Message, Turn
 from sessions.models.transcript import MessageFlag
 from sessions.selectors.convert import usage_fields
@@ -28,7 +28,7 @@ class NewTurn:
     turn: PreparedTurn
     index: int
     first_position: int
-    prompt: Ledger
+    prompt: TokenBreakdown
     billed: bool
 
 
@@ -59,7 +59,7 @@ def _turn_row(session: AgentSession, new: NewTurn) -> dict[str, Any]:
         "message_count": len(turn.messages),
         "preamble_version": session.preamble_version,
         "prompt_estimate": new.prompt.total,
-        "component_tokens": new.prompt.row,
+        "component_tokens": new.prompt.counts,
         "cost_microusd": turn.cost_microusd,
         "response_id": turn.response_id,
         "billed": new.billed,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from sessions.models import AgentSession
@@ -25,8 +25,8 @@ class Tally:
     last_at: datetime
     turns: int = 0
     messages: int = 0
-    context: Ledger = field(default_factory=Ledger)
-    shown: Ledger = field(default_factory=Ledger)
+    context: TokenBreakdown = field(default_factory=TokenBreakdown)
+    shown: TokenBreakdown = field(default_factory=TokenBreakdown)
     seam: Continuation = field(default_factory=Continuation)
     context_start: int = 0
     last_prompt: int = 0
@@ -38,8 +38,8 @@ class Tally:
     @classmethod
     def opening(cls, prepared: PreparedSession, *, at: datetime) -> Tally:
         """Before the first turn, at the session's start: what the log knows of system text and tools."""
-        ledger = Ledger().set(system=prepared.system_tokens, tools=prepared.tools_tokens)
-        return cls(last_at=at, context=ledger, shown=ledger)
+        breakdown = TokenBreakdown().set(system=prepared.system_tokens, tools=prepared.tools_tokens)
+        return cls(last_at=at, context=breakdown, shown=breakdown)
 
     @classmethod
     def of(cls, session: AgentSession) -> Tally:
@@ -47,8 +47,8 @@ class Tally:
         return cls(
             turns=session.turn_count,
             messages=session.message_count,
-            context=Ledger(tokens=session.context_components),
-            shown=Ledger(tokens=session.shown_components),
+            context=TokenBreakdown(tokens=session.context_components),
+            shown=TokenBreakdown(tokens=session.shown_components),
             seam=Continuation(open_calls=tuple(session.open_calls), regular=not session.needs_repair),
             context_start=session.context_start,
             last_prompt=session.last_prompt_tokens,
@@ -59,7 +59,7 @@ class Tally:
             last_at=session.last_active_at,
         )
 
-    def prompt(self, turn: PreparedTurn) -> Ledger:
+    def prompt(self, turn: PreparedTurn) -> TokenBreakdown:
         """What the call of this turn read, as the client had it."""
         return self._begun(turn).prompt_of(_values(turn))
 
@@ -100,8 +100,8 @@ class Tally:
         for name, value in counters.items():
             setattr(session, name, value)
 
-    def _begun(self, turn: PreparedTurn) -> Ledger:
-        return self.context.restarted() if turn.client_compaction else self.context
+    def _begun(self, turn: PreparedTurn) -> TokenBreakdown:
+        return self.context.without_messages() if turn.client_compaction else self.context
 
     def _size(self, turn: PreparedTurn) -> int:
         """The prompt of the turn's call: as reported, else as estimated, 0 where there was no call."""

@@ -17,11 +17,11 @@ from uuid import UUID
 from django.db import IntegrityError, connection, transaction
 
 import pricing
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from compaction.meter import Calibration
 from compaction.triggers import Firing
-from pricing.agreed import agreed_cost
+from pricing.custom import custom_cost
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.push.rows import preamble_parameters, write_parameters
 from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
@@ -70,7 +70,7 @@ class Fired:
     """What fired, for the answer, and the size of the prompt behind it."""
 
     told: Sequence[Mapping[str, Any]] = ()
-    shown: Ledger
+    shown: TokenBreakdown
 
 
 #: The answer's JSON, from what was stored and what fired.
@@ -214,13 +214,13 @@ def _pushed(session: SessionState, push: Push) -> Pushed:
 
 def _cost(model: str, usage: Usage, push: Push) -> int | None:
     if push.prices:
-        agreed = agreed_cost(push.prices, model, usage, datetime.now(UTC).date())
+        agreed = custom_cost(push.prices, model, usage, datetime.now(UTC).date())
         if agreed is not None:
             return agreed
     return pricing.price(model, usage, cache_write_1h_tokens=push.cache_write_1h_tokens).microusd
 
 
-def _calibration(session: SessionState, served: Ledger, usage: Usage | None) -> float:
+def _calibration(session: SessionState, served: TokenBreakdown, usage: Usage | None) -> float:
     """Our count against the provider's, of the prompt that the turn's call read."""
     if usage is None:
         return session.calibration

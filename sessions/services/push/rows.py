@@ -43,7 +43,7 @@ def write_parameters(pushed: Pushed, push: Push, *, key_id: UUID, answer: bytes 
         "reported": _int4(reported),
         "served": Int4(pushed.served.total),
         "size": Int4(reported if reported is not None else pushed.served.total),
-        "components": [Int4(count) for count in pushed.served.row],
+        "components": [Int4(count) for count in pushed.served.counts],
         "context": Jsonb(pushed.context.tokens),
         "shown": Jsonb(pushed.shown.tokens),
         "open_calls": [call.replace("\0", "\ufffd") for call in pushed.seam.open_calls],

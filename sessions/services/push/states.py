@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from sessions.services.push.values import Push, Pushed, SessionState
 
@@ -45,8 +45,8 @@ def state_of(row: Sequence[Any]) -> SessionState:
         model=row[4],
         turn_count=row[5],
         message_count=row[6],
-        context=Ledger(tokens=row[7]),
-        shown=Ledger(tokens=row[8]),
+        context=TokenBreakdown(tokens=row[7]),
+        shown=TokenBreakdown(tokens=row[8]),
         seam=Continuation(open_calls=tuple(row[9]), regular=not row[10]),
         preamble_version=row[11],
         preamble_hash=row[12],

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
-from pricing.agreed import AgreedPrice
+from pricing.custom import CustomPrice
 from sessions.store import bodies
 
 
@@ -48,7 +48,7 @@ class Push:
     expected_turn: int | None = None
     idempotency_key: str | None = None
     body_hash: bytes | None = None
-    prices: Sequence[AgreedPrice] = ()  #: the project's own
+    prices: Sequence[CustomPrice] = ()  #: the project's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,8 @@ class SessionState:
     model: str
     turn_count: int
     message_count: int
-    context: Ledger
-    shown: Ledger
+    context: TokenBreakdown
+    shown: TokenBreakdown
     seam: Continuation
     preamble_version: int
     preamble_hash: bytes | None
@@ -86,9 +86,9 @@ class Pushed:
     cost_microusd: int | None  #: None: unpriced, or no usage was reported
     calibration: float  #: the provider's tokens for one of ours, the turn's own report included
     values: Sequence[Message]
-    asked: Ledger  #: the prompt of the turn's own call, without compaction
-    served: Ledger  #: the same as it was served
-    shown: Ledger
-    context: Ledger
+    asked: TokenBreakdown  #: the prompt of the turn's own call, without compaction
+    served: TokenBreakdown  #: the same as it was served
+    shown: TokenBreakdown
+    context: TokenBreakdown
     seam: Continuation
     preamble_version: int

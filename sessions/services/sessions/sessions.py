@@ -13,7 +13,7 @@ from django.db import connection, transaction
 import pricing
 from accounts.models import ApiKey, Project
 from accounts.services import audit_record
-from compaction.breakdown import Ledger
+from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.lookups import as_uuid
 from sessions.services.blobs import contents_remove
@@ -65,7 +65,7 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
     session.external_id = new.external_id or str(session.pk)
     if new.preamble is not None:
         sizes = {"system": new.preamble.system_tokens, "tools": new.preamble.tools_tokens}
-        session.context_components = session.shown_components = dict(Ledger().set(**sizes).tokens)
+        session.context_components = session.shown_components = dict(TokenBreakdown().set(**sizes).tokens)
         session.preamble_version, session.preamble_hash = 1, new.preamble.hash
     # Two creators at once: the second one finds the first one's row.
     AgentSession.objects.bulk_create([session], ignore_conflicts=True)

@@ -13,8 +13,8 @@ from django.db import transaction
 
 from accounts.models import Project
 from accounts.services import project_update
-from pricing.agreed import AgreedPrice
-from sessions.selectors.agreed_prices import agreed_prices
+from pricing.custom import CustomPrice
+from sessions.selectors.custom_prices import custom_prices
 
 #: Prices that a project has at most: each push reads them all.
 MOST = 50
@@ -25,7 +25,7 @@ class TooManyPrices(Exception):
 
 
 @transaction.atomic
-def price_agree(*, project: Project, price: AgreedPrice, user: User) -> None:
+def price_set(*, project: Project, price: CustomPrice, user: User) -> None:
     """Adds a price, in the place of one of the same model from the same day on. Raises `TooManyPrices`."""
     locked = _locked(project)
     kept = _without(locked, price.model, price.first)
@@ -39,7 +39,7 @@ def price_remove(*, project: Project, model: str, first: date, user: User) -> bo
     """Takes a price away. False where there is none of this model from this day on."""
     locked = _locked(project)
     kept = _without(locked, model, first)
-    is_there = len(kept) < len(agreed_prices(locked))
+    is_there = len(kept) < len(custom_prices(locked))
     if is_there:
         _write(locked, kept, user)
     return is_there
@@ -49,10 +49,10 @@ def _locked(project: Project) -> Project:
     return Project.objects.select_for_update().get(pk=project.pk)
 
 
-def _without(project: Project, model: str, first: date) -> list[AgreedPrice]:
-    return [one for one in agreed_prices(project) if (one.model, one.first) != (model, first)]
+def _without(project: Project, model: str, first: date) -> list[CustomPrice]:
+    return [one for one in custom_prices(project) if (one.model, one.first) != (model, first)]
 
 
-def _write(locked: Project, prices: Sequence[AgreedPrice], user: User) -> None:
+def _write(locked: Project, prices: Sequence[CustomPrice], user: User) -> None:
     told = [one.to_json() for one in prices]
-    project_update(project=locked, changes={"agreed_prices": told}, user=user)
+    project_update(project=locked, changes={"custom_prices": told}, user=user)

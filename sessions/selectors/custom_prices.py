@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from accounts.models import Project
-from pricing.agreed import AgreedPrice
+from pricing.custom import CustomPrice
 
 
-def agreed_prices(project: Project) -> tuple[AgreedPrice, ...]:
+def custom_prices(project: Project) -> tuple[CustomPrice, ...]:
     """The newest beginning first: where several hold, that one does."""
-    found = (AgreedPrice.from_json(data) for data in project.agreed_prices)
+    found = (CustomPrice.from_json(data) for data in project.custom_prices)
     return tuple(sorted(found, key=lambda one: one.first, reverse=True))

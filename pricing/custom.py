@@ -1,6 +1,7 @@
-"""Prices that a project has agreed on with its provider, where they differ from the public table.
+"""Custom prices: what a project pays its provider where that differs from the public table.
 
-They stand on the project's row, so that a push, which knows the project from its key, reads nothing for them.
+They are stored on the project's row, so a push, which loads the project with its API key, needs no extra
+query.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreedPrice:
-    """Micro-dollars a million tokens of one model, on the UTC days `first` to `last` (None: on and on)."""
+class CustomPrice:
+    """The price of one model in micro-dollars per million tokens.
+
+    It applies on the UTC days from `first` to `last`, inclusive; without `last` it does not expire.
+    """
 
     model: str
     first: date
@@ -27,12 +31,13 @@ class AgreedPrice:
     cache_write: int
     output: int
 
-    def holds(self, model: str, day: date) -> bool:
+    def applies_to(self, model: str, day: date) -> bool:
+        """Return whether this price applies to a call of `model` on `day`."""
         within = self.first <= day and (self.last is None or day <= self.last)
         return within and self.model == model.strip().lower()
 
-    def of(self, usage: Usage) -> int:
-        """What a call costs in micro-dollars, rounded half up."""
+    def cost(self, usage: Usage) -> int:
+        """Return the cost of a call in micro-dollars, rounded half up."""
         total = (
             self.uncached * usage.uncached_tokens
             + self.cache_read * usage.cache_read_tokens
@@ -45,7 +50,7 @@ class AgreedPrice:
         return {**asdict(self), "first": str(self.first), "last": str(self.last) if self.last else None}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> AgreedPrice:
+    def from_json(cls, data: Mapping[str, Any]) -> CustomPrice:
         last = data["last"]
         days = {
             "first": date.fromisoformat(data["first"]),
@@ -54,6 +59,6 @@ class AgreedPrice:
         return cls(**{**data, **days})
 
 
-def agreed_cost(prices: Sequence[AgreedPrice], model: str, usage: Usage, day: date) -> int | None:
-    """What a call costs by the prices of the project; None where none of them holds."""
-    return next((one.of(usage) for one in prices if one.holds(model, day)), None)
+def custom_cost(prices: Sequence[CustomPrice], model: str, usage: Usage, day: date) -> int | None:
+    """Return the cost of a call in micro-dollars by the first price that applies, or None."""
+    return next((price.cost(usage) for price in prices if price.applies_to(model, day)), None)
