@@ -190,7 +190,7 @@ def _rate(port: int, key: str, paths: list[str], turns: int, *, is_ours: bool) -
 def stored(database: str, pushed: int) -> dict[str, Any]:
     """Bytes in Postgres for each byte pushed: tables, indexes, TOAST."""
     with psycopg.connect(database, autocommit=True) as connection:
-        names = ("message", "turn", "blob", "edit", "compaction", "recap", "promptbase", "agentsession")
+        names = ("message", "turn", "blob", "edit", "compaction", "recap", "promptsnapshot", "agentsession")
         sizes = {
             name: connection.execute(
                 "SELECT pg_total_relation_size(%s::regclass)", [f"agent_sessions_{name}"]

@@ -5,7 +5,7 @@
 It is written by COPY into a project of its own (`--project`, made anew each time), in a few minutes.
 Sessions differ in length as real ones do (most are short, a few have thousands of turns), spread over ninety
 days up to `--until`. Prompts grow, are compacted at seven tenths of the budget, and go on growing; the texts
-are made of words, so that they compress as texts do. What is derived (prompt bases, sums) is made by the
+are made of words, so that they compress as texts do. What is derived (prompt snapshots, sums) is made by the
 product itself.
 """
 
@@ -38,11 +38,11 @@ from sessions.models import (  # noqa: E402
     Edit,
     Message,
     Preamble,
-    PromptBase,
+    PromptSnapshot,
     Recap,
     Turn,
 )
-from sessions.services.compactions.apply import base_renew  # noqa: E402
+from sessions.services.compactions.apply import snapshot_rebuild  # noqa: E402
 from sessions.services.spending.rollups import rollups_fill  # noqa: E402
 from sessions.store.postgres import rows_copy  # noqa: E402
 
@@ -99,7 +99,7 @@ def store_make(*, slug: str, sessions: int, turns: int, seed: int, until: date, 
     with connection.cursor() as cursor:
         for model in (AgentSession, Turn, Message, Compaction, Edit):
             cursor.execute(f'ANALYZE "{model._meta.db_table}"')
-    told(f"{_bases(project):,} prompt bases are made")
+    told(f"{_snapshots(project):,} prompt snapshots are made")
     told(f"{rollups_fill(most_batches=1_000_000, everywhere=True):,} turns are summed")
     return project
 
@@ -151,20 +151,22 @@ def _write(made: Iterable[Made]) -> None:
             rows_copy(model._meta.db_table, rows)
 
 
-def _bases(project: Project) -> int:
+def _snapshots(project: Project) -> int:
     """What the edits leave of each compacted session, made as a compaction makes it."""
     count = 0
     for id in _compacted(project):
         with transaction.atomic():
             session = AgentSession.objects.select_for_update().get(pk=id)
-            base_renew(session=session)
+            snapshot_rebuild(session=session)
         count += 1
     return count
 
 
 def _compacted(project: Project) -> Iterator[UUID]:
     rows = AgentSession.objects.filter(project=project, compaction_count__gt=0)
-    return rows.exclude(pk__in=PromptBase.objects.values("session")).values_list("pk", flat=True).iterator()
+    return (
+        rows.exclude(pk__in=PromptSnapshot.objects.values("session")).values_list("pk", flat=True).iterator()
+    )
 
 
 if __name__ == "__main__":

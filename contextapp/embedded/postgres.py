@@ -34,7 +34,7 @@ SETTINGS = {
     "maintenance_work_mem": "64MB",
     "max_wal_size": "512MB",
     "autovacuum_max_workers": "2",
-    # What is written anew at each compaction (prompt bases) leaves its old version until a vacuum comes by.
+    # Each compaction rewrites the prompt snapshot, and the old row version stays until the next vacuum.
     "autovacuum_naptime": "15s",
     "max_wal_senders": "0",
     "wal_level": "minimal",

@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
 from compaction.breakdown import TokenBreakdown
+from compaction.dialects import DEFAULT
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.counting import preamble_read, secret_refuse
@@ -131,7 +132,7 @@ class Sessions(Endpoint):
         session, created = session_create(
             project_id=call.principal.project_id,
             new=NewSession(
-                format=data.get("format", "anthropic"),
+                format=data.get("format", DEFAULT),
                 external_id=data.get("id"),
                 title=told.get("title", "")[:300],
                 agent=told.get("agent", "")[:100],

@@ -1,44 +1,39 @@
-"""`tools/` and `sessions/{id}/tool_calls/`: the tools for the agent's model, and running one."""
+"""`tools/` and `sessions/{id}/tool_calls/`: the tools for the agent's model, and calling them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter
 
+from compaction import dialects
 from compaction.jsontext import loads_object
-from sessions.agent_tools import TOOLS, ToolError
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
 from sessions.api.lookup import session_or_404
+from sessions.api.parameters import format_param, format_parameter
 from sessions.api.schema import error_responses, operation
-from sessions.models.session import Format
+from sessions.services.agent_tools import TOOLS, ToolError
 
 
 class Tools(Endpoint):
     @operation(
         operation_id="tools_list",
-        summary="The tools that an agent hands to its model, in either format",
-        parameters=[OpenApiParameter("format", str, enum=Format.values, description="else anthropic")],
+        summary="List the tools that an agent gives to its model",
+        parameters=[format_parameter(f"default: `{dialects.DEFAULT}`")],
         responses={200: serializers.Tools, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
-        format = call.query.get("format", Format.ANTHROPIC)
-        if format not in Format.values:
-            raise InvalidRequest(
-                "invalid_field", f"`format` must be one of: {', '.join(Format.values)}", param="format"
-            )
-        return json_response(
-            {"format": format, "tools": [tool.definition(format) for tool in TOOLS.values()]}
-        )
+        format = format_param(call) or dialects.DEFAULT
+        definitions = [tool.definition(format) for tool in TOOLS.values()]
+        return json_response({"format": format, "tools": definitions})
 
 
 class ToolCalls(Endpoint):
     @operation(
         operation_id="tool_calls",
-        summary="Run one of the agent's tools",
+        summary="Call one of the agent's tools",
         request=serializers.ToolCall,
         responses={200: serializers.ToolAnswer, **error_responses(400, 415)},
     )
@@ -48,7 +43,7 @@ class ToolCalls(Endpoint):
         tool = TOOLS.get(data["name"])
         if tool is None:
             raise InvalidRequest(
-                "unknown_tool", f"no tool {data['name']!r}; known: {', '.join(TOOLS)}", param="name"
+                "unknown_tool", f"unknown tool {data['name']!r}; known: {', '.join(TOOLS)}", param="name"
             )
         try:
             return json_response({"content": tool.run(session, _arguments(data)), "is_error": False})
@@ -57,10 +52,10 @@ class ToolCalls(Endpoint):
 
 
 def _arguments(data: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as an object: Anthropic's `input` is one, OpenAI's `arguments` is its JSON as text."""
-    held = data.get("arguments") or {}
-    if isinstance(held, str):
-        return dict(loads_object(held))
-    if not isinstance(held, dict):
+    """Return the arguments as an object: dialects have them as an object or as its JSON text."""
+    arguments = data.get("arguments") or {}
+    if isinstance(arguments, str):
+        return dict(loads_object(arguments))
+    if not isinstance(arguments, dict):
         raise InvalidRequest("invalid_field", "`arguments` must be an object", param="arguments")
-    return held
+    return arguments

@@ -5,7 +5,7 @@ from sessions.models.memory import FactSighting, MemoryRevision, MemoryWatch, Pr
 from sessions.models.reading import MemoryReader, MemoryReading
 from sessions.models.referenced import ReferenceWatch
 from sessions.models.rollups import RollupCursor, UsageRollup
-from sessions.models.session import AgentSession, Preamble, PromptBase
+from sessions.models.session import AgentSession, Preamble, PromptSnapshot
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.transcript import Blob, Message, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
@@ -25,7 +25,7 @@ __all__ = [
     "MemoryWatch",
     "Message",
     "Preamble",
-    "PromptBase",
+    "PromptSnapshot",
     "ProposalWatch",
     "Recap",
     "ReferenceWatch",

@@ -93,7 +93,7 @@ class Edit(models.Model):
     """One recorded change of what is shown; the value is `compaction.edits.Edit`, without its references.
 
     Rows are written once and change only where one was referenced later: an update would leave a whole row
-    behind. Which of them still show is kept in `PromptBase`.
+    behind. Which of them still show is kept in `PromptSnapshot`.
     """
 
     compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="edits", db_index=False)

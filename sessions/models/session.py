@@ -10,13 +10,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
-
-
-class Format(models.TextChoices):
-    """The provider format in which a session's messages were pushed."""
-
-    ANTHROPIC = "anthropic"
-    OPENAI = "openai"
+from compaction.dialects import get_dialect
 
 
 class AgentSession(models.Model):
@@ -39,7 +33,8 @@ class AgentSession(models.Model):
     title = models.CharField(max_length=300, blank=True)
     agent = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)
-    format = models.CharField(max_length=16, choices=Format.choices)
+    # The dialect in which messages are pushed; see `compaction.dialects`.
+    format = models.CharField(max_length=16)
     origin = models.CharField(max_length=32, default="api")
     # Whose key made the session: the member that its cost is told for. Nobody's where a log was imported.
     created_by = models.ForeignKey(
@@ -63,8 +58,8 @@ class AgentSession(models.Model):
     context_components = models.JSONField(default=dict)
     # The same of what is served: the context with its edits applied.
     shown_components = models.JSONField(default=dict)
-    # Messages from here on are served as they were pushed; what stands before them is in the prompt base.
-    base_end = models.PositiveIntegerField(default=0)
+    # Messages from this position on are served as pushed; those before it are in the prompt snapshot.
+    snapshot_end = models.PositiveIntegerField(default=0)
     # What was pushed is not valid as it stands: a prompt cannot be put together from the stored bytes.
     needs_repair = models.BooleanField(default=False)
     # Ids of the tool calls that wait for their results: no quiet point, and no prompt to send, until then.
@@ -116,20 +111,25 @@ class AgentSession(models.Model):
         return self.title or self.external_id
 
     @property
+    def format_label(self) -> str:
+        """Name of the session's dialect in the user interface."""
+        return get_dialect(self.format).label
+
+    @property
     def billed_tokens(self) -> int:
         """Tokens of all calls together, input and output. Not a size."""
         return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
 
 
-class PromptBase(models.Model):
-    """What the edits leave of the messages before `AgentSession.base_end`, so that a fetch reads no history.
+class PromptSnapshot(models.Model):
+    """The messages before `AgentSession.snapshot_end` with their edits applied: a fetch reads no history.
 
-    Derived: it can be made anew from the messages and the edits, and is at every compaction and revert.
-    `data` is compressed JSON: {"messages": […], "manifest": […]}, in the session's format, unrepaired.
+    Derived from the messages and the edits; rewritten at every compaction and revert. `data` is a packed
+    `PromptMessages` in the dialect of the session, not repaired.
     """
 
     session = models.OneToOneField(
-        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="prompt_base"
+        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="prompt_snapshot"
     )
     compaction_number = models.PositiveIntegerField()
     data = models.BinaryField()
@@ -137,7 +137,7 @@ class PromptBase(models.Model):
     edits = ArrayField(models.BigIntegerField(), default=list)
 
     def __str__(self) -> str:
-        return f"base of {self.session_id} after compaction {self.compaction_number}"
+        return f"snapshot of {self.session_id} after compaction {self.compaction_number}"
 
 
 class Preamble(models.Model):

@@ -1,7 +1,7 @@
-"""The prompt of a session, now or at a turn of the past.
+"""Read the prompt of a session from the database, now or as of an earlier turn.
 
-Two statements, whatever the length of the session: its state with the prompt base, and the messages
-behind the base.
+The current prompt takes two statements, whatever the length of the session: one for its state and its prompt
+snapshot, one for the messages after the snapshot. `store.prompt_bytes` assembles the request from them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sessions.selectors.token_budgets import budget_tokens
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.postgres import execute, raw_connection
-from sessions.store.serving import Elements, elements_of, prompt_fields
+from sessions.store.prompt_bytes import PromptMessages, messages_of_view, request_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class State:
     message_count: int
     context: TokenBreakdown
     shown: TokenBreakdown
-    base_end: int
+    snapshot_end: int
     regular: bool
     calibration: float
     own_budget: int | None
@@ -52,7 +52,7 @@ class State:
     preamble_version: int
     system: bytes | None
     tools: bytes | None
-    base: bytes | None
+    snapshot: bytes | None
 
     @property
     def budget(self) -> int:
@@ -72,13 +72,13 @@ class State:
 
 _STATE = """
 SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
-       s.base_end, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
+       s.snapshot_end, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
        s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools, b.data
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
   LEFT JOIN agent_sessions_preamble p ON p.session_id = s.id AND p.version = s.preamble_version
-  LEFT JOIN agent_sessions_promptbase b ON b.session_id = s.id
+  LEFT JOIN agent_sessions_promptsnapshot b ON b.session_id = s.id
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
@@ -106,7 +106,7 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State |
         message_count=row[4],
         context=TokenBreakdown(tokens=row[5]),
         shown=TokenBreakdown(tokens=row[6] or row[5]),
-        base_end=row[7],
+        snapshot_end=row[7],
         regular=not row[8] and not row[9],
         calibration=row[10],
         own_budget=row[11],
@@ -116,13 +116,14 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> State |
         preamble_version=row[15],
         system=bodies.unpack(row[16]) if row[16] is not None else None,
         tools=bodies.unpack(row[17]) if row[17] is not None else None,
-        base=row[18],
+        snapshot=row[18],
     )
 
 
-def elements_now(state: State) -> Elements:
-    """What the session shows now."""
-    return Elements.unpack(state.base).and_then(_rows(state.id, state.base_end, state.message_count))
+def messages_now(state: State) -> PromptMessages:
+    """Return the messages that the prompt shows now."""
+    rows = _rows(state.id, state.snapshot_end, state.message_count)
+    return PromptMessages.unpack(state.snapshot).append_rows(rows)
 
 
 def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, int, bytes]]:
@@ -136,22 +137,22 @@ def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, in
 
 
 def prompt_json(
-    state: State, elements: Elements, *, wanted: str, manifest: bool, turn: int
+    state: State, messages: PromptMessages, *, format: str, manifest: bool, turn: int
 ) -> dict[str, Any]:
     """The answer to a fetch."""
-    fields = prompt_fields(
-        elements,
-        native=state.format,
-        wanted=wanted,
+    fields = request_fields(
+        messages,
+        stored_format=state.format,
+        format=format,
         system=state.system,
         tools=state.shown_tools,
-        regular=state.regular,
+        is_regular=state.regular,
         capabilities=capabilities_of(state.model),
     )
     size = round(state.shown.total * state.calibration)
     fits = size <= state.budget
     fields |= {
-        "format": wanted,
+        "format": format,
         "turn": turn,
         "tokens": state.shown.total,
         "raw_tokens": state.context.total,
@@ -162,7 +163,7 @@ def prompt_json(
         "compactions": state.compaction_count,
     }
     if manifest:
-        fields["manifest"] = elements.manifest
+        fields["manifest"] = messages.manifest
     return fields
 
 
@@ -173,8 +174,8 @@ def _why_not(state: State, size: int, turn: int) -> str:
     return said or f"{size} tokens, the budget is {state.budget}, and no compaction made it shorter"
 
 
-def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
-    """State and elements as they were after turn `turn`; None where there is no such turn.
+def prompt_at(state: State, *, turn: int) -> tuple[State, PromptMessages] | None:
+    """State and messages as they were after turn `turn`; None where there is no such turn.
 
     Reads the history up to then: for people who look back, not for agents that go on.
     """
@@ -193,7 +194,7 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
     batches = edits_at(session_id=state.id, turn=turn)
     view = apply([edit for batch in batches for edit in batch], values, components=components)
     raw = {message.position: message_bytes(message) for message in rows}
-    elements, seam = elements_of(view, raw, state.format)
+    messages, after = messages_of_view(view, raw, state.format)
     past = replace(
         state,
         model=row.model or state.model,
@@ -201,13 +202,13 @@ def prompt_at(state: State, *, turn: int) -> tuple[State, Elements] | None:
         message_count=end,
         context=TokenBreakdown().set(system=components.system, tools=components.tools).add(values),
         shown=TokenBreakdown.of_view(view),
-        regular=seam.regular and not seam.open_calls,
+        regular=after.regular and not after.open_calls,
         compaction_count=_compactions_until(state, turn),
         preamble_version=row.preamble_version,
         system=bodies.unpack(preamble.system) if preamble and preamble.system else None,
         tools=bodies.unpack(preamble.tools) if preamble and preamble.tools else None,
     )
-    return past, elements
+    return past, messages
 
 
 def _compactions_until(state: State, turn: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEvent
-from sessions.models import AgentSession, Compaction, Edit, PromptBase, Recap
+from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot, Recap
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, openai_turn, prompt, push, request, whole_turn
 
@@ -72,7 +72,7 @@ class TestCompacting:
         shown = compact(api, preview=True)
         assert (shown["number"], shown["state"]) == (None, "preview")
         assert AgentSession.objects.values().get() == row
-        for model in (Compaction, Edit, Recap, PromptBase):
+        for model in (Compaction, Edit, Recap, PromptSnapshot):
             assert not model.objects.exists()
         assert api.get(PROMPT).content == before.content
         done = compact(api)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Project
 from compaction.policy import Policy
-from sessions.models import AgentSession, Compaction, Edit, PromptBase
+from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot
 from sessions.services.compactions.upgrades import upgrades_fire
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +54,7 @@ def waiting(project: Project, name: str, ago: timedelta) -> Compaction:
         tokens_before=10,
         tokens_after=1,
     )
-    PromptBase.objects.create(session=session, compaction_number=1, data=b"", edits=[edit.pk])
+    PromptSnapshot.objects.create(session=session, compaction_number=1, data=b"", edits=[edit.pk])
     return row
 
 

@@ -191,7 +191,7 @@ class World:
         assert not self.rows(
             """SELECT a.id FROM agent_sessions_edit a JOIN agent_sessions_edit b
                  ON a.session_id = b.session_id AND a.id < b.id
-               JOIN agent_sessions_promptbase p
+               JOIN agent_sessions_promptsnapshot p
                  ON p.session_id = a.session_id AND a.id = ANY(p.edits) AND b.id = ANY(p.edits)
               WHERE a.op = 'evict' AND b.op = 'evict' AND a.position <= b."end" AND b.position <= a."end" """
         )

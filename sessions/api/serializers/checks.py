@@ -1,15 +1,14 @@
-"""The validity check for anybody's messages."""
+"""Validation of messages that need not be stored."""
 
 from __future__ import annotations
 
 from rest_framework import serializers
 
-from sessions.api.serializers.fields import PlainText, Strict
-from sessions.models.session import Format
+from sessions.api.serializers.fields import FormatField, PlainText, Strict
 
 
 class ValidateRequest(Strict):
-    format = serializers.ChoiceField(choices=Format.choices)
+    format = FormatField()
     messages = serializers.ListField(child=serializers.DictField())
     system = serializers.JSONField(required=False, allow_null=True)
     tools = serializers.ListField(child=serializers.DictField(), required=False, allow_null=True)

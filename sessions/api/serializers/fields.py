@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from compaction.dialects import dialect_choices
 from compaction.errors import PolicyError
 from compaction.policy import Policy
 from sessions.api.errors import InvalidRequest
@@ -86,6 +87,13 @@ def _has_nul(value: Any) -> bool:
     if isinstance(value, dict):
         return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
     return isinstance(value, list) and any(map(_has_nul, value))
+
+
+class FormatField(serializers.ChoiceField):
+    """The name of a dialect."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(choices=dialect_choices(), **options)
 
 
 class PolicyField(JsonObject):

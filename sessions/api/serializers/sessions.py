@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from sessions.api.serializers.fields import (
     MAX_TOKENS,
+    FormatField,
     JsonObject,
     PlainText,
     PolicyField,
@@ -13,7 +14,6 @@ from sessions.api.serializers.fields import (
     Strict,
     TokensBilled,
 )
-from sessions.models.session import Format
 
 
 class BudgetField(Strict):
@@ -23,7 +23,7 @@ class BudgetField(Strict):
 class SessionCreate(Strict):
     id = PlainText(required=False, min_length=1, max_length=200, trim_whitespace=False)
     model = PlainText(required=False, allow_blank=True, max_length=200)
-    format = serializers.ChoiceField(choices=Format.choices, required=False)
+    format = FormatField(required=False)
     agent = PlainText(required=False, allow_blank=True, max_length=100)
     title = PlainText(required=False, allow_blank=True, max_length=300)
     tags = serializers.ListField(child=PlainText(max_length=100), required=False, max_length=50)
@@ -48,7 +48,7 @@ class Session(serializers.Serializer):
     title = serializers.CharField()
     agent = serializers.CharField()
     model = serializers.CharField()
-    format = serializers.ChoiceField(choices=Format.choices)
+    format = FormatField()
     origin = serializers.CharField()
     tags = serializers.ListField(child=serializers.CharField())
     metadata = serializers.DictField()

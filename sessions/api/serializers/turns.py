@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from sessions.api.serializers.fields import MAX_TOKENS, PlainText, Positions, PromptSize, Strict, TokensBilled
-from sessions.models.session import Format
+from sessions.api.serializers.fields import (
+    MAX_TOKENS,
+    FormatField,
+    PlainText,
+    Positions,
+    PromptSize,
+    Strict,
+    TokensBilled,
+)
 
 
 class TurnPush(Strict):
@@ -68,7 +75,7 @@ class ManifestEntry(serializers.Serializer):
 
 
 class Prompt(serializers.Serializer):
-    format = serializers.ChoiceField(choices=Format.choices)
+    format = FormatField()
     turn = serializers.IntegerField(help_text="the prompt after this turn; -1 before the first")
     system = serializers.JSONField(required=False)
     messages = serializers.ListField(child=serializers.DictField())

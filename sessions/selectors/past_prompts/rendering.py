@@ -13,7 +13,7 @@ from sessions.models import AgentSession, Edit, Preamble
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.store import bodies
-from sessions.store.serving import elements_of, prompt_fields
+from sessions.store.prompt_bytes import messages_of_view, request_fields
 
 
 def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
@@ -22,15 +22,15 @@ def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, An
     rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))
     view = apply(_edits(outline), [message_value(row, session.format) for row in rows])
     raw = {row.position: message_bytes(row) for row in rows}
-    elements, seam = elements_of(view, raw, session.format)
+    messages, after = messages_of_view(view, raw, session.format)
     preamble = outline.preamble
-    return prompt_fields(
-        elements,
-        native=session.format,
-        wanted=session.format,
+    return request_fields(
+        messages,
+        stored_format=session.format,
+        format=session.format,
         system=_unpacked(preamble, "system"),
         tools=None if _sheds_tools(outline) else _unpacked(preamble, "tools"),
-        regular=seam.regular and not seam.open_calls,
+        is_regular=after.regular and not after.open_calls,
         capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
     )
 

@@ -34,11 +34,11 @@ from sessions.services.references import watch_begin
 from sessions.services.sessions.derived import derived_follow
 from sessions.services.webhooks.webhooks import webhooks_emit
 from sessions.store.postgres import execute, raw_connection, rows_copy
-from sessions.store.serving import elements_of
+from sessions.store.prompt_bytes import messages_of_view
 
 #: Not by Django, which would write all of the prompt into the text of the statement, in hexadecimal.
-_WRITE_BASE: LiteralString = """
-INSERT INTO agent_sessions_promptbase (session_id, compaction_number, data, edits)
+_WRITE_SNAPSHOT: LiteralString = """
+INSERT INTO agent_sessions_promptsnapshot (session_id, compaction_number, data, edits)
 VALUES (%s, %s, %b, %s::bigint[])
     ON CONFLICT (session_id) DO UPDATE
    SET compaction_number = excluded.compaction_number, data = excluded.data, edits = excluded.edits
@@ -182,7 +182,7 @@ def session_compact(
 
 
 def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, origin: Origin) -> Compaction:
-    """Writes a plan: the record, its edits and recap, and the new prompt base. The session is locked."""
+    """Writes a plan: the record, its edits and recap, and the new prompt snapshot. The session is locked."""
     session, done = loaded.session, made.record.state is State.DONE
     compaction.state = Compaction.State.DONE if done else Compaction.State.SKIPPED
     if not done:
@@ -206,7 +206,7 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
         # Also where a later step evicted over it: the next plan folds it, so that nothing told is lost.
         if made.recap is not None and made.recap is not loaded.previous:
             _store_recap(compaction, made, made.recap, origin)
-        base_write(session=session, view=made.view, raw=loaded.raw, edits=standing, shown=shown)
+        snapshot_write(session=session, view=made.view, raw=loaded.raw, edits=standing, shown=shown)
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
@@ -240,7 +240,7 @@ def _store_recap(compaction: Compaction, made: Plan, recap: RecapValue, origin: 
     recaps_trim(compaction.session_id)
 
 
-def base_write(
+def snapshot_write(
     *,
     session: AgentSession,
     view: View,
@@ -248,18 +248,20 @@ def base_write(
     edits: Sequence[int],
     shown: TokenBreakdown,
 ) -> None:
-    """Makes the prompt base anew from a view and the keys of its edits, with the counters that belong to
-    it. The session is locked."""
-    elements, seam = elements_of(view, raw, session.format)
-    base = [session.pk, Int4(session.compaction_count), elements.pack(), list(map(Int8, edits))]
+    """Write the prompt snapshot of a view and the keys of its edits, with the session's counters.
+
+    The session is locked.
+    """
+    messages, after = messages_of_view(view, raw, session.format)
+    snapshot = [session.pk, Int4(session.compaction_count), messages.pack(), list(map(Int8, edits))]
     with connection.wrap_database_errors:
-        execute(raw_connection(), _WRITE_BASE, base)
+        execute(raw_connection(), _WRITE_SNAPSHOT, snapshot)
     AgentSession.objects.filter(pk=session.pk).update(
         edits_revision=F("edits_revision") + 1,
-        base_end=session.message_count,
+        snapshot_end=session.message_count,
         shown_components=dict(shown.tokens),
-        needs_repair=not seam.regular,
-        open_calls=list(seam.open_calls),
+        needs_repair=not after.regular,
+        open_calls=list(after.open_calls),
     )
     watch_begin(session.pk)
 
@@ -279,7 +281,7 @@ def compaction_revert(
     compaction.state = Compaction.State.REVERTED
     compaction.reverted_turn = max(locked.turn_count - 1, 0)
     compaction.save(update_fields=["state", "reverted_turn"])
-    base_renew(session=locked)
+    snapshot_rebuild(session=locked)
     audit_record(
         action="compaction.reverted",
         project=Project.objects.get(pk=locked.project_id),
@@ -293,11 +295,13 @@ def compaction_revert(
     return compaction
 
 
-def base_renew(*, session: AgentSession) -> None:
-    """Makes the prompt base anew from all that is stored: what a batch had covered stands again without it.
-    The session is locked."""
+def snapshot_rebuild(*, session: AgentSession) -> None:
+    """Rebuild the prompt snapshot from all stored messages and edits. The session is locked.
+
+    This restores the messages and edits that a reverted compaction covered.
+    """
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
     edits = _in_force([(row.pk, edit_value(row)) for row in rows.order_by("compaction__number", "ordinal")])
     loaded = view_load(session, edits=edits)
     shown = TokenBreakdown.of_view(loaded.view)
-    base_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
+    snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)

@@ -16,7 +16,7 @@ from compaction.pipeline import Plan, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
 from compaction.view import View, apply
-from sessions.models import AgentSession, Preamble, PromptBase
+from sessions.models import AgentSession, Preamble, PromptSnapshot
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
@@ -57,8 +57,8 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
 
 def edits_in_force(session_id: UUID) -> Sequence[int]:
     """The keys of the edits that show."""
-    bases = PromptBase.objects.filter(session=session_id)
-    return bases.values_list("edits", flat=True).first() or ()
+    snapshots = PromptSnapshot.objects.filter(session=session_id)
+    return snapshots.values_list("edits", flat=True).first() or ()
 
 
 def _previous_recap(session: AgentSession) -> RecapValue | None:

@@ -1,0 +1,151 @@
+"""Assemble prompts from the stored bytes of messages. Pure: `selectors.prompts` reads the database.
+
+A stored message is the JSON that was pushed, or that an edit produced, in the dialect of its session. If the
+messages follow each other validly, their bytes are joined, which is fast and changes no byte; otherwise they
+are parsed and rendered (`compaction.rendering`). The same stored bytes always give the same prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from compaction import dialects
+from compaction.capabilities import Capabilities
+from compaction.continuation import Continuation
+from compaction.dialects.base import StoredPrompt
+from compaction.messages import Message
+from compaction.rendering import render
+from compaction.view import VERBATIM, View
+from sessions.store import bodies
+from sessions.store.rawjson import raw_elements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMessages:
+    """The messages that a prompt shows: their JSON joined by commas, and a manifest entry for each.
+
+    A packed value is a line with the manifest as JSON, followed by the messages, compressed.
+    """
+
+    data: bytes = b""
+    manifest: Sequence[Mapping[str, Any]] = ()
+
+    def append_rows(self, rows: Sequence[tuple[int, str, int, bytes]]) -> PromptMessages:
+        """Append messages that no edit changes, as rows of position, role, tokens and JSON."""
+        if not rows:
+            return self
+        joined = b",".join(data for _, _, _, data in rows)
+        added = [
+            _manifest_entry(position, position, role, VERBATIM, tokens, tokens)
+            for position, role, tokens, _ in rows
+        ]
+        return PromptMessages(
+            data=b"%b,%b" % (self.data, joined) if self.data else joined,
+            manifest=[*self.manifest, *added],
+        )
+
+    def with_memory(self, text: str, tokens: int) -> PromptMessages:
+        """Insert the working memory as a message after the first user message."""
+        roles = [entry["role"] for entry in self.manifest]
+        at = roles.index("user") + 1 if "user" in roles else len(roles)
+        pieces = raw_elements(b'{"messages":[%b]}' % self.data, "messages")
+        pieces.insert(at, bodies.json_bytes({"role": "user", "content": text}))
+        position = self.manifest[at - 1]["positions"]["last"] if at else 0
+        entry = _manifest_entry(position, position, "user", "memory", 0, tokens)
+        manifest = [*self.manifest[:at], entry, *self.manifest[at:]]
+        return PromptMessages(data=b",".join(pieces), manifest=manifest)
+
+    def pack(self) -> bytes:
+        """Return the value as stored in `PromptSnapshot.data`."""
+        return bodies.pack(orjson.dumps(self.manifest) + b"\n" + self.data)
+
+    @classmethod
+    def unpack(cls, data: bytes | memoryview | None) -> PromptMessages:
+        """Return the value of `pack`; without messages if there is no snapshot."""
+        if data is None:
+            return cls()
+        manifest, _, joined = bodies.unpack(data).partition(b"\n")
+        return cls(data=joined, manifest=orjson.loads(manifest))
+
+    def values(self) -> list[dict[str, Any]]:
+        """Return the messages as JSON values."""
+        values: list[dict[str, Any]] = bodies.json_value(b"[%b]" % self.data)
+        return values
+
+
+def messages_of_view(
+    view: View, raw: Mapping[int, bytes], format: str
+) -> tuple[PromptMessages, Continuation]:
+    """Return the messages that a view shows, and the continuation state after them.
+
+    `raw` maps the position of each message to the bytes that were pushed, in the dialect `format`.
+    """
+    dialect = dialects.get_dialect(format)
+    original = {message.position: message for message in view.transcript}
+    data: list[bytes] = []
+    manifest: list[Mapping[str, Any]] = []
+    shown: list[Message] = []
+    for entry in view.entries:
+        message = entry.message
+        verbatim = original.get(entry.first) is message
+        if verbatim:
+            pieces = [raw[entry.first]]
+            shown.append(message)
+        else:
+            items = dialect.render_message(message)
+            pieces = list(map(bodies.json_bytes, items))
+            shown += dialects.parse(items, format=format)
+        data += pieces
+        raw_tokens = message.tokens if entry.is_made or verbatim else original[entry.first].tokens
+        manifest += (
+            _manifest_entry(entry.first, entry.last, message.role, entry.rule, raw_tokens, message.tokens)
+            for _ in pieces
+        )
+    messages = PromptMessages(data=b",".join(data), manifest=manifest)
+    return messages, Continuation().after(shown, format)
+
+
+def _manifest_entry(
+    first: int, last: int, role: str, rule: str, raw_tokens: int, tokens: int
+) -> Mapping[str, Any]:
+    return {
+        "positions": {"first": first, "last": last},
+        "role": role,
+        "rule": rule,
+        "tokens_raw": raw_tokens,
+        "tokens": tokens,
+    }
+
+
+def request_fields(
+    messages: PromptMessages,
+    *,
+    stored_format: str,
+    format: str,
+    system: bytes | None,
+    tools: bytes | None,
+    is_regular: bool,
+    capabilities: Capabilities,
+) -> dict[str, Any]:
+    """Return the fields of a provider request in the dialect `format`, ready for orjson.
+
+    `is_regular` states that the messages follow each other validly (see `Continuation`).
+    """
+    if is_regular and stored_format == format:
+        roles = [entry["role"] for entry in messages.manifest]
+        stored = StoredPrompt(messages=messages.data, roles=roles, system=system, tools=tools)
+        joined = dialects.get_dialect(format).join_stored(stored, capabilities)
+        if joined is not None:
+            return {name: orjson.Fragment(data) for name, data in joined.items()}
+    prompt = render(
+        dialects.parse(messages.values(), format=stored_format),
+        format=format,
+        system=bodies.json_value(system) if system else None,
+        tools=bodies.json_value(tools) if tools else None,
+        capabilities=capabilities,
+    )
+    return prompt.to_json()
