@@ -25,6 +25,7 @@ lint: ## style, types, import directions, missing migrations
 	@scripts/setup test
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/djlint templates --check --lint --quiet
 	.venv/bin/mypy
 	.venv/bin/mypy --config-file examples/mypy.ini
 	.venv/bin/lint-imports

@@ -18,6 +18,7 @@ from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.writing import Writer, memory_patch
+from tests.markup import one_line
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = pytest.mark.django_db
@@ -71,7 +72,7 @@ class TestASessionsTab:
 
     def test_an_empty_memory_says_how_it_fills(self, owner_client: Client, project: Project) -> None:
         session = make_session(project)
-        text = owner_client.get(address("session_memory", session)).content.decode()
+        text = one_line(owner_client.get(address("session_memory", session)))
         assert "Nothing is kept yet" in text
         settings = reverse("settings_memory", args=[project.slug])
         assert f'Upkeep is off in this project: <a href="{settings}">turn it on</a>' in text
@@ -92,8 +93,8 @@ class TestASessionsTab:
     ) -> None:
         for number in range(6):
             write(stored, task=f"task {number}", next=f"step {number}")
-        text = owner_client.get(address("session_memory", stored)).content.decode()
-        moves = dict(re.findall(r'<th scope="row">(\w+)</th><td><span class="tag ([^"]+)"', text))
+        text = one_line(owner_client.get(address("session_memory", stored)))
+        moves = dict(re.findall(r'<th scope="row">(\w+)</th> <td> <span class="tag ([^"]+)"', text))
         assert moves["Task"] == "motion-rewritten lasting"
         assert moves["Next"] == "motion-rewritten"
 
@@ -261,7 +262,9 @@ class TestHowAProjectUsesIt:
         ]
         page = owner_client.get(reverse("settings_memory", args=[project.slug])).content.decode()
         assert "ticket: text" in page
-        assert "Upkeep is on" in owner_client.get(reverse("memory", args=[project.slug])).content.decode()
+        assert "Automatic updates are on" in one_line(
+            owner_client.get(reverse("memory", args=[project.slug]))
+        )
 
     def test_what_the_page_does_not_show_of_a_field_stays(
         self, owner_client: Client, project: Project

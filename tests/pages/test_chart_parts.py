@@ -15,6 +15,7 @@ from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
@@ -72,14 +73,14 @@ def test_a_marker_has_its_record(member_client, project):
 
 
 @pytest.mark.django_db
-def test_the_largest_jump_names_the_output_that_did_it(member_client, project, django_assert_num_queries):
+def test_the_largest_increase_names_its_tool_output(member_client, project, django_assert_num_queries):
     turns = [reading_turn(n, "x y z " * (9_000 if n == 6 else 9)) for n in range(12)]
     session = make_session(project, turns)
     with django_assert_num_queries(2):
         jumps = largest_jumps(session=session)
     assert [(j.turn, j.tool, j.is_output, j.position) for j in jumps] == [(6, "Read", True, 12)]
-    page = member_client.get(address("session", session)).text
-    assert "mostly the output of Read" in page
+    page = one_line(member_client.get(address("session", session)))
+    assert "mainly Read output" in page
     assert address("session_turn", session, 6) in page
 
 
@@ -105,9 +106,7 @@ def priced_turn(index, *, cached, written, minutes=1):
 
 
 @pytest.mark.django_db
-def test_what_cost_most_says_why_the_cache_served_little(
-    member_client, project, django_assert_max_num_queries
-):
+def test_most_expensive_calls_explain_cache_misses(member_client, project, django_assert_max_num_queries):
     turns = [priced_turn(n, cached=20_000 + 100 * n, written=100) for n in range(9)]
     turns[0] = priced_turn(0, cached=0, written=20_000)
     late = replace(priced_turn(9, cached=0, written=30_000), at=turns[8].at + timedelta(hours=2))
@@ -122,14 +121,14 @@ def test_what_cost_most_says_why_the_cache_served_little(
     assert [call.turn for call in calls[:3]] == [9, 10, 0]
     assert [call.is_cold for call in calls] == [True, True, True, False, False]
     assert sum(call.microusd for call in calls[:1]) == session.turns.get(index=9).cost_microusd
-    page = member_client.get(address("session", session)).text
-    assert "the cache was cold after 2 h" in page
-    assert "the client had compacted" in page
-    assert ": the first call" in page
+    page = one_line(member_client.get(address("session", session)))
+    assert "cache expired after 2 h" in page
+    assert "cache miss after a compaction by the client" in page
+    assert "first call" in page
 
 
 @pytest.mark.django_db
-def test_a_call_behind_a_compaction_of_ours_names_it(member_client, project):
+def test_a_call_after_a_compaction_links_to_it(member_client, project):
     session = compacted_session(project)
     session.turns.filter(index=11).update(cost_microusd=None)
     session.compactions.update(turn_index=9)
@@ -139,14 +138,14 @@ def test_a_call_behind_a_compaction_of_ours_names_it(member_client, project):
     calls = expensive_calls(session=session)
     assert (calls[0].turn, calls[0].compaction) == (10, 1)
     assert 11 not in {call.turn for call in calls}
-    assert 'behind <a href="' in member_client.get(address("session", session)).text
+    assert 'cache miss after <a href="' in one_line(member_client.get(address("session", session)))
 
 
 @pytest.mark.django_db
-def test_without_prices_nothing_cost_most(member_client, project):
+def test_no_expensive_calls_without_prices(member_client, project):
     session = make_session(project, model="nobody-knows-it", turns=[reading_turn(0)])
     session.turns.update(cost_microusd=None)
     session.cost_microusd = 0
     session.save()
     assert expensive_calls(session=session) == []
-    assert "What cost most" not in member_client.get(address("session", session)).text
+    assert "Most expensive calls" not in member_client.get(address("session", session)).text

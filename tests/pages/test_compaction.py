@@ -6,6 +6,7 @@ import pytest
 
 from compaction.breakdown import TokenBreakdown
 from sessions.models import Compaction, Recap
+from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 
 pytestmark = pytest.mark.django_db
@@ -68,9 +69,9 @@ def test_whether_it_has_paid_for_itself(viewer_client, session):
     assert (payback.turns_run, payback.is_reached) == (1, False)
 
 
-def test_what_was_named_again_later_is_told(viewer_client, session):
+def test_later_references_are_listed(viewer_client, session):
     edit = session.edits.earliest("ordinal")
-    assert "named again so far" in page_of(viewer_client, session).text
+    assert "Nothing removed here has been referenced since" in page_of(viewer_client, session).text
     edit.referenced_turn, edit.referenced_text = 11, "f3.py"
     edit.save()
     assert "<code>f3.py</code>" in page_of(viewer_client, session).text
@@ -80,7 +81,7 @@ def test_a_record_of_an_earlier_version_lacks_components_and_shows_all_the_same(
     row = session.compactions.get()
     del row.record["components"]
     row.save()
-    assert "Not recorded" in page_of(viewer_client, session).text
+    assert "recorded by an earlier version" in one_line(page_of(viewer_client, session))
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "skipped", "failed"])

@@ -6,6 +6,7 @@ from django.urls import reverse
 from sessions.models import AgentSession
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.sessions import sessions_list
+from tests.markup import one_line
 from tests.pages.transcripts import START, make_session
 
 pytestmark = pytest.mark.django_db
@@ -129,7 +130,7 @@ def test_sub_agents_are_counted_once(member_client, project):
     make_session(project, name="parent")
     make_session(project, name="child", parent="parent", title="Looks around")
     assert listed(member_client, project) == ["parent"]
-    page = member_client.get(reverse("sessions", args=[project.slug])).text
+    page = one_line(member_client.get(reverse("sessions", args=[project.slug])))
     assert "by 1 sub-agent" in page
     assert set(listed(member_client, project, sub_agents="on")) == {"parent", "child"}
     assert listed(member_client, project, q="around") == ["child"]

@@ -20,6 +20,7 @@ from sessions.pages.tags.figures import sparkline
 from sessions.selectors.filters import Bound, SessionFilter
 from sessions.selectors.token_budgets import Limit
 from sessions.services.sessions.profiles import profiles_refresh
+from tests.markup import one_line
 from tests.pages.transcripts import make_session
 
 DAY = timedelta(days=1)
@@ -194,11 +195,11 @@ class TestTheList:
     def test_what_moved_meanwhile_is_offered(self, member_client, project, listed):
         address = reverse("sessions_moved", args=[project.slug])
         since = timezone.now() - timedelta(minutes=1)
-        assert "moved meanwhile" not in member_client.get(address, {"since": since.isoformat()}).text
+        assert "updated session" not in member_client.get(address, {"since": since.isoformat()}).text
         AgentSession.objects.filter(external_id="one").update(last_active_at=timezone.now())
         query = {"since": since.isoformat(), "q": "tag:nightly"}
-        page = member_client.get(address, query).text
-        assert "1 session moved meanwhile" in page
+        page = one_line(member_client.get(address, query))
+        assert "1 updated session" in page
         assert f'href="{listed}?q=tag%3Anightly"' in page
         assert (
             "moved" not in member_client.get(address, {**query, "q": "tag:none"}).text.split("hx-trigger")[1]

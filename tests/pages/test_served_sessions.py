@@ -12,6 +12,7 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import Limit, limit_of
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+from tests.markup import one_line
 from tests.pages.transcripts import make_session
 
 pytestmark = pytest.mark.django_db
@@ -62,8 +63,8 @@ def test_what_changed_nothing_has_no_marker_and_what_was_taken_back_says_so(memb
 
 def test_the_table_names_the_compactions(member_client, session):
     first = session.compactions.filter(state="done").earliest("number")
-    page = shown(member_client, session, "session_chart_table").text
-    assert f"hard, {first.tokens_before:,} to {first.tokens_after:,}" in page
+    page = one_line(shown(member_client, session, "session_chart_table"))
+    assert f"hard, from {first.tokens_before:,} to {first.tokens_after:,}" in page
 
 
 def test_sizes_are_shares_of_the_budget(member_client, session):

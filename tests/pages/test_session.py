@@ -206,7 +206,7 @@ def test_a_model_without_a_price_says_so(member_client, project):
     session = make_session(project, turns, model="house-model-1")
     page = page_of(member_client, session).text
     assert ">unpriced<" in page
-    assert "window not known" in page
+    assert "unknown context window" in page
 
 
 def test_openai_format(member_client, project):

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from sessions.pages.tags.texts import marked
 from sessions.selectors.past_prompts import outline_at
+from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -86,7 +87,7 @@ def test_a_hit_that_is_gone_names_the_compaction_that_took_it(member_client, ses
     assert gone
     assert {(hit.gone_by.compaction, hit.gone_by.turn) for hit in gone} == {(1, 11)}
     assert all(edit.position <= hit.hit.position <= edit.end for hit in gone)
-    assert "gone since turn 12" in hits.text
+    assert "removed since turn 12" in one_line(hits)
     assert address("session_compaction", session, 1) in hits.text
     # Before that compaction nothing was gone.
     before = get(member_client, "session_seen", session, 11, q="f0.py").context["hits"].hits

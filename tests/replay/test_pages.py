@@ -13,6 +13,7 @@ from replay.pages import curves
 from replay.services import work
 from sessions.models import AgentSession
 from sessions.pages.terms import PRESETS
+from tests.markup import one_line
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
@@ -45,7 +46,7 @@ def test_the_policies_to_choose_from_say_what_they_do(member_client: Client) -> 
 def test_a_run_shows_its_table_its_curves_and_where_something_was_lost(
     member_client: Client, run: ReplayRun, session: AgentSession
 ) -> None:
-    page = member_client.get(f"/p/alpha/replay/{run.pk}/").content.decode()
+    page = one_line(member_client.get(f"/p/alpha/replay/{run.pk}/"))
     assert "6 of 6 results" in page
     assert "hx-trigger" not in page.split('id="run"')[1].split(">")[0]
     assert "A long one" in page

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from django import template
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from sessions.pages.arguments import DiffLine
 
 register = template.Library()
 
@@ -22,3 +25,23 @@ def marked(text: str, asked: str) -> SafeString:
         format_html("<mark>{}</mark>", piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces)
     ]
     return SafeString("".join(shown))
+
+
+@register.filter
+def verbatim(text: str) -> str:
+    """Prefix a line break: browsers drop the first one of a `<textarea>`, so the text keeps its own."""
+    return f"\n{text}"
+
+
+@register.filter
+def diff_lines(lines: Sequence[DiffLine]) -> SafeString:
+    """Render the lines of a diff for a `<pre>`, where a template could not be indented."""
+    return format_html_join(
+        "", '<span class="{}"><i>{}</i>{}\n</span>', ((line.kind, line.sign, line.text) for line in lines)
+    )
+
+
+@register.simple_tag
+def positions(first: int, last: int) -> str:
+    """Name the messages from `first` to `last`: `message 4`, `messages 4–9`."""
+    return f"message {first}" if first == last else f"messages {first}–{last}"
