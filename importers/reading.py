@@ -22,6 +22,9 @@ _PACKED_ENDINGS = (".gz", ".zst")
 #: One file a model call, as LiteLLM clients write them: "…<model>-<seconds>.<fraction>.json".
 _CALL_NAME = re.compile(r"-\d{10}\.\d+\.json(?:\.gz|\.zst)?$")
 
+#: One file per event, as OpenHands stores a conversation: "events/0.json", "events/1.json", …
+_EVENT_NAME = re.compile(r"^\d+\.json(?:\.gz|\.zst)?$")
+
 #: The largest log that is read, decompressed: a bomb in a folder must not take the machine's memory.
 LARGEST_LOG_BYTES = 1 << 30
 
@@ -72,11 +75,11 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
 def _folder_sources(folder: Path) -> Iterator[LogSource]:
     entries = sorted(folder.iterdir())
     logs = [entry for entry in entries if entry.is_file() and _plain_name(entry).endswith(_LOG_ENDINGS)]
-    calls = [entry for entry in logs if _CALL_NAME.search(entry.name)]
-    if calls:
-        yield LogSource(name=str(folder), files=tuple(sorted(calls, key=_call_time)))
+    series = _series(folder, logs)
+    if series:
+        yield LogSource(name=str(folder), files=tuple(series))
     for entry in logs:
-        if entry not in calls:
+        if entry not in series:
             yield LogSource(name=_plain_name(entry), files=(entry,))
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():  # a link back up would never end
@@ -85,6 +88,14 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
 
 def _plain_name(path: Path) -> str:
     return str(path.with_suffix("") if path.suffix in _PACKED_ENDINGS else path)
+
+
+def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:
+    """Return the files of a folder that together are one log, in order: one model call or one event each."""
+    if folder.name == "events":
+        events = [entry for entry in logs if _EVENT_NAME.search(entry.name)]
+        return sorted(events, key=lambda entry: int(entry.name.split(".", 1)[0]))
+    return sorted((entry for entry in logs if _CALL_NAME.search(entry.name)), key=_call_time)
 
 
 def _call_time(path: Path) -> float:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from .base import Importer, LogFile
 from .claude_code import ClaudeCodeImporter
 from .codex import CodexImporter
+from .gemini_cli import GeminiCliImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
 from .openhands import OpenHandsImporter
+from .openhands_events import OpenHandsEventsImporter
 from .pi import PiImporter
+from .swe_agent import SweAgentImporter
 from .tau_bench import Tau2BenchImporter, TauBenchImporter
 
 #: Formats that any chat JSON resembles come last.
@@ -17,6 +20,9 @@ IMPORTERS: tuple[Importer, ...] = (
     CodexImporter(),
     PiImporter(),
     OpenHandsImporter(),
+    OpenHandsEventsImporter(),
+    SweAgentImporter(),
+    GeminiCliImporter(),
     MiniSweAgentImporter(),
     TauBenchImporter(),
     Tau2BenchImporter(),

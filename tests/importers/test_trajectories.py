@@ -25,6 +25,10 @@ KNOWN = {
     "mini-swe-agent": ("mini-swe-agent", 28, 2686),
     "tau-bench": ("tau-bench", 200, 1164),
     "tau2-bench": ("tau2-bench", 100, 1218),
+    "entire-gemini-cli": ("gemini-cli", 2, 3),
+    "gemini-cli-history": ("gemini-cli", 2, 95),
+    "openhands-events": ("openhands-events", 2, 24),
+    "swe-agent": ("swe-agent", 10, 40),
 }
 
 

@@ -1,0 +1,267 @@
+"""Gemini CLI's chat recordings and checkpoints.
+
+A recording is one JSON document (`sessionId`, `messages`) or, in newer versions, an append-only JSONL file: a
+line of metadata, then one record per message. A message that changes is written again under the same id,
+`$set` changes the metadata or replaces the context, `$rewindTo` removes messages from it. A checkpoint is a
+list of Gemini `Content` objects, plain or under `history` or `clientHistory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compaction.messages import Usage
+
+from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
+from .calls import conversation_id
+from .chat import call_ids, tool_call
+from .gemini_parts import chat_content, result_text
+from .jsonlines import Record, taken, values
+from .turns import Answer, TurnBuilder
+from .values import mapping_of, text_of, time_of, title_of, tokens_of
+
+#: Types of records that were part of the conversation; the others (info, warning, error) are for the screen.
+_SPOKEN = ("user", "gemini")
+
+#: How the message begins in which the client describes the machine.
+_CONTEXT = ("<session_context>", "This is the Gemini CLI.")
+
+
+class GeminiCliImporter:
+    """Reads Gemini CLI's chat recordings and checkpoints."""
+
+    name = "gemini-cli"
+    label = "Gemini CLI chat recording or checkpoint (JSON, JSONL)"
+
+    def recognises(self, log: LogFile) -> bool:
+        first = next(values(log), None)
+        if not isinstance(first, Record):
+            return False
+        value = first.value
+        if (
+            isinstance(value, dict)
+            and "sessionId" in value
+            and ("projectHash" in value or "startTime" in value)
+        ):
+            return True
+        return bool(_contents(value))
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        recording = _Recording()
+        checkpoint = _Checkpoint()
+
+        def take(record: Record) -> None:
+            if contents := _contents(record.value):
+                checkpoint.take(contents)
+            else:
+                recording.take(record.value)
+
+        yield from taken(log, values(log), take)
+        if recording.id:
+            yield recording.session(log)
+        if checkpoint.mark:
+            yield checkpoint.session(log)
+
+
+class _Recording:
+    """The messages of one recording, by id, in the order of their first record."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self._facts: dict[str, Any] = {}
+        self._entries: dict[str, Mapping[str, Any] | None] = {}
+
+    def take(self, value: Mapping[str, Any]) -> None:
+        """Read one record: metadata, a message, or a change to either."""
+        if "$rewindTo" in value:
+            return  # rewound messages were sent and paid for, so they stay
+        if "type" in value:
+            self._entries[str(value["id"])] = value
+            return
+        facts = mapping_of(value.get("$set")) or value
+        self._facts |= {key: fact for key, fact in facts.items() if key != "messages"}
+        self.id = str(self._facts.get("sessionId") or self.id)
+        self._replace(facts.get("messages") or [])
+
+    def _replace(self, messages: list[Mapping[str, Any]]) -> None:
+        """Take a whole context. One that begins with an unknown message is the client's compaction."""
+        if self._entries and messages and str(messages[0]["id"]) not in self._entries:
+            self._entries[f"compaction-{len(self._entries)}"] = None
+        for message in messages:
+            self._entries[str(message["id"])] = message
+
+    def session(self, log: LogFile) -> ImportedSession:
+        turns = TurnBuilder()
+        opening, model, compacted = "", "", False
+        for key, entry in self._entries.items():
+            if entry is None:
+                turns.compacted(ClientCompaction(trigger="auto"))
+                compacted = True
+            elif entry.get("type") == "user":
+                message = _user(entry, key, is_summary=compacted)
+                compacted = False
+                opening = opening or ("" if message.is_meta else text_of(message.body["content"]))
+                turns.add(message)
+            elif entry.get("type") == "gemini":
+                model = str(entry.get("model") or model)
+                _answer(turns, entry, key)
+        folders = self._facts.get("directories")
+        return ImportedSession(
+            external_id=self.id,
+            format="openai",
+            agent="gemini-cli",
+            turns=turns.turns(),
+            model=model,
+            title=str(self._facts.get("summary") or "") or title_of(opening),
+            parent_external_id=_parent(log) if self._facts.get("kind") == "subagent" else None,
+            started_at=time_of(self._facts.get("startTime")),
+            metadata={"cwd": str(folders[0])} if isinstance(folders, list) and folders else {},
+        )
+
+
+def _user(entry: Mapping[str, Any], key: str, *, is_summary: bool) -> ImportedMessage:
+    content = entry.get("content")
+    words = content if isinstance(content, str) else chat_content(content)
+    return ImportedMessage(
+        body={"role": "user", "content": words},
+        source_id=key,
+        at=time_of(entry.get("timestamp")),
+        is_meta=text_of(words).startswith(_CONTEXT),
+        is_summary=is_summary,
+    )
+
+
+def _answer(turns: TurnBuilder, entry: Mapping[str, Any], key: str) -> None:
+    calls = [
+        tool_call({"id": call.get("id") or f"{key}-{n}", "name": call["name"], "arguments": call.get("args")})
+        for n, call in enumerate(entry.get("toolCalls") or [])
+    ]
+    content = entry.get("content")
+    words = content if isinstance(content, str) else text_of(chat_content(content))
+    body: dict[str, Any] = {"role": "assistant", "content": words or ("" if not calls else None)}
+    if calls:
+        body["tool_calls"] = calls
+    at = time_of(entry.get("timestamp"))
+    answer = Answer(
+        body=body,
+        source_id=key,
+        at=at,
+        model=str(entry.get("model") or ""),
+        usage=_usage(entry.get("tokens")),
+        response_id=key,
+    )
+    turns.answer(answer, call_ids(body))
+    for call, made in zip(calls, entry.get("toolCalls") or [], strict=True):
+        if made.get("result") is not None:
+            text = result_text(made["result"])
+            result = {"role": "tool", "tool_call_id": call["id"], "content": text}
+            message = ImportedMessage(
+                body=result, source_id=f"{key}-{call['id']}", at=time_of(made.get("timestamp"))
+            )
+            turns.result(call["id"], message)
+
+
+def _usage(tokens: Any) -> Usage | None:
+    """Return the usage in disjoint parts: `input` includes `cached`, and `thoughts` are billed as output."""
+    counts = mapping_of(tokens)
+    total = tokens_of(counts, "input") + tokens_of(counts, "tool")
+    if not total:
+        return None
+    read = min(tokens_of(counts, "cached"), total)
+    return Usage(
+        uncached_tokens=total - read,
+        cache_read_tokens=read,
+        cache_write_tokens=0,
+        output_tokens=tokens_of(counts, "output") + tokens_of(counts, "thoughts"),
+    )
+
+
+class _Checkpoint:
+    """The turns of a list of Gemini contents. Calls without an id are matched by name, in order."""
+
+    def __init__(self) -> None:
+        self.mark = ""
+        self._turns = TurnBuilder()
+        self._open: list[tuple[str, str]] = []
+        self._count = 0
+        self._opening = ""
+
+    def take(self, contents: list[Mapping[str, Any]]) -> None:
+        self.mark = conversation_id(
+            {"role": content["role"], "content": chat_content(content["parts"])} for content in contents
+        )
+        for content in contents:
+            self._count += 1
+            if content["role"] == "model":
+                self._model(content["parts"])
+            else:
+                self._input(content["parts"])
+
+    def _model(self, parts: list[Mapping[str, Any]]) -> None:
+        calls = [part["functionCall"] for part in parts if "functionCall" in part]
+        body: dict[str, Any] = {"role": "assistant", "content": text_of(chat_content(parts)) or None}
+        if calls:
+            named = [(str(call.get("id") or f"call-{self._count}-{n}"), call) for n, call in enumerate(calls)]
+            self._open = [(id, str(call["name"])) for id, call in named]
+            body["tool_calls"] = [
+                tool_call({"id": id, "name": call["name"], "arguments": call.get("args")})
+                for id, call in named
+            ]
+        elif body["content"] is None:
+            body["content"] = ""
+        self._turns.answer(Answer(body=body, source_id=f"content-{self._count}"), call_ids(body))
+
+    def _input(self, parts: list[Mapping[str, Any]]) -> None:
+        for number, part in enumerate(parts):
+            if "functionResponse" in part:
+                response = part["functionResponse"]
+                id = self._answered(str(response.get("id") or ""), str(response.get("name") or ""))
+                body = {"role": "tool", "tool_call_id": id, "content": result_text([part])}
+                source = f"content-{self._count}-{number}"
+                self._turns.result(id, ImportedMessage(body=body, source_id=source))
+        words = chat_content([part for part in parts if "functionResponse" not in part])
+        if words:
+            is_meta = text_of(words).startswith(_CONTEXT)
+            self._opening = self._opening or ("" if is_meta else text_of(words))
+            message = {"role": "user", "content": words}
+            source = f"content-{self._count}"
+            self._turns.add(ImportedMessage(body=message, source_id=source, is_meta=is_meta))
+
+    def _answered(self, id: str, name: str) -> str:
+        """Return the id of the call that a response answers, and close it."""
+        for entry in self._open:
+            if entry[0] == id or (entry[1] == name and not any(known == id for known, _ in self._open)):
+                self._open.remove(entry)
+                return entry[0]
+        return id
+
+    def session(self, log: LogFile) -> ImportedSession:
+        return ImportedSession(
+            external_id=f"gemini-{log.stem}-{self.mark}",
+            format="openai",
+            agent="gemini-cli",
+            turns=self._turns.turns(),
+            title=title_of(self._opening),
+        )
+
+
+def _contents(value: Any) -> list[Mapping[str, Any]]:
+    """Return the Gemini contents of a checkpoint, [] if the value is none."""
+    if isinstance(value, dict):
+        value = value.get("clientHistory") or value.get("history")
+    if not isinstance(value, list) or not value:
+        return []
+    fits = all(
+        isinstance(item, dict)
+        and item.get("role") in ("user", "model")
+        and isinstance(item.get("parts"), list)
+        for item in value
+    )
+    return value if fits else []
+
+
+def _parent(log: LogFile) -> str | None:
+    """Return the id of the session that a sub-agent's recording belongs to: the name of its folder."""
+    folders = log.name.replace("\\", "/").split("/")[:-1]
+    return folders[-1] if folders and folders[-1] != "chats" else None

@@ -1,0 +1,91 @@
+"""SWE-agent's trajectories: one JSON document with `history`, and usually `trajectory` and `info`.
+
+`history` contains the messages as the model received them. Older versions have no tool calls: actions and
+observations are plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .base import Damage, ImportedMessage, ImportedSession, LogFile
+from .calls import conversation_id
+from .chat import call_ids, chat_body
+from .jsonlines import document
+from .turns import Answer, TurnBuilder
+from .values import mapping_of, microusd_of, text_of, title_of
+
+
+class SweAgentImporter:
+    """Reads SWE-agent's trajectories."""
+
+    name = "swe-agent"
+    label = "SWE-agent trajectory (JSON, .traj)"
+
+    def recognises(self, log: LogFile) -> bool:
+        history = mapping_of(document(log)).get("history")
+        first = mapping_of(history[0]) if isinstance(history, list) and history else {}
+        return "agent" in first and "role" in first and "content" in first
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        value = document(log)
+        reading = _Reading(str(value["history"][0]["agent"]))
+        for number, message in enumerate(value["history"], start=1):
+            try:
+                reading.take(number, message)
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                reason = f"message {number}: {type(error).__name__} {error}"
+                yield Damage(file=log.name, line=number, reason=reason)
+        yield reading.session(log, value)
+
+
+class _Reading:
+    """The messages of one agent; helpers such as a summarizer have a conversation of their own."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._turns = TurnBuilder()
+        self._bodies: list[dict[str, Any]] = []
+
+    def take(self, number: int, message: Mapping[str, Any]) -> None:
+        if message.get("agent", self._agent) != self._agent:
+            return
+        body = chat_body(_with_call_id(message))
+        self._bodies.append(body)
+        source_id = f"message-{number}"
+        if body["role"] == "assistant":
+            self._turns.answer(Answer(body=body, source_id=source_id), call_ids(body))
+            return
+        is_demo = bool(message.get("is_demo"))
+        imported = ImportedMessage(body=body, source_id=source_id, is_meta=is_demo)
+        if body["role"] == "tool":
+            self._turns.result(str(body.get("tool_call_id") or ""), imported)
+        else:
+            self._turns.add(imported)
+
+    def session(self, log: LogFile, value: Mapping[str, Any]) -> ImportedSession:
+        info = mapping_of(value.get("info"))
+        stats = mapping_of(info.get("model_stats"))
+        opening = next((text_of(body["content"]) for body in self._bodies if body["role"] == "user"), "")
+        metadata: dict[str, Any] = {
+            key: info[key] for key in ("exit_status", "submission") if isinstance(info.get(key), str)
+        }
+        if cost := microusd_of(stats.get("instance_cost")):
+            metadata["cost_microusd"] = cost  # of the whole run: the log does not break it down
+        return ImportedSession(
+            external_id=f"{log.stem}-{conversation_id(self._bodies)}",
+            format="openai",
+            agent="swe-agent",
+            turns=self._turns.turns(),
+            title=title_of(opening),
+            metadata=metadata,
+        )
+
+
+def _with_call_id(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool message with its one call id in the field that the chat format has for it."""
+    ids = message.get("tool_call_ids")
+    if message["role"] == "tool" and ids and "tool_call_id" not in message:
+        return {**message, "tool_call_id": ids[0]}
+    return message
