@@ -56,8 +56,8 @@ STREAM = [
     called(4, "c2", "r1"),
     observed(5, 4, "b.py", 0),
     observed(6, 3, "a.py", 2),
-    {"id": 7, "observation": "agent_state_changed", "content": ""},
-    {"id": 8, "source": "agent", "action": "finish", "args": {"final_thought": "Done."}},
+    *({"id": id, "observation": "agent_state_changed", "content": ""} for id in range(7, 10)),
+    {"id": 10, "source": "agent", "action": "finish", "args": {"final_thought": "Done."}},
 ]
 
 
@@ -86,7 +86,7 @@ def test_parallel_calls_of_one_response_are_one_message() -> None:
 def test_a_folder_of_events_is_one_log(tmp_path: Path) -> None:
     folder = tmp_path / "conversation-1" / "events"
     folder.mkdir(parents=True)
-    for event in STREAM * 2:  # more than ten: the order is that of the numbers
+    for event in STREAM:  # more than ten: they are sorted as numbers, not as text
         (folder / f"{event['id']}.json").write_text(json.dumps(event, indent=1))
     [source] = log_sources([tmp_path])
     log = source.read()
@@ -118,11 +118,11 @@ def test_in_an_old_run_an_observation_follows_its_action() -> None:
 
 def test_a_condensation_is_the_clients_compaction() -> None:
     condensed = {
-        "id": 9,
+        "id": 11,
         "source": "agent",
         "action": "condensation",
         "args": {"forgotten_event_ids": [3, 4]},
     }
-    later = {"id": 10, "source": "user", "action": "message", "args": {"content": "And now?"}}
+    later = {"id": 12, "source": "user", "action": "message", "args": {"content": "And now?"}}
     [session], _ = read(document([*STREAM, condensed, later]), "openhands-events")
     assert session.turns[-1].client_compaction is not None
