@@ -61,6 +61,12 @@ class Dialect(ABC):
     #: How tool calls and their results must be arranged.
     pairing: ClassVar[Pairing]
 
+    def message_error(self, item: JSON) -> str | None:
+        """Return why a pushed JSON value is not a message of this dialect, or None if it is one."""
+        if isinstance(item, Mapping) and isinstance(item.get("role"), str):
+            return None
+        return "a message must be an object with a `role`"
+
     @abstractmethod
     def parse_message(
         self, item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False

@@ -62,7 +62,7 @@ class Prompt(Endpoint):
         else:
             messages = messages_now(state)
         if memory is not None:
-            messages = messages.with_memory(memory_notes(memory).render(), memory.tokens)
+            messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
         body = prompt_json(state, messages, format=format or state.format, manifest=manifest, turn=turn)
         return json_response(body, headers={"ETag": etag})

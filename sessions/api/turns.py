@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
+from compaction.dialects import get_dialect
 from compaction.messages import Usage
 from pricing.usage import UsageError, usage_read, written_for_an_hour
 from redaction import Finding
@@ -146,11 +147,10 @@ def _read(call: ApiCall, *, format: str) -> tuple[Push, list[Finding]]:
         raise InvalidRequest("missing_field", "`messages` is missing", param="messages")
     if not isinstance(values, list) or not values:
         raise InvalidRequest("invalid_field", "`messages` must be a list of at least one", param="messages")
+    message_error = get_dialect(format).message_error
     for index, value in enumerate(values):
-        if not isinstance(value, dict) or not isinstance(value.get("role"), str):
-            raise InvalidRequest(
-                "invalid_message", "a message must be an object with a `role`", param=f"messages[{index}]"
-            )
+        if error := message_error(value):
+            raise InvalidRequest("invalid_message", error, param=f"messages[{index}]")
     key = call.principal.redaction
     messages, found = messages_read(raw_elements(call.raw, "messages"), values, format=format, key=key)
     tools = body.get("tools")

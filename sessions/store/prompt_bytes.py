@@ -17,7 +17,7 @@ from compaction import dialects
 from compaction.capabilities import Capabilities
 from compaction.continuation import Continuation
 from compaction.dialects.base import StoredPrompt
-from compaction.messages import Message
+from compaction.messages import Message, Role, Text
 from compaction.rendering import render
 from compaction.view import VERBATIM, View
 from sessions.store import bodies
@@ -48,14 +48,21 @@ class PromptMessages:
             manifest=[*self.manifest, *added],
         )
 
-    def with_memory(self, text: str, tokens: int) -> PromptMessages:
-        """Insert the working memory as a message after the first user message."""
+    def with_memory(self, text: str, tokens: int, format: str) -> PromptMessages:
+        """Insert the working memory as a message after the first user message, unless it is empty.
+
+        `format` is the dialect of the messages.
+        """
+        if not text:
+            return self
         roles = [entry["role"] for entry in self.manifest]
         at = roles.index("user") + 1 if "user" in roles else len(roles)
         pieces = raw_elements(b'{"messages":[%b]}' % self.data, "messages")
-        pieces.insert(at, bodies.json_bytes({"role": "user", "content": text}))
         position = self.manifest[at - 1]["positions"]["last"] if at else 0
-        entry = _manifest_entry(position, position, "user", "memory", 0, tokens)
+        memory = Message(position=position, role=Role.USER, parts=(Text(text=text),))
+        [item] = dialects.get_dialect(format).render_message(memory)
+        pieces.insert(at, bodies.json_bytes(item))
+        entry = _manifest_entry(position, position, memory.role, "memory", 0, tokens)
         manifest = [*self.manifest[:at], entry, *self.manifest[at:]]
         return PromptMessages(data=b",".join(pieces), manifest=manifest)
 

@@ -1,0 +1,3 @@
+from tests.api.conftest import api
+
+__all__ = ["api"]
