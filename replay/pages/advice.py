@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from replay.services.advice import NoSuchChoice, advice_apply
-from sessions.pages.settings.frame import owner_of, user_of
+from sessions.pages.access import owner_of, user_of
 
 
 @require_POST

@@ -17,8 +17,7 @@ from replay.pages.shown import shown_session
 from replay.selectors.price_tables import named_prices
 from replay.selectors.table import rows_of, run_find, targets_of
 from replay.services import runs
-from sessions.pages.access import Viewer, page_or_fragment, viewer_of
-from sessions.pages.settings.frame import user_of
+from sessions.pages.access import Viewer, page_or_fragment, user_of, viewer_of
 
 _CHANGES = {"confirm": runs.run_confirm, "cancel": runs.run_cancel, "resume": runs.run_resume}
 

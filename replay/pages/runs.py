@@ -13,8 +13,7 @@ from django.views.decorators.http import require_http_methods
 from replay.pages.form import ProjectReplayForm
 from replay.selectors.table import runs_newest, sessions_newest
 from replay.services.advice import advice_of
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import user_of
+from sessions.pages.access import Viewer, user_of, viewer_of
 from sessions.selectors.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing
 

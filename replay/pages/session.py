@@ -15,8 +15,7 @@ from replay.pages.form import ReplayForm
 from replay.pages.shown import shown_session
 from replay.selectors.table import targets_of_session
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, session_of, viewer_of
-from sessions.pages.settings.frame import user_of
+from sessions.pages.access import Viewer, session_of, user_of, viewer_of
 from sessions.pages.tabs import session_context
 from sessions.selectors.reference_rates import (
     edits_of_session,

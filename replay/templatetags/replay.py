@@ -1,4 +1,4 @@
-"""Figures of replays, as pages write them."""
+"""Template filters that format the results of replays."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ register = template.Library()
 
 @register.filter
 def share(value: float) -> str:
-    """A share as per cent: `98.9 %`; nothing is rounded to none or to all."""
+    """Format a share as a percentage, for example, `98.9%`. Never rounds to 0% or 100%."""
     percent = 100 * value
     if 0 < percent < 0.1:
-        return "< 0.1 %"
+        return "<0.1%"
     if 99.9 < percent < 100:
-        return "> 99.9 %"
-    return f"{percent:.0f} %" if percent in (0, 100) else f"{percent:.1f} %"
+        return ">99.9%"
+    return f"{percent:.0f}%" if percent in (0, 100) else f"{percent:.1f}%"
 
 
 @register.filter
 def change_from(value: int | None, base: int | None) -> str:
-    """By how much `value` differs from `base`: `−18 %`; a dash where there is nothing to compare."""
+    """Return the change from `base` to `value`, for example, `−18%`, or a dash if either is missing."""
     if value is None or not base:
         return "–"
     percent = round(100 * (value / base - 1))
-    return f"{'−' if percent < 0 else '+' if percent > 0 else '±'}{abs(percent)} %"
+    return f"{'−' if percent < 0 else '+' if percent > 0 else '±'}{abs(percent)}%"
 
 
 @register.filter
-def how_told(how: str) -> str:
-    """What the agent did about a reference: `read it again`."""
+def reaction(how: str) -> str:
+    """Return how the agent reacted to missing content, for example, “read it again”."""
     return HOW.get(how, how)

@@ -1,4 +1,4 @@
-"""Who looks at a page, and at which project. Every page but log-in begins here."""
+"""Access to pages: the signed-in user, the project and what the user may do there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -23,9 +25,9 @@ Response = TypeVar("Response", bound=HttpResponseBase)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """The user's projects, the one that is looked at, and what the user may do there.
+    """The user's projects, the current one and the user's permissions in it.
 
-    `may_write` is about sessions, `is_owner` about the project itself.
+    `may_write` covers sessions; `is_owner` covers the project's settings.
     """
 
     projects: Sequence[Project]
@@ -35,7 +37,10 @@ class Viewer:
 
 
 def viewer_of(request: HttpRequest, slug: str) -> Viewer:
-    """One query. Raises Http404 where the user is no member: what exists elsewhere is not told."""
+    """Return the viewer of a project in one query. Raises Http404 if the user is not a member.
+
+    A project that the user cannot see looks the same as one that does not exist.
+    """
     projects = list(projects_of(request.user).annotate(role=F("memberships__role")))
     for project in projects:
         if project.slug == slug:
@@ -45,8 +50,34 @@ def viewer_of(request: HttpRequest, slug: str) -> Viewer:
     raise Http404("no such project")
 
 
+def writer_of(request: HttpRequest, slug: str, *, action: str) -> Viewer:
+    """Return a viewer with write access. Raises Http404 for non-members, PermissionDenied for read-only ones.
+
+    `action` completes the error message, for example, "start a replay".
+    """
+    viewer = viewer_of(request, slug)
+    if not viewer.may_write:
+        raise PermissionDenied(f"Only members with write access can {action}.")
+    return viewer
+
+
+def owner_of(request: HttpRequest, slug: str) -> Viewer:
+    """Return a viewer who owns the project. Raises Http404 for non-members, PermissionDenied for others."""
+    viewer = viewer_of(request, slug)
+    if not viewer.is_owner:
+        raise PermissionDenied("Only project owners can change these settings.")
+    return viewer
+
+
+def user_of(request: HttpRequest) -> User:
+    """Return the signed-in user. Middleware guarantees that every page except the login has one."""
+    user = request.user
+    assert isinstance(user, User)
+    return user
+
+
 def session_of(viewer: Viewer, id: UUID) -> AgentSession:
-    """The session of the viewer's project. Raises Http404 for any other."""
+    """Return a session of the viewer's project. Raises Http404 for any other."""
     session = session_get(project=viewer.project, id=id)
     if session is None:
         raise Http404("no such session")
@@ -54,25 +85,25 @@ def session_of(viewer: Viewer, id: UUID) -> AgentSession:
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """Whether htmx asks for a part of the page; going back in the history asks for all of it."""
+    """Return whether htmx requests part of a page. Going back in the history requests all of it."""
     htmx = request.htmx  # type: ignore[attr-defined]  # set by HtmxMiddleware
     return bool(htmx) and not htmx.history_restore_request
 
 
 def page_or_fragment(request: HttpRequest, page: str, fragment: str, context: dict[str, Any]) -> HttpResponse:
-    """One view, two renderings: `page` for a browser, `fragment` for htmx. Both are private."""
+    """Render `page` for a browser request and `fragment` for htmx. Neither is cached."""
     response = render(request, fragment if wants_fragment(request) else page, context)
     patch_vary_headers(response, ["HX-Request"])
     return private(response)
 
 
 def private(response: Response) -> Response:
-    """Kept by nobody on its way: what it shows is its project's."""
+    """Forbid browsers and proxies to cache a project's data."""
     response["Cache-Control"] = "private, no-store"
     return response
 
 
 def number_of(request: HttpRequest, name: str, most: int = 2_000_000_000) -> int | None:
-    """A number of the address, at most `most`; None where it is missing or no number."""
+    """Return a number from the query string, at most `most`, or None if it is missing or invalid."""
     text = request.GET.get(name, "")
     return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 20 else None

@@ -17,10 +17,10 @@ from sessions.pages.access import (
     number_of,
     page_or_fragment,
     session_of,
+    user_of,
     viewer_of,
     wants_fragment,
 )
-from sessions.pages.settings.frame import user_of
 from sessions.pages.tabs import session_context
 from sessions.selectors.compactions import compactions_newest
 from sessions.selectors.redaction import redaction_of

@@ -1,1 +1,1 @@
-"""The project's settings: everybody of the project sees them, owners change them."""
+"""Pages of a project's settings. All members can view them; only owners can change them."""

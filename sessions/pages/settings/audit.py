@@ -1,9 +1,7 @@
-"""The audit trail: what people and keys did to the project, newest first."""
+"""The audit log: changes to the project by users, API keys and the server, newest first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -12,11 +10,11 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import AuditEvent
 from sessions.pages.access import viewer_of
-from sessions.pages.figures import money
-from sessions.pages.settings.frame import settings_page
+from sessions.pages.settings.audit_text import describe_details, describe_event
+from sessions.pages.settings.common import settings_page
 from sessions.selectors.filters import Cursor
 
-_PAGE = 100
+_PAGE_SIZE = 100
 
 
 @require_safe
@@ -26,50 +24,12 @@ def project_audit(request: HttpRequest, slug: str) -> HttpResponse:
     after = Cursor.decode(request.GET.get("after", ""))
     if after is not None:
         rows = rows.filter(Q(at__lt=after.at) | Q(at=after.at, pk__lt=after.id))
-    found = list(rows.order_by("-at", "-pk")[: _PAGE + 1])
-    last = found[_PAGE - 1] if len(found) > _PAGE else None
+    found = list(rows.order_by("-at", "-pk")[: _PAGE_SIZE + 1])
+    events = found[:_PAGE_SIZE]
+    last = events[-1] if len(found) > _PAGE_SIZE else None
     context = {
-        "events": [(event, _told(event.detail)) for event in found[:_PAGE]],
+        "events": [(event, describe_event(event), describe_details(event)) for event in events],
         "next": Cursor(at=last.at, id=UUID(str(last.pk))).encode() if last else "",
         "is_first": after is None,
     }
     return settings_page(request, viewer, "audit.html", context)
-
-
-def _told(detail: Mapping[str, Any]) -> str:
-    return "; ".join(_named(name, value, ": ") for name, value in detail.items())
-
-
-def _named(name: str, value: Any, between: str) -> str:
-    """A field with its value. Micro-dollars are told in dollars, as the pages do everywhere."""
-    if name in _DOLLARS:
-        name, value = _DOLLARS[name], _dollars(value)
-    return f"{name}{between}{_value(value)}"
-
-
-#: Fields in micro-dollars, and what they are called in dollars.
-_DOLLARS = {
-    "limit_microusd": "limit",
-    "uncached": "uncached",
-    "cache_read": "cache read",
-    "cache_write": "cache write",
-    "output": "output",
-}
-
-
-def _dollars(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _dollars(of) for name, of in value.items()}
-    return money(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping) and set(value) == {"from", "to"}:
-        return f"{_value(value['from'])} → {_value(value['to'])}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(_value, value)) or "none"
-    if isinstance(value, Mapping) and value:
-        return " ".join(_named(name, of, " ") for name, of in value.items())
-    return str(value) if value not in ("", None, {}) else "none"

@@ -1,4 +1,4 @@
-"""Budgets of money: what may be spent in a day, a week, a month, and who is told."""
+"""Cost budgets per day, week or month, and the recipients of their alerts."""
 
 from __future__ import annotations
 
@@ -16,49 +16,51 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import BudgetAlert
 from sessions.models.spending import Period
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.spending import budgets_spent
 from sessions.services.spending.budgets import budget_delete, budget_set
 
 _SHOWN_ALERTS = 20
-_MOST_EMAILS = 10
+_MAX_EMAILS = 10
+
+_PERIODS = ((Period.DAY, "Day"), (Period.WEEK, "Week"), (Period.MONTH, "Month"))
 
 
 class BudgetForm(PlainForm):
-    period = forms.ChoiceField(label="In", choices=Period.choices, initial=Period.MONTH)
+    period = forms.ChoiceField(label="Period", choices=_PERIODS, initial=Period.MONTH)
     dollars = forms.DecimalField(
-        label="At most (US dollars)",
+        label="Limit (US dollars)",
         min_value=Decimal("0.01"),
         max_value=Decimal(100_000_000),
         decimal_places=2,
     )
     time_zone = forms.CharField(
-        label="Time zone of the period",
+        label="Time zone",
         max_length=64,
         initial="UTC",
-        help_text="As Europe/Berlin. Weeks begin on Monday.",
+        help_text="For example, Europe/Berlin. Weeks start on Monday.",
     )
     emails = forms.CharField(
-        label="E-mails to",
+        label="Email recipients",
         required=False,
         max_length=1_000,
-        help_text="By commas. Webhooks are told in any case, and so is this page.",
+        help_text="Comma-separated. Webhooks are always notified.",
     )
 
     def clean_time_zone(self) -> str:
         name: str = self.cleaned_data["time_zone"]
         if name not in available_timezones():
-            raise forms.ValidationError("Write a name of the IANA database, as Europe/Berlin.")
+            raise forms.ValidationError("Unknown time zone. Enter an IANA name, for example, Europe/Berlin.")
         return name
 
     def clean_emails(self) -> list[str]:
-        found = [email.strip() for email in self.cleaned_data["emails"].split(",") if email.strip()]
-        for email in found:
+        emails = [email.strip() for email in self.cleaned_data["emails"].split(",") if email.strip()]
+        for email in emails:
             validate_email(email)
-        if len(found) > _MOST_EMAILS:
-            raise forms.ValidationError(f"At most {_MOST_EMAILS}.")
-        return found
+        if len(emails) > _MAX_EMAILS:
+            raise forms.ValidationError(f"Enter at most {_MAX_EMAILS} email addresses.")
+        return emails
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -79,7 +81,7 @@ def project_budgets(request: HttpRequest, slug: str) -> HttpResponse:
         emails=data["emails"],
         user=user_of(request),
     )
-    messages.success(request, "The budget is set.")
+    messages.success(request, "Budget saved.")
     return redirect("settings_budgets", slug=slug)
 
 
@@ -88,9 +90,9 @@ def budget_remove(request: HttpRequest, slug: str, period: str) -> HttpResponse:
     viewer = owner_of(request, slug)
     budget = viewer.project.cost_budgets.select_related("project").filter(period=period).first()
     if budget is None:
-        raise Http404("no such budget")
+        raise Http404("Budget not found")
     budget_delete(budget=budget, user=user_of(request))
-    messages.success(request, "The budget is taken away.")
+    messages.success(request, "Budget removed.")
     return redirect("settings_budgets", slug=slug)
 
 

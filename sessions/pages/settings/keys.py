@@ -1,4 +1,4 @@
-"""API keys: made here, shown once, revoked here. Members make their own, owners see to all."""
+"""API keys. Members create and revoke their own keys; owners manage all of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import ApiKey, Scope
 from accounts.services import api_key_create, api_key_revoke
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, settings_page, user_of
+from sessions.pages.access import Viewer, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 
-#: Revoked and expired keys that are shown, newest first.
-_SHOWN_DEAD = 20
+#: The number of revoked and expired keys on the page, newest first.
+_SHOWN_INACTIVE = 20
 
 _SCOPES = (
     (Scope.PUSH, "push: write turns"),
@@ -30,22 +30,22 @@ _SCOPES = (
 
 
 class KeyForm(PlainForm):
-    name = forms.CharField(max_length=200, help_text="What uses it, as “CI agents”.")
+    name = forms.CharField(max_length=200, help_text="Who or what uses the key, for example, “CI agents”.")
     scopes = forms.MultipleChoiceField(
         choices=_SCOPES, initial=[Scope.PUSH, Scope.READ], widget=forms.CheckboxSelectMultiple
     )
     expires = forms.DateField(
         required=False,
-        label="Last day",
-        help_text="In UTC; empty: until it is revoked.",
+        label="Expires after",
+        help_text="Last valid day (UTC). Leave blank for a key that does not expire.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
     rate_limit = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=1_000_000,
-        label="Requests a minute",
-        help_text="Empty: the server's default.",
+        label="Requests per minute",
+        help_text="Leave blank to use the server's default.",
     )
 
     def clean_expires(self) -> datetime | None:
@@ -53,7 +53,7 @@ class KeyForm(PlainForm):
         if day is None:
             return None
         if day < timezone.now().date() or day.year > 2999:
-            raise forms.ValidationError("The last day must not have passed.")
+            raise forms.ValidationError("Choose today or a later day.")
         return datetime.combine(day + timedelta(days=1), time(), tzinfo=UTC)
 
 
@@ -63,12 +63,14 @@ def project_keys(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         return _page(request, viewer, {"form": KeyForm()})
     form = KeyForm(request.POST)
-    if not viewer.may_write or (Scope.ADMIN in request.POST.getlist("scopes") and not viewer.is_owner):
-        raise PermissionDenied("Members make keys to push and read, owners any; viewers none.")
+    if not viewer.may_write:
+        raise PermissionDenied("Only members with write access can create API keys.")
+    if Scope.ADMIN in request.POST.getlist("scopes") and not viewer.is_owner:
+        raise PermissionDenied("Only project owners can create keys with the admin scope.")
     if not form.is_valid():
         return _page(request, viewer, {"form": form}, status=422)
     data = form.cleaned_data
-    key, text = api_key_create(
+    key, secret = api_key_create(
         project=viewer.project,
         name=data["name"],
         scopes=data["scopes"],
@@ -76,8 +78,8 @@ def project_keys(request: HttpRequest, slug: str) -> HttpResponse:
         rate_limit=data["rate_limit"],
         created_by=user_of(request),
     )
-    # Shown by this answer itself: a redirect would have to keep it somewhere.
-    return _page(request, viewer, {"form": KeyForm(), "made": key, "text": text})
+    # Rendered directly: a redirect would have to store the secret somewhere.
+    return _page(request, viewer, {"form": KeyForm(), "created": key, "secret": secret})
 
 
 @require_POST
@@ -85,11 +87,11 @@ def key_revoke(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     viewer = viewer_of(request, slug)
     key = ApiKey.objects.select_related("project").filter(project=viewer.project, pk=id).first()
     if key is None:
-        raise Http404("no such key")
+        raise Http404("API key not found")
     if not viewer.is_owner and (key.created_by_id != request.user.pk or not viewer.may_write):
-        raise PermissionDenied("Only owners can revoke keys that others made.")
+        raise PermissionDenied("Only project owners can revoke keys created by other members.")
     api_key_revoke(key=key, user=user_of(request))
-    messages.success(request, f"{key.prefix}… is refused from now on.")
+    messages.success(request, f"API key “{key.name}” revoked.")
     return redirect("settings_keys", slug=slug)
 
 
@@ -100,7 +102,11 @@ def _page(
     keys = list(
         ApiKey.objects.filter(project=viewer.project).select_related("created_by").order_by("-created_at")
     )
-    dead = [key for key in keys if key.revoked_at or (key.expires_at and key.expires_at <= now)]
-    gone = {key.pk for key in dead}
-    context = {"live": [key for key in keys if key.pk not in gone], "dead": dead[:_SHOWN_DEAD], **context}
+    inactive = [key for key in keys if key.revoked_at or (key.expires_at and key.expires_at <= now)]
+    inactive_ids = {key.pk for key in inactive}
+    context = {
+        "active": [key for key in keys if key.pk not in inactive_ids],
+        "inactive": inactive[:_SHOWN_INACTIVE],
+        **context,
+    }
     return settings_page(request, viewer, "keys.html", context, status=status)

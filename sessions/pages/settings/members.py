@@ -1,4 +1,4 @@
-"""Members: who belongs to the project, and as what."""
+"""The project's members and their roles."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.members import MemberError, member_add, member_remove, member_role_set
 from accounts.models import Membership, Role
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 
 
 class MemberForm(PlainForm):
     username = forms.CharField(
-        label="User name",
+        label="Username",
         max_length=150,
         validators=[UnicodeUsernameValidator()],
-        help_text="A user who is not there yet is made, and the password is shown once.",
+        help_text="If the account does not exist, it is created and its password is shown once.",
     )
-    email = forms.EmailField(label="E-mail", required=False, help_text="For alerts; may stay empty.")
+    email = forms.EmailField(label="Email", required=False, help_text="Optional. Used for alerts.")
     role = forms.ChoiceField(
-        choices=Role.choices, initial=Role.MEMBER, help_text="Viewers read, members also change sessions."
+        choices=Role.choices,
+        initial=Role.MEMBER,
+        help_text="Viewers can read, members can also change sessions, and owners can also change settings.",
     )
 
 
@@ -48,9 +50,9 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
         form.add_error("username", str(error))
         return _page(request, viewer, {"form": form}, status=422)
     if password is not None:
-        # Shown by this answer itself: a redirect would have to keep it somewhere.
+        # Rendered directly: a redirect would have to store the password somewhere.
         return _page(request, viewer, {"form": MemberForm(), "added": added, "password": password})
-    messages.success(request, f"{added.user.get_username()} is a member now.")
+    messages.success(request, f"{added.user.get_username()} was added.")
     return redirect("settings_members", slug=slug)
 
 
@@ -62,7 +64,7 @@ def member_change(request: HttpRequest, slug: str, member: int) -> HttpResponse:
     if form.is_valid():
         try:
             member_role_set(membership=membership, role=form.cleaned_data["role"], by=user_of(request))
-            messages.success(request, f"{membership.user.get_username()} is {membership.role} now.")
+            messages.success(request, f"{membership.user.get_username()} now has the role {membership.role}.")
         except MemberError as error:
             messages.error(request, str(error))
     return redirect("settings_members", slug=slug)
@@ -74,7 +76,7 @@ def member_delete(request: HttpRequest, slug: str, member: int) -> HttpResponse:
     membership = _membership(viewer, member)
     try:
         member_remove(membership=membership, by=user_of(request))
-        messages.success(request, f"{membership.user.get_username()} is no member any more.")
+        messages.success(request, f"{membership.user.get_username()} was removed.")
     except MemberError as error:
         messages.error(request, str(error))
     return redirect("settings_members", slug=slug)
@@ -91,5 +93,5 @@ def _page(
 def _membership(viewer: Viewer, id: int) -> Membership:
     row = viewer.project.memberships.select_related("user", "project").filter(pk=id).first()
     if row is None:
-        raise Http404("no such member")
+        raise Http404("Member not found")
     return row

@@ -1,4 +1,4 @@
-"""How a project uses working memory: upkeep, a model that reads, proposals, fields of its own."""
+"""Working memory settings: automatic updates, extraction model, proposals and custom fields."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
-from sessions.pages.access import viewer_of
-from sessions.pages.settings.frame import ModelField, PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import owner_of, user_of, viewer_of
+from sessions.pages.settings.common import ModelField, PlainForm, settings_page
 from sessions.selectors.memory import schema_of
 from sessions.selectors.summarizers import reader_missing
 
 
 class MemoryForm(PlainForm):
-    """`own` are the project's fields: a name a line, `name: text` for a single text."""
+    """`own` lists the custom fields, one per line: `name`, or `name: text` for a single text."""
 
     upkeep = forms.BooleanField(
+        label="Automatic updates",
         required=False,
-        help_text="A worker reads each turn and notes what tools were seen to do. No model is asked.",
+        help_text="Records file edits and commands from the tool calls of each turn, without calling a model.",
     )
     model = ModelField(
-        label="Model that reads",
-        help_text="With upkeep on it reads new turns for decisions, open questions and the next step. "
-        "Each reading is paid for. Empty: none.",
+        label="Extraction model",
+        help_text="Extracts decisions, open questions and next steps from new turns if automatic updates are "
+        "on. Each call is billed. Leave blank to turn it off.",
     )
     proposals = forms.BooleanField(
+        label="Automatic proposals",
         required=False,
-        help_text="What a person or a model wrote in a session's memory waits for review under Memory once "
-        "the session rests.",
+        help_text="Proposes facts written by people or models for review under Memory when a session is idle.",
     )
     own = forms.CharField(
-        label="Fields of your own",
+        label="Custom fields",
         required=False,
         max_length=2_000,
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text="A name a line. “name: text” holds one text instead of a list.",
+        help_text="One name per line. “name: text” defines a single text instead of a list.",
     )
 
     def clean_own(self) -> list[dict[str, Any]]:
@@ -79,19 +80,19 @@ def _save(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return settings_page(request, viewer, "memory.html", {"form": form}, status=422)
     project_update(project=viewer.project, changes=_changes(viewer.project, form), user=user_of(request))
-    messages.success(request, "Saved.")
+    messages.success(request, "Working memory settings saved.")
     return redirect("settings_memory", slug=slug)
 
 
 def _changes(project: Project, form: MemoryForm) -> dict[str, Any]:
-    """The fields of the project; of its own fields the page does not show all, and keeps what it does not."""
+    """Return the project's changed settings. Properties of custom fields that the form omits are kept."""
     known = {field["name"]: field for field in project.memory_fields}
-    said = form.cleaned_data
+    data = form.cleaned_data
     return {
-        "memory_upkeep": said["upkeep"],
-        "memory_model": said["model"].strip(),
-        "memory_proposals": said["proposals"],
-        "memory_fields": [known.get(field["name"], {}) | field for field in said["own"]],
+        "memory_upkeep": data["upkeep"],
+        "memory_model": data["model"].strip(),
+        "memory_proposals": data["proposals"],
+        "memory_fields": [known.get(field["name"], {}) | field for field in data["own"]],
     }
 
 

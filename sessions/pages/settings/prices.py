@@ -1,4 +1,4 @@
-"""Agreed prices: what the project pays for a model, where it is not what the public table says."""
+"""Custom prices: what the project pays for a model instead of the public price."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.formats import date_format
 from django.views.decorators.http import require_http_methods, require_POST
 
 from pricing.custom import CustomPrice
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.custom_prices import custom_prices
 from sessions.services.spending.custom_prices import MOST, TooManyPrices, price_remove, price_set
 
@@ -27,24 +28,26 @@ def _rate(label: str) -> forms.DecimalField:
         min_value=Decimal(0),
         max_value=Decimal(10_000),
         decimal_places=6,
-        help_text="$ a million tokens",
+        help_text="$ per million tokens",
     )
 
 
 class PriceForm(PlainForm):
-    model = forms.CharField(max_length=200, help_text="Exactly as agents name it.")
-    first = forms.DateField(label="From", widget=_DAY, help_text="A day in UTC.")
-    last = forms.DateField(label="To", required=False, widget=_DAY, help_text="Empty: until further notice.")
+    model = forms.CharField(max_length=200, help_text="The exact name that agents report.")
+    first = forms.DateField(label="First day", widget=_DAY, help_text="In UTC.")
+    last = forms.DateField(
+        label="Last day", required=False, widget=_DAY, help_text="Leave blank for no end date."
+    )
     uncached = _rate("Input")
-    cache_read = _rate("Read from the cache")
-    cache_write = _rate("Written to the cache")
+    cache_read = _rate("Cache read")
+    cache_write = _rate("Cache write")
     output = _rate("Output")
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         first, last = data.get("first"), data.get("last")
         if first and last and last < first:
-            self.add_error("last", "The last day is before the first.")
+            self.add_error("last", "The last day must not be before the first day.")
         return data
 
     def price(self) -> CustomPrice:
@@ -66,7 +69,9 @@ def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
     if not (form.is_valid() and _save_price(request, viewer, form)):
         return _page(request, viewer, form, status=422)
     new = form.price()
-    messages.success(request, f"The price of {new.model} holds from {new.first} on.")
+    messages.success(
+        request, f"Price of {new.model} saved. It applies from {date_format(new.first, 'M j, Y')}."
+    )
     return redirect("settings_prices", slug=slug)
 
 
@@ -74,13 +79,13 @@ def _save_price(request: HttpRequest, viewer: Viewer, form: PriceForm) -> bool:
     try:
         price_set(project=viewer.project, price=form.price(), user=user_of(request))
     except TooManyPrices:
-        form.add_error(None, f"At most {MOST} prices.")
+        form.add_error(None, f"A project can have at most {MOST} custom prices. Remove one first.")
         return False
     return True
 
 
-class RemovedForm(forms.Form):
-    """The price to take away, by what it is known by."""
+class PriceKeyForm(forms.Form):
+    """Identifies the price to remove."""
 
     model = forms.CharField()
     first = forms.DateField()
@@ -88,13 +93,13 @@ class RemovedForm(forms.Form):
 
 @require_POST
 def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
-    viewer, form = owner_of(request, slug), RemovedForm(request.POST)
-    known = form.is_valid() and price_remove(
+    viewer, form = owner_of(request, slug), PriceKeyForm(request.POST)
+    removed = form.is_valid() and price_remove(
         project=viewer.project, user=user_of(request), **form.cleaned_data
     )
-    if not known:
-        raise Http404("no such price")
-    messages.success(request, "The price is taken away.")
+    if not removed:
+        raise Http404("Price not found")
+    messages.success(request, "Price removed.")
     return redirect("settings_prices", slug=slug)
 
 

@@ -1,4 +1,4 @@
-"""The project itself: its name, the model that summarises, and new projects."""
+"""The project's name and summarizer model, and creating projects."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Project
 from accounts.services import project_create, project_update
-from sessions.pages.access import viewer_of
-from sessions.pages.settings.frame import ModelField, PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import owner_of, user_of, viewer_of
+from sessions.pages.settings.common import ModelField, PlainForm, settings_page
 
 
 class ProjectForm(PlainForm):
     name = forms.CharField(max_length=200)
     summarizer_model = ModelField(
-        label="Model that summarises",
-        help_text="Empty: the server's default. “off”: none, so no content leaves the server.",
+        label="Summarizer model",
+        help_text="Leave blank to use the server's default. Enter “off” to keep all content on this server.",
     )
 
 
 class NewProjectForm(PlainForm):
-    name = forms.CharField(max_length=200, label="Name of the new project")
+    name = forms.CharField(max_length=200, label="Name")
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if not slugify(name):
-            raise forms.ValidationError("The name needs a letter or a digit from a to z, for the address.")
+            raise forms.ValidationError(
+                "Use at least one letter (a–z) or digit, which the project's URL is made of."
+            )
         return name
 
 
@@ -50,13 +52,13 @@ def _save(request: HttpRequest, slug: str) -> HttpResponse:
         context = {"form": form, "new_form": NewProjectForm()}
         return settings_page(request, viewer, "project.html", context, status=422)
     project_update(project=viewer.project, changes=form.cleaned_data, user=user_of(request))
-    messages.success(request, "The project is saved.")
+    messages.success(request, "Project saved.")
     return redirect("settings", slug=slug)
 
 
 @require_POST
 def project_new(request: HttpRequest, slug: str) -> HttpResponse:
-    """Who owns a project may make another one, and owns it."""
+    """Create a project that the user owns. Requires owning the current one."""
     viewer = owner_of(request, slug)
     form = NewProjectForm(request.POST)
     if not form.is_valid():
@@ -64,7 +66,7 @@ def project_new(request: HttpRequest, slug: str) -> HttpResponse:
         return settings_page(request, viewer, "project.html", context, status=422)
     name = form.cleaned_data["name"]
     project = project_create(name=name, slug=_free_slug(name), owner=user_of(request))
-    messages.success(request, f"{name} is made, and you own it.")
+    messages.success(request, f"Project {name} created.")
     return redirect("settings", slug=project.slug)
 
 

@@ -1,4 +1,4 @@
-"""Redaction: the project's own patterns, tried on a text before they are saved."""
+"""The project's custom redaction patterns, which can be tested before they are saved."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services import project_update
 from redaction import ExtraPattern, InvalidPatternError, Redaction, extra_rules, redact
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.redaction import redaction_key
 
-_LONGEST_TRIED = 20_000
+_MAX_SAMPLE_LENGTH = 20_000
 
 
 class RedactionForm(PlainForm):
     patterns = forms.CharField(
-        label="Patterns, one a line",
+        label="Patterns",
         required=False,
         max_length=12_000,
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "placeholder": r"ticket ACME-\d+"}),
-        help_text="A kind of a-z, 0-9 and -, a blank, and a pattern in RE2 syntax. Where it has a group, the "
-        "first one is the secret.",
+        help_text="One per line: a name (a–z, 0–9, -), a space and an RE2 regular expression. If it has a "
+        "group, only the first group is redacted.",
     )
-    tried = forms.CharField(
-        label="Try them on a text",
+    sample = forms.CharField(
+        label="Sample text",
         required=False,
-        max_length=_LONGEST_TRIED,
+        max_length=_MAX_SAMPLE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text="It is shown as it would be stored, and is not kept.",
+        help_text="Choose “Test patterns” to see it redacted. It is not stored.",
     )
 
     def clean_patterns(self) -> list[dict[str, str]]:
         lines = [line.strip() for line in self.cleaned_data["patterns"].splitlines() if line.strip()]
         parts = [line.partition(" ") for line in lines]
-        found = [ExtraPattern(kind=kind, pattern=pattern.strip()) for kind, _, pattern in parts]
-        if any(not one.pattern for one in found):
-            raise forms.ValidationError("A line needs a kind, a blank and a pattern.")
+        patterns = [ExtraPattern(kind=kind, pattern=pattern.strip()) for kind, _, pattern in parts]
+        if any(not one.pattern for one in patterns):
+            raise forms.ValidationError("Each line needs a name, a space and a regular expression.")
         try:
-            extra_rules(found)
+            extra_rules(patterns)
         except InvalidPatternError as error:
             raise forms.ValidationError(f"{error}.") from None
-        return [{"kind": one.kind, "pattern": one.pattern} for one in found]
+        return [{"kind": one.kind, "pattern": one.pattern} for one in patterns]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -60,14 +60,14 @@ def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, viewer, form, status=422)
     patterns = form.cleaned_data["patterns"]
-    if "try" in request.POST:
+    if "test" in request.POST:
         redaction = Redaction(
             key=redaction_key(viewer.project.pk), patterns=tuple(ExtraPattern(**one) for one in patterns)
         )
-        shown, found = redact(form.cleaned_data["tried"], key=redaction)
-        return _page(request, viewer, form, shown=shown, found=found)
+        redacted, found = redact(form.cleaned_data["sample"], key=redaction)
+        return _page(request, viewer, form, redacted=redacted, found=found)
     project_update(project=viewer.project, changes={"redaction_patterns": patterns}, user=user_of(request))
-    messages.success(request, "What is pushed and imported from now on is redacted by these patterns too.")
+    messages.success(request, "Patterns saved. They apply to new pushes and imports.")
     return redirect("settings_redaction", slug=slug)
 
 

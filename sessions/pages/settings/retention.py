@@ -1,4 +1,4 @@
-"""Retention: how long sessions are kept. What would go is shown before anything is set."""
+"""Retention: how long sessions are kept. Shows what would be deleted before a change is saved."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_set
 
 
 class RetentionForm(PlainForm):
     days = forms.IntegerField(
-        label="Keep sessions for so many days after their last turn", min_value=1, max_value=36_500
+        label="Delete sessions after this many days without a turn", min_value=1, max_value=36_500
     )
     confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
-    """Asked for a number of days it shows what would go; sent again with the confirmation it holds."""
+    """Show what a new period would delete. Saves it once the form is sent again with `confirmed`."""
     if request.method != "POST":
         viewer = viewer_of(request, slug)
         return _page(request, viewer, RetentionForm(initial={"days": viewer.project.retention_days}))
@@ -34,10 +34,10 @@ def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, viewer, form, status=422)
     days = form.cleaned_data["days"]
     if not form.cleaned_data["confirmed"]:
-        found = retention_dry_run(project=viewer.project, days=days)
-        return _page(request, viewer, form, dry_run=found, days=days)
+        dry_run = retention_dry_run(project=viewer.project, days=days)
+        return _page(request, viewer, form, dry_run=dry_run, days=days)
     retention_set(project=viewer.project, days=days, user=user_of(request))
-    messages.success(request, f"Sessions are kept for {days} days.")
+    messages.success(request, f"Sessions are deleted {days} days after their last turn.")
     return redirect("settings_retention", slug=slug)
 
 
@@ -45,7 +45,7 @@ def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
 def retention_off(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = owner_of(request, slug)
     retention_set(project=viewer.project, days=None, user=user_of(request))
-    messages.success(request, "Everything is kept.")
+    messages.success(request, "Sessions are kept forever.")
     return redirect("settings_retention", slug=slug)
 
 
@@ -54,5 +54,5 @@ def _page(
 ) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "notice_days": NOTICE.days, **more}
     if viewer.project.retention_days is not None:
-        context["present"] = retention_dry_run(project=viewer.project, days=viewer.project.retention_days)
+        context["current"] = retention_dry_run(project=viewer.project, days=viewer.project.retention_days)
     return settings_page(request, viewer, "retention.html", context, status=status)

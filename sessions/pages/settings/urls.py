@@ -1,4 +1,4 @@
-"""Addresses of the settings."""
+"""URLs of the settings pages."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from sessions.pages.settings import (
     webhooks,
 )
 
-_AT = "p/<slug:slug>/settings/"
+_SETTINGS = "p/<slug:slug>/settings/"
 
 urlpatterns = [
-    path(_AT, project.project_settings, name="settings"),
-    path(f"{_AT}new/", project.project_new, name="settings_new"),
-    path(f"{_AT}members/", members.project_members, name="settings_members"),
-    path(f"{_AT}members/<int:member>/", members.member_change, name="settings_member"),
-    path(f"{_AT}members/<int:member>/remove/", members.member_delete, name="settings_member_remove"),
-    path(f"{_AT}keys/", keys.project_keys, name="settings_keys"),
-    path(f"{_AT}keys/<uuid:id>/revoke/", keys.key_revoke, name="settings_key_revoke"),
-    path(f"{_AT}policy/", policy.project_policy, name="settings_policy"),
-    path(f"{_AT}policy/preview/", policy.policy_preview, name="settings_policy_preview"),
-    path(f"{_AT}webhooks/", webhooks.project_webhooks, name="settings_webhooks"),
-    path(f"{_AT}webhooks/<uuid:id>/switch/", webhooks.webhook_switch, name="settings_webhook_switch"),
-    path(f"{_AT}webhooks/<uuid:id>/delete/", webhooks.webhook_remove, name="settings_webhook_delete"),
-    path(f"{_AT}budgets/", budgets.project_budgets, name="settings_budgets"),
-    path(f"{_AT}budgets/<slug:period>/delete/", budgets.budget_remove, name="settings_budget_delete"),
-    path(f"{_AT}prices/", prices.project_prices, name="settings_prices"),
-    path(f"{_AT}prices/remove/", prices.project_price_remove, name="settings_price_remove"),
-    path(f"{_AT}memory/", memory.project_memory, name="settings_memory"),
-    path(f"{_AT}redaction/", redaction.project_redaction, name="settings_redaction"),
-    path(f"{_AT}retention/", retention.project_retention, name="settings_retention"),
-    path(f"{_AT}retention/off/", retention.retention_off, name="settings_retention_off"),
-    path(f"{_AT}audit/", audit.project_audit, name="settings_audit"),
+    path(_SETTINGS, project.project_settings, name="settings"),
+    path(f"{_SETTINGS}new/", project.project_new, name="settings_new"),
+    path(f"{_SETTINGS}members/", members.project_members, name="settings_members"),
+    path(f"{_SETTINGS}members/<int:member>/", members.member_change, name="settings_member"),
+    path(f"{_SETTINGS}members/<int:member>/remove/", members.member_delete, name="settings_member_remove"),
+    path(f"{_SETTINGS}keys/", keys.project_keys, name="settings_keys"),
+    path(f"{_SETTINGS}keys/<uuid:id>/revoke/", keys.key_revoke, name="settings_key_revoke"),
+    path(f"{_SETTINGS}policy/", policy.project_policy, name="settings_policy"),
+    path(f"{_SETTINGS}policy/preview/", policy.policy_preview, name="settings_policy_preview"),
+    path(f"{_SETTINGS}webhooks/", webhooks.project_webhooks, name="settings_webhooks"),
+    path(f"{_SETTINGS}webhooks/<uuid:id>/switch/", webhooks.webhook_switch, name="settings_webhook_switch"),
+    path(f"{_SETTINGS}webhooks/<uuid:id>/delete/", webhooks.webhook_remove, name="settings_webhook_delete"),
+    path(f"{_SETTINGS}budgets/", budgets.project_budgets, name="settings_budgets"),
+    path(f"{_SETTINGS}budgets/<slug:period>/delete/", budgets.budget_remove, name="settings_budget_delete"),
+    path(f"{_SETTINGS}prices/", prices.project_prices, name="settings_prices"),
+    path(f"{_SETTINGS}prices/remove/", prices.project_price_remove, name="settings_price_remove"),
+    path(f"{_SETTINGS}memory/", memory.project_memory, name="settings_memory"),
+    path(f"{_SETTINGS}redaction/", redaction.project_redaction, name="settings_redaction"),
+    path(f"{_SETTINGS}retention/", retention.project_retention, name="settings_retention"),
+    path(f"{_SETTINGS}retention/off/", retention.retention_off, name="settings_retention_off"),
+    path(f"{_SETTINGS}audit/", audit.project_audit, name="settings_audit"),
 ]

@@ -1,4 +1,4 @@
-"""Webhooks: who is told, and how the telling went."""
+"""Webhook subscriptions and their most recent deliveries."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
-from sessions.pages.access import Viewer, viewer_of
-from sessions.pages.settings.frame import PlainForm, owner_of, settings_page, user_of
+from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.services.webhooks.http import ForbiddenAddress
 from sessions.services.webhooks.webhooks import webhook_create, webhook_delete, webhook_update
 
 _SHOWN_DELIVERIES = 30
 
+_EVENTS = (
+    (WebhookEvent.STARTED, "compaction.started: a compaction started"),
+    (WebhookEvent.FINISHED, "compaction.finished: a compaction finished, failed or was skipped"),
+    (WebhookEvent.BUDGET, "budget.reached: spending reached 50%, 80% or 100% of a budget"),
+)
+
 
 class WebhookForm(PlainForm):
-    url = forms.CharField(
-        label="Address", max_length=2_000, help_text="Begins with https:// and leads to a public host."
-    )
+    url = forms.CharField(label="URL", max_length=2_000, help_text="An https:// URL on a public host.")
     events = forms.MultipleChoiceField(
-        choices=WebhookEvent.choices, initial=WebhookEvent.values, widget=forms.CheckboxSelectMultiple
+        choices=_EVENTS, initial=WebhookEvent.values, widget=forms.CheckboxSelectMultiple
     )
 
 
@@ -43,16 +47,16 @@ def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
     except ForbiddenAddress as error:
         form.add_error("url", f"{error}.")
         return _page(request, viewer, {"form": form}, status=422)
-    return _page(request, viewer, {"form": WebhookForm(), "made": webhook})
+    return _page(request, viewer, {"form": WebhookForm(), "created": webhook})
 
 
 @require_POST
 def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Switches it off, or on again."""
+    """Enable or disable a webhook."""
     viewer = owner_of(request, slug)
     webhook = _webhook(viewer, id)
     webhook_update(webhook=webhook, changes={"is_active": not webhook.is_active}, user=user_of(request))
-    messages.success(request, f"The webhook is {'on' if webhook.is_active else 'off'}.")
+    messages.success(request, f"Webhook {'enabled' if webhook.is_active else 'disabled'}.")
     return redirect("settings_webhooks", slug=slug)
 
 
@@ -60,7 +64,7 @@ def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 def webhook_remove(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     viewer = owner_of(request, slug)
     webhook_delete(webhook=_webhook(viewer, id), user=user_of(request))
-    messages.success(request, "The webhook is deleted; what it was not told yet is dropped.")
+    messages.success(request, "Webhook deleted. Pending deliveries were dropped.")
     return redirect("settings_webhooks", slug=slug)
 
 
@@ -68,10 +72,10 @@ def _page(
     request: HttpRequest, viewer: Viewer, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     rows = list(Webhook.objects.filter(project=viewer.project).order_by("created_at"))
-    told = WebhookDelivery.objects.filter(webhook__in=rows).select_related("webhook")
-    newest = told.order_by("-created_at")[:_SHOWN_DELIVERIES]
+    deliveries = WebhookDelivery.objects.filter(webhook__in=rows).select_related("webhook")
+    newest = deliveries.order_by("-created_at")[:_SHOWN_DELIVERIES]
     context = {
-        # An address may carry a token: only owners see more of it than its host.
+        # A URL may contain a token, so only owners see more than its host.
         "webhooks": [(row, row.url if viewer.is_owner else _host(row.url)) for row in rows],
         "deliveries": [(row, _host(row.webhook.url)) for row in newest],
         **context,
@@ -86,5 +90,5 @@ def _host(url: str) -> str:
 def _webhook(viewer: Viewer, id: UUID) -> Webhook:
     row = Webhook.objects.select_related("project").filter(project=viewer.project, pk=id).first()
     if row is None:
-        raise Http404("no such webhook")
+        raise Http404("Webhook not found")
     return row

@@ -1,4 +1,4 @@
-"""How items of a working memory are told in a line."""
+"""Template filters for items of working memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from django import template
 
 register = template.Library()
 
-#: Characters of an item in a time line.
-_LONGEST = 200
+#: The maximum length of an item in the history.
+_MAX_LENGTH = 200
 
 
 @register.filter
 def short(item: str) -> str:
-    """An item in one line: of a diff its file and how many lines came and went."""
+    """Shorten an item to one line. A diff becomes its file name and the number of changed lines."""
     first, _, rest = item.partition("\n")
     if not rest:
-        return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1]}…"
+        return first if len(first) <= _MAX_LENGTH else f"{first[: _MAX_LENGTH - 1]}…"
     lines = rest.splitlines()
-    added, gone = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    return f"{first[:_LONGEST]} (+{added} −{gone} lines)"
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return f"{first[:_MAX_LENGTH]} (+{added} −{removed} lines)"

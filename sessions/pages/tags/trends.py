@@ -1,4 +1,4 @@
-"""Template tags of the trends: changes between spans, bars, addresses."""
+"""Template tags for trends: changes between periods, signed amounts, bars and query strings."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from sessions.pages import figures
-from sessions.pages.trends.asked import Asked
+from sessions.pages.trends.parameters import Parameters
 
 register = template.Library()
 
 
 @register.simple_tag
-def change(now: int, before: int) -> str:
-    """`+12 %` and the like: how much more or less than in the other span."""
-    if not before:
-        return (
-            SafeString('<span class="none">new</span>') if now else SafeString('<span class="none">–</span>')
-        )
-    if now > 10 * before:
-        return f"× {now / before:,.0f}"
-    percent = 100 * (now - before) / before
+def change(current: int, previous: int) -> str:
+    """Return the change from the previous period, for example, `+12%`. Large increases become `×14`."""
+    if not previous:
+        text = "new" if current else "–"
+        return SafeString(f'<span class="none">{text}</span>')
+    if current > 10 * previous:
+        return f"×{current / previous:,.0f}"
+    percent = 100 * (current - previous) / previous
     sign = "+" if percent > 0 else "−" if percent < 0 else "±"
-    return f"{sign}{abs(percent):.0f} %"
+    return f"{sign}{abs(percent):.0f}%"
 
 
 @register.filter
 def money_signed(microusd: int) -> str:
-    """As `money`, with a minus where more was spent than saved."""
+    """Format micro-dollars like `money`, with a minus sign for negative amounts."""
     sign = "−" if microusd < 0 else ""
     return format_html(
         '<data value="{}" title="{}{}">{}{}</data>',
@@ -42,7 +41,7 @@ def money_signed(microusd: int) -> str:
 
 @register.filter
 def plain_bar(part: int, whole: int) -> str:
-    """A bar that is filled by `part` of `whole`; decoration beside the figure that says it."""
+    """Draw a bar filled by `part` of `whole`. Decorative: the number next to it has the value."""
     share = min(100.0, 100 * part / whole) if whole else 0.0
     return format_html(
         '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
@@ -52,11 +51,8 @@ def plain_bar(part: int, whole: int) -> str:
 
 
 @register.simple_tag
-def asked_query(asked: Asked, narrowed_to: str = "") -> str:
-    """The query of the page as it is shown; with a key, narrowed to that one of its groups.
-
-    Narrowed to one of them there is nothing to split by it any more: the sessions take its place.
-    """
-    if not narrowed_to:
-        return asked.query()
-    return asked.query(**{asked.group: narrowed_to, "group": "session"})
+def trends_query(parameters: Parameters, key: str = "") -> str:
+    """Return the page's query string. With a key, filter by that group and list its sessions instead."""
+    if not key:
+        return parameters.query_string()
+    return parameters.query_string(**{parameters.group: key, "group": "session"})

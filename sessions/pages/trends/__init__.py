@@ -1,1 +1,1 @@
-"""Trends: what the project used and cost over time, and what compaction saved."""
+"""Trends: a project's usage, cost and compaction savings over time."""

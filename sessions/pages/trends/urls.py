@@ -1,4 +1,4 @@
-"""Addresses of the trends."""
+"""URLs of the trends pages."""
 
 from __future__ import annotations
 

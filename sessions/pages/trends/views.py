@@ -1,11 +1,11 @@
-"""The trends page, the JSON of its chart, and its figures as CSV."""
+"""The trends page, the JSON data of its chart and the CSV export."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +16,8 @@ from accounts.models import Project
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
-from sessions.pages.trends.asked import Asked, asked_of, presets, today_of
-from sessions.pages.trends.shown import MOST_ROWS, GroupRow, names_of, series_json
+from sessions.pages.trends.parameters import Parameters, parameters_of, presets, today_of
+from sessions.pages.trends.series import names_of, ranked, series_json
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends import (
     Sums,
@@ -29,102 +29,118 @@ from sessions.selectors.trends import (
     trend_total,
 )
 
+#: The number of rows in the table of groups.
+_MAX_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One row of the table: a group's totals in the current and the previous period."""
+
+    key: str
+    name: str
+    sums: Sums
+    previous: Sums
+
 
 @require_safe
 def trends(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
-    asked, form = asked_of(request)
+    parameters, form = parameters_of(request)
     context = {
         "viewer": viewer,
-        "asked": asked,
+        "parameters": parameters,
         "form": form,
         "budgets": [] if wants_fragment(request) else budgets_spent(project_id=viewer.project.pk),
-        **_figures(viewer.project, asked),
+        **_figures(viewer.project, parameters),
     }
     return page_or_fragment(request, "trends/page.html", "trends/_figures.html", context)
 
 
 @require_safe
 def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
-    """The chart's columns. Thinned by their buckets: a span has at most some hundred."""
+    """Return the chart's data as JSON. The length of a period limits it to a few hundred columns."""
     viewer = viewer_of(request, slug)
-    asked, _ = asked_of(request)
-    return private(JsonResponse(series_json(viewer.project, _rows(viewer.project, asked), asked)))
+    parameters, _ = parameters_of(request)
+    return private(JsonResponse(series_json(viewer.project, _rows(viewer.project, parameters), parameters)))
 
 
 @require_safe
 def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
-    """Every bucket and group with exact figures: money in dollars with six decimals."""
+    """Export every bucket and group with exact values. Money is in dollars with six decimals."""
     viewer = viewer_of(request, slug)
-    asked, _ = asked_of(request)
-    rows = sorted(_rows(viewer.project, asked), key=lambda row: (row.bucket, row.key))
-    names = names_of(viewer.project, asked.group, {row.key for row in rows})
+    parameters, _ = parameters_of(request)
+    rows = sorted(_rows(viewer.project, parameters), key=lambda row: (row.bucket, row.key))
+    names = names_of(viewer.project, parameters.group, {row.key for row in rows})
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([asked.bucket, asked.group, *_CSV_COLUMNS])
+    writer.writerow([parameters.bucket, parameters.group, *_CSV_COLUMNS])
     writer.writerows([row.bucket, spreadsheet_text(names[row.key]), *_csv_values(row.sums)] for row in rows)
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    span = asked.wanted.span
+    span = parameters.current.span
     response["Content-Disposition"] = (
-        f'attachment; filename="{slug}-{asked.group}-{span.first}-{span.last}.csv"'
+        f'attachment; filename="{slug}-{parameters.group}-{span.first}-{span.last}.csv"'
     )
     return private(response)
 
 
-def _figures(project: Project, asked: Asked) -> dict[str, Any]:
-    now = trend_groups(project_id=project.pk, wanted=asked.wanted, group=asked.group)
-    before = trend_groups(project_id=project.pk, wanted=asked.before, group=asked.group)
-    # A session counts for each of its tags, so the sum over tags is no total.
-    if asked.group == "tag":
-        total = trend_total(project_id=project.pk, wanted=asked.wanted)
-        total_before = trend_total(project_id=project.pk, wanted=asked.before)
+def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
+    groups = trend_groups(project_id=project.pk, wanted=parameters.current, group=parameters.group)
+    previous = trend_groups(project_id=project.pk, wanted=parameters.previous, group=parameters.group)
+    # A session counts once per tag, so the sum over tags is larger than the total.
+    if parameters.group == "tag":
+        total = trend_total(project_id=project.pk, wanted=parameters.current)
+        total_previous = trend_total(project_id=project.pk, wanted=parameters.previous)
     else:
-        total, total_before = sum(now.values(), Sums()), sum(before.values(), Sums())
-    ranked = sorted(now.items(), key=lambda item: (-item[1].cost_microusd, -item[1].tokens, item[0]))
-    names = names_of(project, asked.group, [key for key, _ in ranked[:MOST_ROWS]])
+        total, total_previous = sum(groups.values(), Sums()), sum(previous.values(), Sums())
+    largest = ranked(groups)[:_MAX_ROWS]
+    names = names_of(project, parameters.group, [key for key, _ in largest])
     return {
         "total": total,
-        "total_before": total_before,
+        "total_previous": total_previous,
         "rows": [
-            GroupRow(key=key, name=names[key], sums=sums, before=before.get(key, Sums()))
-            for key, sums in ranked[:MOST_ROWS]
+            GroupRow(key=key, name=names[key], sums=sums, previous=previous.get(key, Sums()))
+            for key, sums in largest
         ],
-        "more_rows": max(len(ranked) - MOST_ROWS, 0),
-        "savings": savings_of(project_id=project.pk, wanted=asked.wanted, sums=total),
-        "top": top_sessions(project_id=project.pk, wanted=asked.wanted) if asked.group != "session" else [],
-        "filters": _filters(project, asked),
-        "presets": _presets(asked),
+        "more_rows": len(groups) - len(largest),
+        "savings": savings_of(project_id=project.pk, wanted=parameters.current, sums=total),
+        "top": top_sessions(project_id=project.pk, wanted=parameters.current)
+        if parameters.group != "session"
+        else [],
+        "filters": _filters(project, parameters),
+        "presets": _presets(parameters),
     }
 
 
-def _presets(asked: Asked) -> list[tuple[str, str, bool]]:
-    """Spans that people ask for: the name, the query that asks for it with all else as it is, and whether it
-    is shown."""
-    span = asked.wanted.span
+def _presets(parameters: Parameters) -> list[tuple[str, str, bool]]:
+    """Return the preset periods: label, query string and whether it is the current period."""
+    span = parameters.current.span
     return [
         (
             name,
-            asked.query(first=first.isoformat(), last=last.isoformat(), bucket="", other=""),
+            parameters.query_string(first=first.isoformat(), last=last.isoformat(), bucket="", other=""),
             (first, last) == (span.first, span.last),
         )
         for name, first, last in presets(today_of(span.zone))
     ]
 
 
-def _filters(project: Project, asked: Asked) -> list[tuple[str, str, str]]:
-    """What narrows the page: its name, its value as people know it, and the query without it."""
+def _filters(project: Project, parameters: Parameters) -> list[tuple[str, str, str]]:
+    """Return the active filters: name, displayed value and the query string that removes it."""
     return [
         (
             name,
             names_of(project, "member", [value])[value] if name == "member" else value,
-            asked.query(**{name: ""}),
+            parameters.query_string(**{name: ""}),
         )
-        for name, value in asked.filters.items()
+        for name, value in parameters.filters.items()
     ]
 
 
-def _rows(project: Project, asked: Asked) -> list[TrendRow]:
-    return trend_rows(project_id=project.pk, wanted=asked.wanted, bucket=asked.bucket, group=asked.group)
+def _rows(project: Project, parameters: Parameters) -> list[TrendRow]:
+    return trend_rows(
+        project_id=project.pk, wanted=parameters.current, bucket=parameters.bucket, group=parameters.group
+    )
 
 
 _CSV_COLUMNS = (*(name for name in asdict(Sums()) if not name.endswith("_microusd")), "cost_usd", "saved_usd")

@@ -1,4 +1,4 @@
-"""What every page of the settings shares: its sections, who may change what, how it is shown."""
+"""Shared by the settings pages: their sections, rendering and form classes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import add_never_cache_headers
 
 from redaction import Redaction, redact
-from sessions.pages.access import Viewer, viewer_of
+from sessions.pages.access import Viewer
 from sessions.selectors.summarizers import MODEL_NAME
 
-#: The sections in order: what each is called, and the name of its address.
+#: Label and URL name of each section, in the order of the navigation.
 SECTIONS: Sequence[tuple[str, str]] = (
     ("Project", "settings"),
     ("Members", "settings_members"),
@@ -29,22 +27,14 @@ SECTIONS: Sequence[tuple[str, str]] = (
     ("Working memory", "settings_memory"),
     ("Redaction", "settings_redaction"),
     ("Retention", "settings_retention"),
-    ("Audit trail", "settings_audit"),
+    ("Audit log", "settings_audit"),
 )
-
-
-def owner_of(request: HttpRequest, slug: str) -> Viewer:
-    """The viewer, who owns the project. Raises Http404 for strangers, PermissionDenied for other members."""
-    viewer = viewer_of(request, slug)
-    if not viewer.is_owner:
-        raise PermissionDenied("Only owners of the project can change its settings.")
-    return viewer
 
 
 def settings_page(
     request: HttpRequest, viewer: Viewer, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """A page of the settings. Never cached: some show a secret once."""
+    """Render a settings page. Never cached, because some pages show a secret once."""
     response = render(
         request, f"settings/{template}", {"viewer": viewer, "sections": SECTIONS, **context}, status=status
     )
@@ -52,24 +42,20 @@ def settings_page(
     return response
 
 
-def user_of(request: HttpRequest) -> User:
-    """Who asks. Every page behind the log-in has a user."""
-    user = request.user
-    assert isinstance(user, User)
-    return user
-
-
 class ModelField(forms.CharField):
-    """A model's name, which may be left out; no key of an API, which is easily pasted here."""
+    """An optional model name. Rejects API keys, which are easily pasted into this field."""
 
     def __init__(self, **options: Any) -> None:
-        no_spaces = RegexValidator(MODEL_NAME, "A model's name has no spaces.")
+        no_spaces = RegexValidator(MODEL_NAME, "Model names cannot contain spaces.")
         super().__init__(required=False, max_length=200, validators=[no_spaces], **options)
 
     def clean(self, value: Any) -> str:
         name: str = super().clean(value)
-        if redact(name, key=Redaction(key=b"of no use here"))[1]:
-            raise forms.ValidationError("This is a secret and no model's name. Nothing was stored.")
+        # Only whether anything was redacted matters here, so the key is arbitrary.
+        if redact(name, key=Redaction(key=b"unused"))[1]:
+            raise forms.ValidationError(
+                "This looks like a secret, not a model name. It was not saved; enter a model name."
+            )
         return name
 
 

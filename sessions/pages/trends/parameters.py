@@ -1,4 +1,4 @@
-"""What a trends page is asked for, as it stands in the address."""
+"""The parameters of the trends pages, read from the query string."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from sessions.selectors.usage import Span
 MEASURES = {"cost": "cost", "tokens": "tokens", "saved": "saved"}
 
 _DEFAULT_DAYS = 30
-#: Two leap years: longer spans would draw more than the eye tells apart.
-_LONGEST_DAYS = 732
+#: Two leap years. A chart of a longer period would have too many columns to tell apart.
+_MAX_DAYS = 732
 _FIRST, _LAST = date(2000, 1, 1), date(2999, 12, 31)
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 
 
 class TrendsForm(forms.Form):
-    """A field that cannot be read is left at its default, and its error is told."""
+    """All fields are optional. An invalid value falls back to the default, and its error is shown."""
 
     first = forms.DateField(required=False, widget=_DAY, label="From")
     last = forms.DateField(required=False, widget=_DAY, label="To")
-    bucket = forms.ChoiceField(required=False, choices=[(name, name) for name in BUCKETS], label="By")
-    group = forms.ChoiceField(required=False, choices=[(name, name) for name in GROUPS], label="Split by")
-    measure = forms.ChoiceField(required=False, choices=list(MEASURES.items()), label="Show")
-    other = forms.DateField(required=False, widget=_DAY, label="Compare with the span from")
+    bucket = forms.ChoiceField(required=False, choices=[(name, name) for name in BUCKETS], label="Interval")
+    group = forms.ChoiceField(required=False, choices=[(name, name) for name in GROUPS], label="Group by")
+    measure = forms.ChoiceField(required=False, choices=list(MEASURES.items()), label="Measure")
+    other = forms.DateField(required=False, widget=_DAY, label="Compare to period starting")
     agent = forms.CharField(required=False, max_length=100)
     model = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=100)
@@ -44,86 +44,87 @@ class TrendsForm(forms.Form):
         data = super().clean() or {}
         for name in ("first", "last", "other"):
             if (day := data.get(name)) and not _FIRST <= day <= _LAST:
-                self.add_error(name, "Choose a day between the years 2000 and 2999.")
+                self.add_error(name, "Choose a date between the years 2000 and 2999.")
         return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """`before` is the span of the same length that the figures are compared with."""
+class Parameters:
+    """`current` is the requested period; `previous` is the one of equal length that it is compared to."""
 
-    wanted: TrendQuery
-    before: TrendQuery
+    current: TrendQuery
+    previous: TrendQuery
     bucket: str
     group: str
     measure: str
 
     @property
     def filters(self) -> dict[str, str]:
-        """What narrows the figures, by name."""
+        """The active filters by name."""
         names = ("agent", "model", "tag", "member")
-        return {name: str(value) for name in names if (value := getattr(self.wanted, name))}
+        return {name: str(value) for name in names if (value := getattr(self.current, name))}
 
-    def query(self, **changes: str) -> str:
-        """The address's query that asks for this, with changes; "" takes a filter away."""
-        span = self.wanted.span
-        told = {
+    def query_string(self, **changes: str) -> str:
+        """Return the query string for these parameters with changes; "" removes a parameter."""
+        span = self.current.span
+        values = {
             "first": span.first.isoformat(),
             "last": span.last.isoformat(),
             "bucket": self.bucket,
             "group": self.group,
             "measure": self.measure,
-            "other": self.before.span.first.isoformat(),
+            "other": self.previous.span.first.isoformat(),
             **self.filters,
             **changes,
         }
-        return urlencode({name: value for name, value in told.items() if value})
+        return urlencode({name: value for name, value in values.items() if value})
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """The viewer's zone, which the browser tells by a cookie; UTC until it has."""
+    """Return the viewer's time zone, which the browser sends in a cookie. Defaults to UTC."""
     name = request.GET.get("zone") or request.COOKIES.get("zone") or "UTC"
     return ZoneInfo(name if name in _zones() else "UTC")
 
 
-def asked_of(request: HttpRequest) -> tuple[Asked, TrendsForm]:
+def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
+    """Return the parameters of a request, and the form with its errors."""
     form = TrendsForm(request.GET)
     form.is_valid()
     data = form.cleaned_data
     span = _span(data, zone_of(request))
-    wanted = TrendQuery(
+    current = TrendQuery(
         span=span,
-        agent=_plain(data.get("agent")),
-        model=_plain(data.get("model")),
-        tag=_plain(data.get("tag")),
+        agent=_stripped(data.get("agent")),
+        model=_stripped(data.get("model")),
+        tag=_stripped(data.get("tag")),
         member=data.get("member"),
     )
     first = data.get("other") or max(span.first - timedelta(days=span.days), _FIRST)
-    before = replace(
+    previous = replace(
         span, first=first, last=min(first + timedelta(days=span.days - 1), _LAST + timedelta(days=1))
     )
-    asked = Asked(
-        wanted=wanted,
-        before=replace(wanted, span=before),
+    parameters = Parameters(
+        current=current,
+        previous=replace(current, span=previous),
         bucket=data.get("bucket") or _bucket(span),
         group=data.get("group") or "agent",
         measure=data.get("measure") or "cost",
     )
-    return asked, form
+    return parameters, form
 
 
 def presets(today: date) -> list[tuple[str, date, date]]:
-    """Spans that people ask for, with their first and last day."""
+    """Return the preset periods: label, first day, last day."""
     monday = today - timedelta(days=today.weekday())
     month = today.replace(day=1)
-    before = month - timedelta(days=1)
+    end_of_last_month = month - timedelta(days=1)
     return [
-        ("this week", monday, today),
-        ("last week", monday - timedelta(days=7), monday - timedelta(days=1)),
-        ("30 days", today - timedelta(days=29), today),
-        ("this month", month, today),
-        ("last month", before.replace(day=1), before),
-        ("90 days", today - timedelta(days=89), today),
+        ("This week", monday, today),
+        ("Last week", monday - timedelta(days=7), monday - timedelta(days=1)),
+        ("Last 30 days", today - timedelta(days=29), today),
+        ("This month", month, today),
+        ("Last month", end_of_last_month.replace(day=1), end_of_last_month),
+        ("Last 90 days", today - timedelta(days=89), today),
     ]
 
 
@@ -136,14 +137,14 @@ def _span(data: dict[str, Any], zone: ZoneInfo) -> Span:
     first = data.get("first") or max(last - timedelta(days=_DEFAULT_DAYS - 1), _FIRST)
     if first > last:
         first, last = last, first
-    return Span(first=max(first, last - timedelta(days=_LONGEST_DAYS - 1)), last=last, zone=zone)
+    return Span(first=max(first, last - timedelta(days=_MAX_DAYS - 1)), last=last, zone=zone)
 
 
 def _bucket(span: Span) -> str:
     return "day" if span.days <= 62 else "week" if span.days <= 366 else "month"
 
 
-def _plain(text: str | None) -> str:
+def _stripped(text: str | None) -> str:
     return (text or "").strip()
 
 

@@ -1,0 +1,113 @@
+"""The data of the trends chart: buckets, groups and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from accounts.models import Project
+from accounts.selectors import policy_changes
+from sessions.models import AgentSession
+from sessions.pages.trends.parameters import Parameters
+from sessions.selectors.trends import Sums, TrendRow
+from sessions.selectors.usage import Span
+
+#: The number of series in the chart. The last one combines all smaller groups.
+MAX_SERIES = 8
+
+_UNNAMED = {
+    "agent": "No agent",
+    "model": "No model",
+    "tag": "No tag",
+    "member": "Unattributed (imported or server key)",
+    "session": "–",
+}
+
+
+def names_of(project: Project, group: str, keys: Iterable[str]) -> Mapping[str, str]:
+    """Return the display names of a group's keys. Takes at most one query."""
+    known = [key for key in keys if key]
+    names = {key: key for key in known}
+    if group == "member":
+        users = User.objects.filter(memberships__project=project, pk__in=map(int, known))
+        names = dict.fromkeys(known, "Former member")
+        names |= {str(user.pk): user.get_username() for user in users}
+    elif group == "session":
+        rows = AgentSession.objects.filter(project=project, pk__in=map(UUID, known))
+        names |= {str(row.pk): str(row) for row in rows.only("title", "external_id")}
+    return {**names, "": _UNNAMED[group]}
+
+
+def groups_of(rows: Sequence[TrendRow]) -> dict[str, Sums]:
+    """Return the totals of each group over the whole period, the most expensive group first."""
+    groups: dict[str, Sums] = {}
+    for row in rows:
+        groups[row.key] = groups.get(row.key, Sums()) + row.sums
+    return dict(ranked(groups))
+
+
+def ranked(groups: Mapping[str, Sums]) -> list[tuple[str, Sums]]:
+    """Return the groups with their totals, the most expensive first."""
+    return sorted(groups.items(), key=lambda item: (-item[1].cost_microusd, -item[1].tokens, item[0]))
+
+
+def buckets_of(span: Span, bucket: str) -> list[date]:
+    """Return the first day of every bucket in the period, including empty ones."""
+    return sorted({_bucket_start(span.first + timedelta(days=day), bucket) for day in range(span.days)})
+
+
+def _bucket_start(day: date, bucket: str) -> date:
+    if bucket == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if bucket == "month" else day
+
+
+def value_of(sums: Sums, measure: str) -> int:
+    return {"cost": sums.cost_microusd, "tokens": sums.tokens, "saved": sums.saved_microusd}[measure]
+
+
+def series_json(project: Project, rows: Sequence[TrendRow], parameters: Parameters) -> dict[str, Any]:
+    """Return the chart's data: one series per large group, with one value per bucket."""
+    buckets = buckets_of(parameters.current.span, parameters.bucket)
+    positions = {bucket: index for index, bucket in enumerate(buckets)}
+    largest = _largest(rows, parameters.measure)
+    names = names_of(project, parameters.group, largest)
+    values = {key: [0] * len(buckets) for key in largest}
+    others = [0] * len(buckets)
+    for row in rows:
+        if (index := positions.get(row.bucket)) is not None:
+            values.get(row.key, others)[index] += value_of(row.sums, parameters.measure)
+    series = [{"name": names[key], "values": values[key]} for key in largest]
+    if any(others):
+        series.append({"name": "All others", "values": others})
+    return {
+        "bucket": parameters.bucket,
+        "buckets": buckets,
+        "measure": parameters.measure,
+        "unit": "tokens" if parameters.measure == "tokens" else "microusd",
+        "series": series,
+        "marks": _policy_marks(project, positions, parameters),
+    }
+
+
+def _policy_marks(
+    project: Project, positions: Mapping[date, int], parameters: Parameters
+) -> list[dict[str, Any]]:
+    """Return the policy changes as marks. Sessions after a mark started under a different policy."""
+    span = parameters.current.span
+    since, until = span.bounds()
+    return [
+        {"index": positions[bucket], "text": f"Policy: {change.before} → {change.after}"}
+        for change in policy_changes(project_id=project.pk, since=since, until=until)
+        if (bucket := _bucket_start(change.at.astimezone(span.zone).date(), parameters.bucket)) in positions
+    ]
+
+
+def _largest(rows: Sequence[TrendRow], measure: str) -> list[str]:
+    totals = {key: value_of(sums, measure) for key, sums in groups_of(rows).items()}
+    keys = sorted((key for key, value in totals.items() if value), key=lambda key: -totals[key])
+    return keys if len(keys) <= MAX_SERIES else keys[: MAX_SERIES - 1]
