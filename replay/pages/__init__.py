@@ -1,1 +1,1 @@
-"""Pages of replays: a project's runs, one run with its curves, a session's own, and the advice."""
+"""Replay pages: a project's runs, one run with its charts, a session's replays and the recommendation."""

@@ -1,4 +1,4 @@
-"""One click makes an advised policy the project's own."""
+"""Adopting a recommended policy as the project's default."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sessions.pages.access import owner_of, user_of
 
 @require_POST
 def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
-    """Owners only, as for every change of a project's policy."""
+    """Make the chosen policy the project's default. Only owners can do this."""
     viewer = owner_of(request, slug)
     try:
         run, setting = UUID(request.POST.get("run", "")), int(request.POST.get("setting", ""))
         policy = advice_apply(project=viewer.project, run_id=run, setting=setting, user=user_of(request))
     except (NoSuchChoice, ValueError):
-        raise Http404("no such choice") from None
-    messages.success(request, f"New sessions begin with {policy.name}. Those that are there keep theirs.")
+        raise Http404("Policy not found in this replay") from None
+    messages.success(request, f"New sessions use {policy.name}. Existing sessions keep their policy.")
     return redirect("replay", slug=slug)

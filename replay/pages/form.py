@@ -1,4 +1,4 @@
-"""What is asked for when a replay is started."""
+"""Forms that start a replay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RATIOS = [("1.0", "1.00"), ("0.5", "0.50"), ("0.35", "0.35"), ("0.2", "0.20")]
 
 
 class ReplayForm(forms.Form):
-    """Policies, budgets, and whether a model summarises. `run` starts what was asked for."""
+    """The policies and budgets to replay, and whether a model writes the summaries."""
 
     policies = forms.MultipleChoiceField(
         choices=[(name, name) for name in PRESETS],
@@ -35,7 +35,7 @@ class ReplayForm(forms.Form):
     with_model = forms.BooleanField(required=False)
 
     def run(self, project: Project, sessions: list[AgentSession], user: User) -> ReplayRun | None:
-        """The run; None where it cannot be, which the form then says."""
+        """Start the run. Returns None and adds a form error if it cannot start."""
         data = self.cleaned_data
         limits = [Limit(ratio=float(ratio)) for ratio in data["ratios"]]
         if data["budget"]:
@@ -51,19 +51,19 @@ class ReplayForm(forms.Form):
                 user=user,
             )
         except RunRefused as error:
-            self.add_error(None, f"Not started: {error}.")
+            self.add_error(None, f"The replay was not started: {error}.")
             return None
 
     def title(self, sessions: list[AgentSession]) -> str:
-        """What the run is called in the list."""
+        """Return the run's title in the list."""
         if len(sessions) == 1:
             return str(sessions[0])[:200]
-        chosen = self.data.get("agent", "").replace("\0", "")
-        return f"the newest {len(sessions)} sessions{f' of {chosen}' if chosen else ''}"[:200]
+        agent = self.data.get("agent", "").replace("\0", "")
+        return f"Newest {len(sessions)} sessions{f' of {agent}' if agent else ''}"[:200]
 
 
 class ProjectReplayForm(ReplayForm):
-    """The same for the newest sessions of a project."""
+    """Replays the newest sessions of a project, optionally of one agent."""
 
     count = forms.IntegerField(min_value=1, max_value=MAX_SESSIONS, initial=20)
     agent = forms.CharField(max_length=100, required=False)

@@ -1,4 +1,4 @@
-"""How often agents of a project needed what compactions had taken away, by strategy, tool and policy."""
+"""How often agents needed removed content again, by strategy, tool and policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.selectors.reference_rates import (
 
 @require_safe
 def replay_rates(request: HttpRequest, slug: str) -> HttpResponse:
-    """The page; for htmx the tables alone, which the trends load behind their own figures."""
+    """Render the page. htmx gets only the tables, which the trends page loads after its own content."""
     viewer = viewer_of(request, slug)
     edits = edits_of_project(viewer.project.pk)
     context = {

@@ -1,4 +1,4 @@
-"""One replay: how far it is, what it found, and the curves of one of its sessions."""
+"""One replay: its progress, its results and the chart of one of its sessions."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from compaction.replay import Prices
 from replay.models import ReplayRun
-from replay.pages.shown import shown_session
+from replay.pages.session_result import session_result
 from replay.selectors.price_tables import named_prices
 from replay.selectors.table import rows_of, run_find, targets_of
 from replay.services import runs
-from sessions.pages.access import Viewer, page_or_fragment, user_of, viewer_of
+from sessions.pages.access import Viewer, page_or_fragment, user_of, viewer_of, writer_of
 
 _CHANGES = {"confirm": runs.run_confirm, "cancel": runs.run_cancel, "resume": runs.run_resume}
 
 
 @require_safe
 def replay_run(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
-    """The page; for htmx, its moving part: a run that goes on looks again by itself."""
+    """Render the page. htmx polls the results while the run is in progress."""
     viewer = viewer_of(request, slug)
     found = run_of(viewer, run)
-    prices, problem = _prices(request)
+    prices, price_error = _prices(request)
     targets = targets_of(found)
-    wanted = request.GET.get("session", "")
-    chosen = next((t for t in targets if str(t.session_id) == wanted), None)
+    requested = request.GET.get("session", "")
+    chosen = next((t for t in targets if str(t.session_id) == requested), None)
     chosen = chosen or next((t for t in targets if t.finished_at and not t.error), None)
     rows = rows_of(found, prices=prices)
     context: dict[str, Any] = {
@@ -40,40 +39,38 @@ def replay_run(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
         "rows": rows,
         "is_unpriced": any(row.total.calls and row.total.cost is None for row in rows),
         "prices": request.GET.get("prices", ""),
-        "problem": problem,
+        "price_error": price_error,
         "targets": targets,
-        "shown": shown_session(found, chosen, limit=request.GET.get("budget", "")) if chosen else None,
+        "result": session_result(found, chosen, limit=request.GET.get("budget", "")) if chosen else None,
     }
     return page_or_fragment(request, "replay/run.html", "replay/_run.html", context)
 
 
 @require_POST
 def replay_change(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
-    """Confirms, ends or takes up a run."""
-    viewer = viewer_of(request, slug)
+    """Confirm, cancel or resume a run."""
+    viewer = writer_of(request, slug, action="change a replay")
     found = run_of(viewer, run)
-    if not viewer.may_write:
-        raise PermissionDenied("Only members who may write can change a replay.")
     change = _CHANGES.get(request.POST.get("change", ""))
     if change is None:
-        raise Http404("no such change")
+        raise Http404("Unknown change")
     try:
         change(run=found, user=user_of(request))
     except runs.WrongState as error:
-        messages.error(request, f"Not changed: {error}.")
+        messages.error(request, f"The replay was not changed: {error}.")
     return redirect("replay_run", slug=slug, run=run)
 
 
 def run_of(viewer: Viewer, id: UUID) -> ReplayRun:
-    """The run of the viewer's project. Raises Http404 for any other."""
+    """Return a run of the viewer's project. Raises Http404 for any other."""
     run = run_find(project_id=viewer.project.pk, id=id)
     if run is None:
-        raise Http404("no such replay")
+        raise Http404("Replay not found")
     return run
 
 
 def _prices(request: HttpRequest) -> tuple[Prices | None, str]:
-    """The price table that the address asks for, or what is wrong with it."""
+    """Return the price table named in the query string and an error message."""
     text = request.GET.get("prices", "").strip()
     try:
         return (named_prices(text), "") if text else (None, "")

@@ -1,10 +1,9 @@
-"""The replays of a project, and starting one."""
+"""The list of a project's replays and the form to start one."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import add_never_cache_headers
@@ -13,20 +12,18 @@ from django.views.decorators.http import require_http_methods
 from replay.pages.form import ProjectReplayForm
 from replay.selectors.table import runs_newest, sessions_newest
 from replay.services.advice import advice_of
-from sessions.pages.access import Viewer, user_of, viewer_of
+from sessions.pages.access import Viewer, user_of, viewer_of, writer_of
 from sessions.selectors.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing
 
-_SHOWN = 50
+_MAX_RUNS = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_runs(request: HttpRequest, slug: str) -> HttpResponse:
-    viewer = viewer_of(request, slug)
     if request.method != "POST":
-        return _page(request, viewer, ProjectReplayForm())
-    if not viewer.may_write:
-        raise PermissionDenied("Only members who may write can start a replay.")
+        return _page(request, viewer_of(request, slug), ProjectReplayForm())
+    viewer = writer_of(request, slug, action="start a replay")
     form = ProjectReplayForm(request.POST)
     if form.is_valid():
         sessions = sessions_newest(
@@ -44,7 +41,7 @@ def _page(
     context: dict[str, Any] = {
         "viewer": viewer,
         "form": form,
-        "runs": runs_newest(project_id=viewer.project.pk, limit=_SHOWN),
+        "runs": runs_newest(project_id=viewer.project.pk, limit=_MAX_RUNS),
         "advice": advice_of(viewer.project),
         "agents": sessions_facets(project=viewer.project).agents,
         "model_missing": summarizer_missing(viewer.project),

@@ -1,21 +1,20 @@
-"""The tab of a session: its newest replay, starting another, and what its own compactions took away."""
+"""The replay tab of a session: its newest replay, the start form and references to removed content."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ReplayForm
-from replay.pages.shown import shown_session
+from replay.pages.session_result import session_result
 from replay.selectors.table import targets_of_session
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, session_of, user_of, viewer_of
+from sessions.pages.access import Viewer, session_of, user_of, viewer_of, writer_of
 from sessions.pages.tabs import session_context
 from sessions.selectors.reference_rates import (
     edits_of_session,
@@ -28,12 +27,11 @@ from sessions.selectors.summarizers import summarizer_missing
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def session_replay(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
     if request.method != "POST":
-        return _page(request, viewer, session, ReplayForm())
-    if not viewer.may_write:
-        raise PermissionDenied("Only members who may write can start a replay.")
+        viewer = viewer_of(request, slug)
+        return _page(request, viewer, session_of(viewer, id), ReplayForm())
+    viewer = writer_of(request, slug, action="start a replay")
+    session = session_of(viewer, id)
     form = ReplayForm(request.POST)
     if form.is_valid():
         run = form.run(viewer.project, [session] if session.turn_count else [], user_of(request))
@@ -52,9 +50,9 @@ def _page(
         "form": form,
         "targets": targets,
         "run": newest.run if newest else None,
-        "shown": shown_session(newest.run, newest, limit=request.GET.get("budget", "")) if newest else None,
+        "result": session_result(newest.run, newest, limit=request.GET.get("budget", "")) if newest else None,
         "model_missing": summarizer_missing(viewer.project),
-        "needed": needed_later(edits) if session.compaction_count else [],
+        "references": needed_later(edits) if session.compaction_count else [],
         "rates": rates_by_strategy(edits) if session.compaction_count else [],
         "rates_by_tool": rates_by_tool(edits) if session.compaction_count else [],
     }

@@ -1,4 +1,4 @@
-"""Addresses of the pages of replays."""
+"""URLs of the replay pages."""
 
 from __future__ import annotations
 

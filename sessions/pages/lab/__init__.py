@@ -1,1 +1,1 @@
-"""The lab: what each policy makes of a session that one describes by a few numbers."""
+"""The lab: simulates a session and compares compaction policies on it."""

@@ -1,7 +1,7 @@
-"""A made-up session, and what the core makes of it under each policy. Pure.
+"""A synthetic session and its simulation under each policy. Pure Python.
 
-The messages are real ones for the core: calls with their results, of the sizes that are asked for, that name
-files and read some of them again. They are replayed as recorded sessions are (`compaction.replay`).
+The session consists of real messages in the requested sizes: tool calls that read files, some of them again,
+and their results. They are replayed like recorded sessions (`compaction.replay`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from compaction.replay.transcript import Transcript, Turn
 from compaction.tokens import CharacterCounter, message_tokens
 from compaction.view import View
 
-#: Characters of text that make a token here.
-_CHARACTERS = 4
+#: Characters per token in the simulation.
+_TOKEN_CHARACTERS = 4
 
 _COUNTER = CharacterCounter()
 
-_RULE = "-" * 79 + "\n"
+_FILLER = "-" * 79 + "\n"
 
-#: What the page compares, from doing nothing to the most eager.
+#: The compared presets, from no compaction to the most aggressive.
 POLICIES = ("off", "baseline", "masking", "balanced", "aggressive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Sizes are tokens. `trigger` and `target` are per cent of the budget, prices dollars a million tokens.
+    """The parameters of a simulated session.
 
-    `target` is how far a compaction goes down: the smaller, the stronger.
+    Sizes are in tokens, `trigger` and `target` in percent of the budget, `price` in dollars per million
+    tokens.
     """
 
     window: int = 100_000
@@ -54,18 +55,19 @@ class Scenario:
 
     @property
     def prices(self) -> Prices:
-        """In the proportions that providers have: a cached token a tenth, a written one a quarter more."""
+        """Typical price ratios: cache reads 0.1×, cache writes 1.25× and output 5× the input price."""
         rates = {"input": self.price, "read": self.price / 10, "write": self.price * 1.25}
         return Prices.of_rates({**rates, "output": self.price * 5})
 
     @property
-    def beside(self) -> int:
+    def fixed_tokens(self) -> int:
+        """Tokens that every prompt contains in addition to the messages."""
         return self.system + self.tools + self.memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One policy. `overflow` is the first turn whose prompt does not fit the budget; costs: micro-dollars."""
+    """The result of one policy. `overflow` is the first turn whose prompt exceeds the budget."""
 
     policy: str
     prompts: tuple[int, ...]
@@ -85,14 +87,14 @@ class Outcome:
 
 
 @lru_cache(64)
-def outcomes(scenario: Scenario) -> tuple[Outcome, ...]:
-    """What each policy does to the scenario."""
-    transcript = transcript_made(scenario)
+def simulate(scenario: Scenario) -> tuple[Outcome, ...]:
+    """Run the scenario under each policy."""
+    transcript = build_transcript(scenario)
     return tuple(_outcome(scenario, transcript, name) for name in POLICIES)
 
 
 def policy_for(scenario: Scenario, name: str) -> Policy:
-    """The preset with the scenario's trigger and target; those that never act keep theirs."""
+    """Return the preset with the scenario's trigger and target. `off` is returned unchanged."""
     policy = without_model(PRESETS[name])
     if name == "off":
         return policy
@@ -100,19 +102,19 @@ def policy_for(scenario: Scenario, name: str) -> Policy:
     return replace(policy, hard=trigger, target=min(scenario.target / 100, trigger))
 
 
-def transcript_made(scenario: Scenario) -> Transcript:
-    """The session: a question, then a call and its result in each turn."""
+def build_transcript(scenario: Scenario) -> Transcript:
+    """Build the session: a question, followed by a tool call and its result in each turn."""
     messages = [_message(0, 0, Role.USER, Text(text=_text("question", scenario.message)))]
     turns = []
     for turn in range(scenario.turns):
         first = len(messages) if turn else 0
         if turn:
-            answered = ToolResult(call_id=f"call-{turn - 1}", text=_result(turn - 1, scenario.result))
-            messages.append(_message(len(messages), turn, Role.USER, answered))
+            result = ToolResult(call_id=f"call-{turn - 1}", text=_result(turn - 1, scenario.result))
+            messages.append(_message(len(messages), turn, Role.USER, result))
         call = ToolCall(call_id=f"call-{turn}", name="read", arguments=f'{{"path": "{_path(turn)}"}}')
-        said = Text(text=_text(f"step {turn}: look at {_path(turn)}", scenario.message))
-        messages.append(_message(len(messages), turn, Role.ASSISTANT, said, call))
-        turns.append(Turn(index=turn, first=first, end=len(messages), beside=scenario.beside))
+        text = Text(text=_text(f"step {turn}: read {_path(turn)}", scenario.message))
+        messages.append(_message(len(messages), turn, Role.ASSISTANT, text, call))
+        turns.append(Turn(index=turn, first=first, end=len(messages), beside=scenario.fixed_tokens))
     return transcript_of(name="lab", format="anthropic", messages=messages, turns=turns)
 
 
@@ -122,66 +124,71 @@ def _message(position: int, turn: int, role: Role, *parts: Text | ToolCall | Too
 
 
 def _path(turn: int) -> str:
-    """Every third step reads a file again that was read before."""
+    """Return the file that a step reads. Every third step reads an earlier file again."""
     return f"src/module_{turn if turn % 3 else turn // 2}.py"
 
 
 def _result(turn: int, tokens: int) -> str:
-    # What is read again has changed a little: it supersedes the older reading and is no duplicate of it.
+    # A file that is read again has changed slightly, so it supersedes the earlier output instead of
+    # duplicating it.
     return _text(f"# {_path(turn)}, read in step {turn}", tokens)
 
 
-def _text(beginning: str, tokens: int) -> str:
-    """A text of that size. Only its first line says something: what is behind it would only be searched."""
-    return f"{beginning}\n{_RULE * (tokens * _CHARACTERS // len(_RULE) + 1)}"[: max(tokens * _CHARACTERS, 1)]
+def _text(first_line: str, tokens: int) -> str:
+    """Return a text of the given size. Only its first line has content; the rest is filler."""
+    return f"{first_line}\n{_FILLER * (tokens * _TOKEN_CHARACTERS // len(_FILLER) + 1)}"[
+        : max(tokens * _TOKEN_CHARACTERS, 1)
+    ]
 
 
 def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
     served = Served(transcript, policy_for(scenario, name), _COUNTER, budget=scenario.budget)
-    walk = _Walk()
+    tally = _Tally()
     for call in transcript.calls:
         before = len(served.records)
-        walk.step(served.prompt(call), compacted=len(served.records) > before)
+        tally.add(served.prompt(call), compacted=len(served.records) > before)
     return Outcome(
         policy=name,
-        prompts=tuple(walk.prompts),
-        compactions=tuple(walk.compactions),
-        rebilled=walk.rebilled,
-        overflow=next((turn for turn, size in enumerate(walk.prompts) if size > scenario.budget), None),
-        cost_microusd=walk.cost(scenario, cached=True),
-        uncached_microusd=walk.cost(scenario, cached=False),
+        prompts=tuple(tally.prompts),
+        compactions=tuple(tally.compactions),
+        rebilled=tally.rebilled,
+        overflow=next((turn for turn, size in enumerate(tally.prompts) if size > scenario.budget), None),
+        cost_microusd=tally.cost(scenario, cached=True),
+        uncached_microusd=tally.cost(scenario, cached=False),
     )
 
 
 @dataclass(kw_only=True)
-class _Walk:
-    """The sizes of the prompts so far, and what of each the one before had too: the cache still has it."""
+class _Tally:
+    """Prompt sizes so far, and how many tokens of each prompt the provider's cache holds."""
 
     prompts: list[int] = field(default_factory=list)
-    known: list[int] = field(default_factory=list)
+    cached: list[int] = field(default_factory=list)
     compactions: list[int] = field(default_factory=list)
     rebilled: int = 0
     last: Sequence[Message] = ()
 
-    def step(self, view: View, *, compacted: bool) -> None:
+    def add(self, view: View, *, compacted: bool) -> None:
+        """Add the next prompt. The cache holds the prefix that it shares with the previous prompt."""
         shared, turn = 0, len(self.prompts)
         for old, new in zip(self.last, view.messages, strict=False):
             if old is not new:
                 break
             shared += new.tokens
-        beside = view.tokens - sum(message.tokens for message in view.messages)
-        self.known.append(shared + beside if turn else 0)
+        fixed_tokens = view.tokens - sum(message.tokens for message in view.messages)
+        self.cached.append(shared + fixed_tokens if turn else 0)
         if compacted:
             self.compactions.append(turn)
-            self.rebilled += view.tokens - self.known[-1]
+            self.rebilled += view.tokens - self.cached[-1]
         self.prompts.append(view.tokens)
         self.last = view.messages
 
     def cost(self, scenario: Scenario, *, cached: bool) -> int:
+        """Return the cost in micro-dollars, with or without the provider's cache."""
         output, prices, total = scenario.message, scenario.prices, 0.0
-        for prompt, known in zip(self.prompts, self.known, strict=True):
+        for prompt, hits in zip(self.prompts, self.cached, strict=True):
             usage = (
-                Usage(cache_read_tokens=known, cache_write_tokens=prompt - known, output_tokens=output)
+                Usage(cache_read_tokens=hits, cache_write_tokens=prompt - hits, output_tokens=output)
                 if cached
                 else Usage(uncached_tokens=prompt, output_tokens=output)
             )

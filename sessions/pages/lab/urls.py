@@ -1,4 +1,4 @@
-"""Addresses of the lab."""
+"""URLs of the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's page and its figures. Nothing is stored, and no session is read."""
+"""The lab page and its results. It stores nothing and reads no session."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
-from sessions.pages.lab.scenario import Outcome, Scenario, outcomes
+from sessions.pages.lab.scenario import Outcome, Scenario, simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slider:
-    """`name` is a field of the scenario."""
+    """A slider that sets the scenario's field `name`."""
 
     name: str
     label: str
     unit: str
-    least: float
-    most: float
+    low: float
+    high: float
     step: float
 
 
 SLIDERS: Sequence[Slider] = (
-    Slider(name="window", label="Context window", unit="tokens", least=8_000, most=1_000_000, step=4_000),
-    Slider(name="output", label="Kept for the answer", unit="tokens", least=1_000, most=64_000, step=1_000),
-    Slider(name="system", label="System text", unit="tokens", least=0, most=20_000, step=250),
-    Slider(name="tools", label="Tool definitions", unit="tokens", least=0, most=40_000, step=500),
-    Slider(name="memory", label="Working memory", unit="tokens", least=0, most=3_000, step=100),
-    Slider(name="turns", label="Turns", unit="turns", least=5, most=150, step=5),
-    Slider(name="message", label="Words of a turn", unit="tokens", least=20, most=2_000, step=20),
-    Slider(name="result", label="Tool output of a turn", unit="tokens", least=100, most=12_000, step=100),
-    Slider(name="trigger", label="Compaction from", unit="% of budget", least=30, most=100, step=5),
-    Slider(name="target", label="down to", unit="% of budget", least=10, most=90, step=5),
-    Slider(name="price", label="Price of input", unit="$ a million tokens", least=0.1, most=30, step=0.1),
+    Slider(name="window", label="Context window", unit="tokens", low=8_000, high=1_000_000, step=4_000),
+    Slider(name="output", label="Reserved for output", unit="tokens", low=1_000, high=64_000, step=1_000),
+    Slider(name="system", label="System prompt", unit="tokens", low=0, high=20_000, step=250),
+    Slider(name="tools", label="Tool definitions", unit="tokens", low=0, high=40_000, step=500),
+    Slider(name="memory", label="Working memory", unit="tokens", low=0, high=3_000, step=100),
+    Slider(name="turns", label="Turns", unit="turns", low=5, high=150, step=5),
+    Slider(name="message", label="Text per turn", unit="tokens", low=20, high=2_000, step=20),
+    Slider(name="result", label="Tool output per turn", unit="tokens", low=100, high=12_000, step=100),
+    Slider(name="trigger", label="Compact at", unit="% of budget", low=30, high=100, step=5),
+    Slider(name="target", label="Compact down to", unit="% of budget", low=10, high=90, step=5),
+    Slider(name="price", label="Input price", unit="$ per million tokens", low=0.1, high=30, step=0.1),
 )
 
 
 class LabForm(forms.Form):
-    """The sliders' values as they stand in the address; what is missing or cannot be is left as it is."""
+    """The sliders' values from the query string. Missing or invalid values use the defaults."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data)
@@ -52,18 +52,18 @@ class LabForm(forms.Form):
 
     def scenario(self) -> Scenario:
         self.is_valid()
-        told = {name: value for name, value in self.cleaned_data.items() if value is not None}
-        return Scenario(**{name: _within(name, value) for name, value in told.items()})
+        values = {name: value for name, value in self.cleaned_data.items() if value is not None}
+        return Scenario(**{name: _clamp(name, value) for name, value in values.items()})
 
 
-def _within(name: str, value: float) -> Any:
+def _clamp(name: str, value: float) -> Any:
     slider = next(slider for slider in SLIDERS if slider.name == name)
-    return type(value)(min(max(value, slider.least), slider.most))
+    return type(value)(min(max(value, slider.low), slider.high))
 
 
 @require_safe
 def lab(request: HttpRequest, slug: str) -> HttpResponse:
-    """The sliders; a browser asks for the figures in a second request, so that it can show the page first."""
+    """Render the sliders. A browser loads the results in a second request, so the page appears sooner."""
     viewer = viewer_of(request, slug)
     scenario = LabForm(request.GET).scenario()
     values = asdict(scenario)
@@ -78,21 +78,20 @@ def lab(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _figures(scenario: Scenario) -> dict[str, Any]:
-    found = outcomes(scenario)
-    worst = max(found, key=lambda one: one.cost_microusd)
+    outcomes = simulate(scenario)
     return {
-        "outcomes": found,
-        "dearest": worst.cost_microusd,
-        "overflow": next((one.overflow for one in found if one.policy == "off"), None),
-        "series": _series(found, scenario),
-        "is_too_small": scenario.beside >= scenario.budget,
+        "outcomes": outcomes,
+        "max_cost": max(one.cost_microusd for one in outcomes),
+        "overflow": next((one.overflow for one in outcomes if one.policy == "off"), None),
+        "series": _series(outcomes, scenario),
+        "is_too_small": scenario.fixed_tokens >= scenario.budget,
     }
 
 
-def _series(found: Sequence[Outcome], scenario: Scenario) -> dict[str, Any]:
+def _series(outcomes: Sequence[Outcome], scenario: Scenario) -> dict[str, Any]:
     return {
         "budget": scenario.budget,
         "window": scenario.window,
         "turns": list(range(scenario.turns)),
-        "policies": [{"name": one.policy, "prompts": list(one.prompts)} for one in found],
+        "policies": [{"name": one.policy, "prompts": list(one.prompts)} for one in outcomes],
     }

@@ -1,1 +1,1 @@
-"""Pages of working memory: a session's tab, each of its revisions, and what sessions of a project share."""
+"""Working memory pages: a session's memory, its revisions and the facts shared by sessions."""

@@ -1,4 +1,4 @@
-"""The memory tab of a session: what it holds now, how it moved, and changing it by hand."""
+"""The memory tab of a session: its current items, their history and manual changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -16,8 +15,16 @@ from compaction.memory import ASKED_TOKENS, MAX_TOKENS, Author, Motion, Via, chu
 from compaction.memory.operations import Operation
 from compaction.memory.schema import title_of
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, number_of, page_or_fragment, session_of, viewer_of, wants_fragment
-from sessions.pages.memory.rows import shown_fields, sizes_drawn
+from sessions.pages.access import (
+    Viewer,
+    number_of,
+    page_or_fragment,
+    session_of,
+    viewer_of,
+    wants_fragment,
+    writer_of,
+)
+from sessions.pages.memory.rows import field_rows, size_chart
 from sessions.pages.tabs import session_context
 from sessions.selectors.facts import facts_offered
 from sessions.selectors.memory import (
@@ -41,15 +48,21 @@ from sessions.services.memory.writing import (
     memory_warning,
 )
 
-#: Revisions that one page of the time line shows, that the churn verdict looks at, and that are drawn.
-STEPS, CHURN_REVISIONS, DRAWN = 25, 100, 500
+#: Revisions per page of the history.
+STEPS = 25
+#: The latest revisions that the churn verdict covers.
+CHURN_REVISIONS = 100
+#: The latest revisions in the size chart.
+CHART_REVISIONS = 500
 
-_LONGEST = 4_000
+_MAX_TEXT_LENGTH = 4_000
+
+_NOTHING_TO_PROPOSE = "This memory has no items that other sessions may need."
 
 
 @require_safe
 def session_memory(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """The page; for htmx, a page of its time line (`before` in the address)."""
+    """Render the tab. htmx requests older revisions of the history with `before`."""
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     steps = memory_timeline(session_id=session.pk, below=number_of(request, "before"), limit=STEPS)
@@ -70,13 +83,13 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
     verdict, share = churn(span)
     return {
         "row": row,
-        "fields": shown_fields(notes),
+        "fields": field_rows(notes),
         "all_fields": [(name, title_of(name)) for name in schema_of(viewer.project.memory_fields).names],
         "warning": memory_warning(notes.memory, row.tokens) if row is not None else None,
         "stale_count": len(notes.stale),
-        "asked": ASKED_TOKENS,
-        "most": MAX_TOKENS,
-        "sizes": sizes_drawn(memory_sizes(session_id=session.pk, last=DRAWN)),
+        "recommended": ASKED_TOKENS,
+        "maximum": MAX_TOKENS,
+        "chart": size_chart(memory_sizes(session_id=session.pk, last=CHART_REVISIONS)),
         "verdict": verdict,
         "lost_percent": round(share * 100),
         "motions": [(title_of(one.field), one) for one in motions(span) if one.motion is not Motion.EMPTY],
@@ -89,7 +102,7 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
 
 @require_POST
 def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """One change of one item, by hand."""
+    """Change one item manually."""
     viewer, session = _writer(request, slug, id)
     data = {name: _text(request, name) for name in ("op", "field", "item", "with")}
     try:
@@ -99,58 +112,56 @@ def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResp
             writer=Writer(author=Author.PERSON, via=Via.PAGE, reason=_text(request, "reason")[:500]),
         )
     except (WorkingMemoryError, MemoryTooLarge) as error:
-        messages.error(request, f"Not changed: {error}.")
+        messages.error(request, f"The change was not saved: {error}.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 
 
 @require_POST
 def session_memory_observe(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Has a worker read the turns that upkeep has not read yet."""
+    """Update the memory from the turns that automatic updates have not processed yet."""
     viewer, session = _writer(request, slug, id)
     if observe_dispatch(session.pk):
-        messages.success(request, "A worker reads the transcript; look again in a moment.")
+        messages.success(request, "Updating memory. Reload the page in a few seconds.")
     else:
-        messages.error(request, "No worker could be reached; try again in a moment.")
+        messages.error(request, "No worker is available. Try again in a moment.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 
 
 @require_POST
 def session_memory_propose(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Proposes one item, or all that may hold elsewhere, for review."""
+    """Propose one item for review, or all items that other sessions may need."""
     viewer, session = _writer(request, slug, id)
     field, item = _text(request, "field"), _text(request, "item")
     try:
         facts = facts_propose(session=session, items=[Item(field=field, text=item)] if field else None)
     except WorkingMemoryError as error:
-        messages.error(request, f"Not proposed: {error}.")
+        messages.error(request, f"The item was not proposed: {error}.")
     else:
-        told = (
-            "Nothing here may hold in other sessions." if not facts else f"{len(facts)} proposed for review."
+        count = len(facts)
+        text = (
+            f"{count} item{'' if count == 1 else 's'} proposed for review." if count else _NOTHING_TO_PROPOSE
         )
-        messages.success(request, told)
+        messages.success(request, text)
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 
 
 @require_POST
 def session_memory_take(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Takes one offered fact into the memory."""
+    """Add one of the shared facts to the memory."""
     viewer, session = _writer(request, slug, id)
     facts = [fact for fact in facts_offered(session=session) if str(fact.pk) == request.POST.get("fact")]
     try:
         facts_take(session=session, facts=facts, author=Author.PERSON)
     except (WorkingMemoryError, MemoryTooLarge, PersonsItem) as error:
-        messages.error(request, f"Not taken: {error}.")
+        messages.error(request, f"The fact was not added: {error}.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 
 
 def _writer(request: HttpRequest, slug: str, id: UUID) -> tuple[Viewer, AgentSession]:
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
-    if not viewer.may_write:
-        raise PermissionDenied("Only members who may write can change a memory.")
-    return viewer, session
+    viewer = writer_of(request, slug, action="change a memory")
+    return viewer, session_of(viewer, id)
 
 
 def _text(request: HttpRequest, name: str) -> str:
-    """A text of the form, its line ends as they are stored: browsers send them as on typewriters."""
-    return request.POST.get(name, "")[:_LONGEST].replace("\r\n", "\n").replace("\0", "")
+    """Return a text field of the form with normalized line endings; browsers send CRLF."""
+    return request.POST.get(name, "")[:_MAX_TEXT_LENGTH].replace("\r\n", "\n").replace("\0", "")

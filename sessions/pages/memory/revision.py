@@ -1,4 +1,4 @@
-"""One revision of a working memory: what it held, and what differs from another one."""
+"""One revision of a working memory, compared with another one."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from django.views.decorators.http import require_safe
 
 from sessions.models import AgentSession, MemoryRevision
 from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
-from sessions.pages.memory.rows import changed_only, compared, shown_fields
+from sessions.pages.memory.rows import changed_only, compare, field_rows
 from sessions.pages.tabs import session_context
 from sessions.selectors.memory import memory_latest, memory_notes, memory_revision
 
-_MOST = 2_000_000_000
+_MAX_NUMBER = 2_000_000_000
 
 
 @require_safe
 def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
-    """The revision beside the one before it, or beside `against` (0 is the empty memory); `view` is inline
-    or side, `show=all` brings what is the same in both."""
+    """Compare a revision with the previous one.
+
+    Query parameters: `against` (another revision; 0 is the empty memory), `view` (`inline` or `side`) and
+    `show=all` (includes unchanged items).
+    """
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     row = _revision_or_404(session, number)
-    asked = number_of(request, "against", most=_MOST)
-    against = number - 1 if asked is None else asked
+    requested = number_of(request, "against", most=_MAX_NUMBER)
+    against = number - 1 if requested is None else requested
     other = _revision_or_404(session, against) if against else None
     latest = memory_latest(session_id=session.pk)
     view = "inline" if request.GET.get("view") == "inline" else "side"
-    fields = compared(memory_notes(other), memory_notes(row))
+    fields = compare(memory_notes(other), memory_notes(row))
     is_whole = request.GET.get("show") == "all"
     context = session_context(viewer, session, "session_memory") | {
         "row": row,
@@ -41,13 +44,13 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
         "compared": fields if is_whole else changed_only(fields),
         "is_whole": is_whole,
         "same": sum(len(field.pairs) - len(field.changed) for field in fields),
-        "fields": shown_fields(memory_notes(row)),
+        "fields": field_rows(memory_notes(row)),
     }
     return page_or_fragment(request, "memory/revision.html", "memory/_revision.html", context)
 
 
 def _revision_or_404(session: AgentSession, number: int) -> MemoryRevision:
-    row = memory_revision(session_id=session.pk, number=number) if number <= _MOST else None
+    row = memory_revision(session_id=session.pk, number=number) if number <= _MAX_NUMBER else None
     if row is None:
-        raise Http404("no such revision")
+        raise Http404("Revision not found")
     return row

@@ -1,4 +1,4 @@
-"""What the templates show: fields with their items, two revisions side by side, sizes as a drawing."""
+"""Template data: fields with their items, comparisons of two revisions and the size chart."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from sessions.pages.text import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownItem:
+class ItemRow:
     text: str
-    raw: str  #: as stored, for the form that changes it
+    raw: str  #: as stored, for the edit form
     origin: Origin
-    is_block: bool  #: several lines: a diff
+    is_block: bool  #: has several lines, for example, a diff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownField:
+class FieldRow:
     name: str
     title: str
     single: bool
-    items: Sequence[ShownItem]
+    items: Sequence[ItemRow]
 
 
-def shown_fields(notes: Notes, schema: Schema | None = None) -> list[ShownField]:
-    """The fields that hold something; with a schema also those that could."""
+def field_rows(notes: Notes, schema: Schema | None = None) -> list[FieldRow]:
+    """Return the fields that have items. With a schema, empty fields are included."""
     names = [name for name, _ in notes.memory.fields()]
     if schema is not None:
         names = list(dict.fromkeys([*names, *schema.names]))
@@ -36,18 +36,18 @@ def shown_fields(notes: Notes, schema: Schema | None = None) -> list[ShownField]
     return [field for field in fields if field.items or schema is not None]
 
 
-def _field(notes: Notes, name: str) -> ShownField:
+def _field(notes: Notes, name: str) -> FieldRow:
     items = [
-        ShownItem(text=visible(item), raw=item, origin=notes.origin(name, item), is_block="\n" in item)
+        ItemRow(text=visible(item), raw=item, origin=notes.origin(name, item), is_block="\n" in item)
         for item in notes.memory.items(name)
     ]
     single = name in ("task", "next") or isinstance(notes.memory.value(name), str)
-    return ShownField(name=name, title=title_of(name), single=single, items=items)
+    return FieldRow(name=name, title=title_of(name), single=single, items=items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One item on both sides; `kind` is same, added, removed, resolved, reworded."""
+    """One item in both revisions. `kind` is same, added, removed, resolved or reworded."""
 
     kind: str
     old: str = ""
@@ -64,8 +64,8 @@ class ComparedField:
         return [pair for pair in self.pairs if pair.kind != "same"]
 
 
-def compared(old: Notes, new: Notes) -> list[ComparedField]:
-    """Every field that holds something on either side, its items beside each other, changes first."""
+def compare(old: Notes, new: Notes) -> list[ComparedField]:
+    """Return every field that has items in either revision, as pairs with the changes first."""
     names = dict.fromkeys(name for name, _ in (*new.memory.fields(), *old.memory.fields()))
     changes = {change.field: change for change in diff(old.memory, new.memory, new.resolved)}
     fields = []
@@ -98,17 +98,16 @@ def compared(old: Notes, new: Notes) -> list[ComparedField]:
 
 
 def changed_only(fields: Sequence[ComparedField]) -> list[ComparedField]:
-    """The fields that differ, with the items that do."""
+    """Return only the fields and items that differ."""
     return [ComparedField(title=field.title, pairs=field.changed) for field in fields if field.changed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Tokens over revisions as a line, in a box of `WIDTH` by `HEIGHT`, with the two limits."""
+class SizeChart:
+    """Tokens per revision as a line in a box of `WIDTH` by `HEIGHT`, with the two limits."""
 
     points: str
-    asked_y: float
-    most_y: float
+    recommended_y: float
     top: int
     first: int
     last: int
@@ -118,8 +117,8 @@ class Sizes:
 WIDTH, HEIGHT = 600, 120
 
 
-def sizes_drawn(sizes: Sequence[tuple[int, int, int]]) -> Sizes | None:
-    """None where there is nothing to draw a line between."""
+def size_chart(sizes: Sequence[tuple[int, int, int]]) -> SizeChart | None:
+    """Return the chart of (revision, turn, tokens) rows, or None for fewer than two revisions."""
     if len(sizes) < 2:
         return None
     largest = max(tokens for _, _, tokens in sizes)
@@ -129,10 +128,9 @@ def sizes_drawn(sizes: Sequence[tuple[int, int, int]]) -> Sizes | None:
         f"{(number - first) / (last - first) * WIDTH:.1f},{HEIGHT - tokens / top * HEIGHT:.1f}"
         for number, _, tokens in sizes
     ]
-    return Sizes(
+    return SizeChart(
         points=" ".join(points),
-        asked_y=round(HEIGHT - ASKED_TOKENS / top * HEIGHT, 1),
-        most_y=0,
+        recommended_y=round(HEIGHT - ASKED_TOKENS / top * HEIGHT, 1),
         top=top,
         first=first,
         last=last,

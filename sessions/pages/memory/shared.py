@@ -1,4 +1,4 @@
-"""What sessions of a project share: the review of proposed facts, and how the project uses memory."""
+"""Shared memory: the review of the facts that a project's sessions propose to each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -15,15 +14,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
-from sessions.pages.access import Viewer, page_or_fragment, viewer_of, wants_fragment
+from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment, writer_of
 from sessions.selectors.facts import MAX_PENDING, facts_of, facts_pending_count, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
 from sessions.services.memory.facts import FactGone, fact_decide, facts_decide, facts_prunable, facts_prune
 from sessions.services.memory.proposals import LONGEST
 
-#: Facts of one state that the page shows.
-SHOWN = 100
+#: The number of facts on the page.
+MAX_FACTS = 100
 
 _STATES = (
     (SharedFact.State.PROPOSED, "To review"),
@@ -31,9 +30,11 @@ _STATES = (
     (SharedFact.State.REJECTED, "Rejected"),
 )
 
+_REVIEW = "review shared memory"
+
 
 class FactForm(forms.Form):
-    """`expires` is the last day that the fact holds. Without a `text` its words stay."""
+    """A decision on one fact. `expires` is its last valid day; without `text` the fact is not reworded."""
 
     state = forms.ChoiceField(choices=SharedFact.State.choices)
     text = forms.CharField(max_length=LONGEST, required=False)
@@ -44,11 +45,11 @@ class FactForm(forms.Form):
 def memory(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     state = _state(request.GET.get("state"))
-    facts = facts_review(project_id=viewer.project.pk, state=state, limit=SHOWN + 1)
+    facts = facts_review(project_id=viewer.project.pk, state=state, limit=MAX_FACTS + 1)
     context = {
         "viewer": viewer,
-        "facts": facts[:SHOWN],
-        "is_cut": len(facts) > SHOWN,
+        "facts": facts[:MAX_FACTS],
+        "is_cut": len(facts) > MAX_FACTS,
         "state": state,
         "states": _STATES,
         "is_full": facts_pending_count(project_id=viewer.project.pk) >= MAX_PENDING,
@@ -61,28 +62,28 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
-    """Accepts, rejects or rewords a fact, or takes that back. htmx gets the row, a browser the list."""
-    viewer = _writer(request, slug)
+    """Accept, reject or reword a fact, or undo that. Returns the row to htmx and the list to a browser."""
+    viewer = writer_of(request, slug, action=_REVIEW)
     rows = facts_of(project_id=viewer.project.pk).filter(pk=fact)
     row = rows.select_related("project").first()
     if row is None:
-        raise Http404("no such fact")
+        raise Http404("Fact not found")
     try:
-        error = _decided(row, FactForm(request.POST), request)
-        now = rows.get()
+        error = _decide(row, FactForm(request.POST), request)
+        updated = rows.get()
     except (FactGone, SharedFact.DoesNotExist):
-        raise Http404("the fact was pruned") from None
+        raise Http404("Fact not found: it was deleted") from None
     state = _state(request.POST.get("list"))
     if wants_fragment(request):
-        context = {"viewer": viewer, "fact": now, "state": state, "error": error}
+        context = {"viewer": viewer, "fact": updated, "state": state, "error": error}
         return page_or_fragment(request, "memory/_fact.html", "memory/_fact.html", context)
     if error:
-        messages.error(request, f"Not changed: {error}")
+        messages.error(request, f"The change was not saved: {error}")
     return _to_list(slug, state)
 
 
-def _decided(fact: SharedFact, form: FactForm, request: HttpRequest) -> str:
-    """What was wrong with the decision, "" where nothing was."""
+def _decide(fact: SharedFact, form: FactForm, request: HttpRequest) -> str:
+    """Apply the decision. Returns an error message, or "" on success."""
     if not form.is_valid():
         return " ".join(str(error) for errors in form.errors.values() for error in errors)
     day = form.cleaned_data["expires"]
@@ -101,19 +102,19 @@ def _decided(fact: SharedFact, form: FactForm, request: HttpRequest) -> str:
 
 @require_POST
 def memory_facts(request: HttpRequest, slug: str) -> HttpResponse:
-    """Accepts or rejects those that were selected."""
-    viewer = _writer(request, slug)
-    ids = [uuid for text in request.POST.getlist("fact")[:SHOWN] if (uuid := as_uuid(text))]
+    """Accept or reject the selected facts."""
+    viewer = writer_of(request, slug, action=_REVIEW)
+    ids = [uuid for text in request.POST.getlist("fact")[:MAX_FACTS] if (uuid := as_uuid(text))]
     state = request.POST.get("state")
     if state not in (SharedFact.State.ACCEPTED, SharedFact.State.REJECTED):
-        raise Http404("no such decision")
+        raise Http404("Unknown decision")
     count = facts_decide(project=viewer.project, ids=ids, state=state, user=request.user)
-    messages.success(request, f"{count} {state}." if count else "Nothing was selected.")
+    messages.success(request, f"{_facts(count)} {state}." if count else "Select at least one fact.")
     return _to_list(slug, SharedFact.State.PROPOSED)
 
 
-def _state(asked: str | None) -> str:
-    return asked if asked in SharedFact.State.values else SharedFact.State.PROPOSED
+def _state(value: str | None) -> str:
+    return value if value in SharedFact.State.values else SharedFact.State.PROPOSED
 
 
 def _to_list(slug: str, state: str) -> HttpResponse:
@@ -122,14 +123,11 @@ def _to_list(slug: str, state: str) -> HttpResponse:
 
 @require_POST
 def memory_prune(request: HttpRequest, slug: str) -> HttpResponse:
-    viewer = _writer(request, slug)
+    viewer = writer_of(request, slug, action=_REVIEW)
     count = facts_prune(project=viewer.project, user=request.user)
-    messages.success(request, f"{count} deleted." if count else "There was nothing to delete.")
+    messages.success(request, f"{_facts(count)} deleted." if count else "No expired facts to delete.")
     return redirect("memory", slug=slug)
 
 
-def _writer(request: HttpRequest, slug: str) -> Viewer:
-    viewer = viewer_of(request, slug)
-    if not viewer.may_write:
-        raise PermissionDenied("Only members who may write can review shared memory.")
-    return viewer
+def _facts(count: int) -> str:
+    return f"{count} fact{'' if count == 1 else 's'}"

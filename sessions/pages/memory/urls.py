@@ -1,4 +1,4 @@
-"""Addresses of working memory's pages."""
+"""URLs of the working memory pages."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class MemoryForm(PlainForm):
     upkeep = forms.BooleanField(
         label="Automatic updates",
         required=False,
-        help_text="Records file edits and commands from the tool calls of each turn, without calling a model.",
+        help_text="Records file edits and failures from each turn's tool calls. Does not call a model.",
     )
     model = ModelField(
         label="Extraction model",
@@ -35,7 +35,7 @@ class MemoryForm(PlainForm):
     proposals = forms.BooleanField(
         label="Automatic proposals",
         required=False,
-        help_text="Proposes facts written by people or models for review under Memory when a session is idle.",
+        help_text="When a session is idle, its facts written by people or models are proposed for review.",
     )
     own = forms.CharField(
         label="Custom fields",

@@ -1,4 +1,4 @@
-"""Budgets of money: set, taken away, watched. A share that is reached is told once in each period."""
+"""Cost budgets and their alerts. Each alert share is reported once per period."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.core.mail import send_mail
 from django.db import transaction
 from django.db.models import F
+from django.utils.formats import date_format
 
 from accounts.models import Project
 from accounts.services import audit_record
@@ -20,8 +21,10 @@ from sessions.services.webhooks.webhooks import event_emit
 
 log = logging.getLogger(__name__)
 
-#: Tries of one e-mail, one at each look of the beat.
+#: Attempts to send one email, one per run of the scheduled task.
 _MAIL_ATTEMPTS = 10
+
+_ADJECTIVES = {"day": "daily", "week": "weekly", "month": "monthly"}
 
 
 @transaction.atomic
@@ -34,7 +37,7 @@ def budget_set(
     emails: Sequence[str] = (),
     user: User | None = None,
 ) -> CostBudget:
-    """Makes the budget of the period, or changes it. What was told in this period stays told."""
+    """Create or change the budget of a period. Alerts already sent in the current period are not repeated."""
     values = {"limit_microusd": limit_microusd, "time_zone": time_zone, "emails": list(emails)}
     budget, _ = CostBudget.objects.update_or_create(project=project, period=period, defaults=values)
     audit_record(action="budget.set", project=project, user=user, target=period, detail=values)
@@ -48,19 +51,19 @@ def budget_delete(*, budget: CostBudget, user: User | None = None) -> None:
 
 
 def budgets_watch(*, now: datetime | None = None) -> int:
-    """Looks at all budgets and tells of shares newly reached; how many alerts there were."""
-    told = 0
+    """Check all budgets, send alerts for newly reached shares and return the number of alerts."""
+    count = 0
     for budget in CostBudget.objects.select_related("project").order_by("pk"):
-        told += _watch(budget_spent(budget, now=now))
+        count += _alert(budget_spent(budget, now=now))
     alerts_mail()
-    return told
+    return count
 
 
 @transaction.atomic
-def _watch(spent: Spent) -> int:
-    """Where several shares are reached at once only the largest is told; the others count as told with it."""
+def _alert(spent: Spent) -> int:
+    """Record the newly reached shares. If there are several, only the largest is reported."""
     reached = [share for share in SHARES if spent.percent >= share]
-    # The budget's row is the lock: two looks at once come one after the other.
+    # Locking the budget's row serializes concurrent checks.
     if not reached or not CostBudget.objects.select_for_update().filter(pk=spent.budget.pk).first():
         return 0
     known = BudgetAlert.objects.filter(budget=spent.budget, starts=spent.span.first)
@@ -78,11 +81,11 @@ def _watch(spent: Spent) -> int:
         for share in new
     ]
     BudgetAlert.objects.bulk_create(rows)
-    event_emit(project_id=spent.budget.project_id, event=WebhookEvent.BUDGET, told=_told(spent, new[-1]))
+    event_emit(project_id=spent.budget.project_id, event=WebhookEvent.BUDGET, told=_payload(spent, new[-1]))
     return 1
 
 
-def _told(spent: Spent, share: int) -> dict[str, object]:
+def _payload(spent: Spent, share: int) -> dict[str, object]:
     return {
         "project": spent.budget.project.slug,
         "budget": {
@@ -98,29 +101,29 @@ def _told(spent: Spent, share: int) -> dict[str, object]:
 
 
 def alerts_mail() -> int:
-    """Sends the e-mails that are due; how many. Without a mail server they are given up."""
-    due = BudgetAlert.objects.filter(mail_due=True).select_related("budget__project").order_by("at")[:100]
-    return sum(_mail(alert) for alert in due)
+    """Send the pending emails and return their number. Without a mail server they are discarded."""
+    pending = BudgetAlert.objects.filter(mail_due=True).select_related("budget__project").order_by("at")[:100]
+    return sum(_mail(alert) for alert in pending)
 
 
 def _mail(alert: BudgetAlert) -> int:
-    # Claimed before it is sent: two looks at once must not tell twice.
-    mine = BudgetAlert.objects.filter(pk=alert.pk, mail_due=True, mail_attempts=alert.mail_attempts)
-    if not mine.update(mail_due=False, mail_attempts=F("mail_attempts") + 1):
+    # Claim the alert before sending, so that concurrent runs do not send it twice.
+    claim = BudgetAlert.objects.filter(pk=alert.pk, mail_due=True, mail_attempts=alert.mail_attempts)
+    if not claim.update(mail_due=False, mail_attempts=F("mail_attempts") + 1):
         return 0
     if not settings.EMAIL_HOST:
         return 0
     budget = alert.budget
     spent, limit = alert.spent_microusd / 1_000_000, budget.limit_microusd / 1_000_000
-    subject = f"{budget.project.name}: {alert.share} % of the budget for {budget.get_period_display()}"
+    subject = f"{budget.project.name}: {alert.share}% of the {_ADJECTIVES[budget.period]} budget reached"
     text = (
-        f"{budget.project.name} has spent ${spent:,.2f} of ${limit:,.2f} in the {budget.period} "
-        f"from {alert.starts} ({budget.time_zone}).\n"
+        f"{budget.project.name} has spent ${spent:,.2f} of its {_ADJECTIVES[budget.period]} budget of "
+        f"${limit:,.2f} in the period starting {date_format(alert.starts, 'M j, Y')} ({budget.time_zone}).\n"
     )
     try:
         return send_mail(subject, text, settings.DEFAULT_FROM_EMAIL, budget.emails)
-    except OSError as error:  # what smtplib raises is one too
-        log.warning("alert %s was not mailed: %s", alert.pk, error)
-        again = alert.mail_attempts + 1 < _MAIL_ATTEMPTS
-        BudgetAlert.objects.filter(pk=alert.pk).update(mail_due=again)
+    except OSError as error:  # smtplib errors are OSErrors
+        log.warning("budget alert %s was not emailed: %s", alert.pk, error)
+        retry = alert.mail_attempts + 1 < _MAIL_ATTEMPTS
+        BudgetAlert.objects.filter(pk=alert.pk).update(mail_due=retry)
         return 0

@@ -1,4 +1,4 @@
-"""One session of a run under one budget: what its page and its chart show."""
+"""The result of one session of a run at one budget."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from replay.selectors.table import Found, Row, found_of, rows_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A policy's row of one session, with what was found call by call."""
+class PolicyResult:
+    """A policy's totals for one session, and its findings per call."""
 
     row: Row
     found: Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSession:
-    """One session under one of the run's budgets; `limits` are all of them."""
+class SessionResult:
+    """One session at one of the run's budgets. `limits` lists the labels of all budgets."""
 
     target: ReplayTarget
     limit: str
     limits: Sequence[str]
-    policies: Sequence[Shown]
+    policies: Sequence[PolicyResult]
 
 
-def shown_session(run: ReplayRun, target: ReplayTarget, *, limit: str) -> ShownSession:
-    """`limit` is a budget's label; the smallest budget where it is none of the run's."""
+def session_result(run: ReplayRun, target: ReplayTarget, *, limit: str) -> SessionResult:
+    """Return the result at the budget with the label `limit`, or at the smallest budget if there is none."""
     limits = [limit_of(data).label for data in run.limits]
-    wanted = limit if limit in limits else limits[-1]
+    chosen = limit if limit in limits else limits[-1]
     rows = {row.number: row for row in rows_of(run, target=target)}
     founds = found_of(run, session_id=target.session_id)
-    return ShownSession(
+    return SessionResult(
         target=target,
-        limit=wanted,
+        limit=chosen,
         limits=limits,
         policies=[
-            Shown(row=rows[found.setting], found=found)
+            PolicyResult(row=rows[found.setting], found=found)
             for found in founds
-            if rows[found.setting].setting.limit.label == wanted
+            if rows[found.setting].setting.limit.label == chosen
         ],
     )
