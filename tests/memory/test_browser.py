@@ -1,4 +1,4 @@
-"""The pages of working memory in a real browser: by keyboard, in both themes, on a phone."""
+"""Working memory pages in a real browser: keyboard use, themes and phone width."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def paths(stored: AgentSession) -> list[str]:
     return [*pages, reverse("memory", args=at[:1])]
 
 
-def test_an_item_is_added_and_its_revision_opened(page_as: Any, owner: Any, paths: list[str]) -> None:
+def test_an_item_is_added_and_its_revision_is_opened(page_as: Any, owner: Any, paths: list[str]) -> None:
     page: Page = page_as(owner)
     page.goto(paths[0])
-    page.get_by_text("Add an item by hand").press("Enter")
+    page.get_by_text("Add an item", exact=True).press("Enter")
     page.locator(".add textarea").fill("Is it in CI too?")
     page.locator(".add select").select_option("open_questions")
-    page.get_by_role("button", name="Add", exact=True).press("Enter")
+    page.get_by_role("button", name="Add item", exact=True).press("Enter")
     expect(page.locator("#field-open_questions + ul")).to_contain_text("Is it in CI too?")
     page.get_by_role("link", name="Revision 31", exact=True).click()
     expect(page.locator(".compared .added")).to_contain_text("Is it in CI too?")
@@ -51,13 +51,13 @@ def test_an_item_is_added_and_its_revision_opened(page_as: Any, owner: Any, path
     expect(page.get_by_role("heading", name="Revision 30")).to_be_visible()
 
 
-def test_a_stale_item_is_still_true(page_as: Any, owner: Any, marked: AgentSession) -> None:
+def test_a_stale_item_is_confirmed(page_as: Any, owner: Any, marked: AgentSession) -> None:
     page: Page = page_as(owner)
     page.goto(reverse("session_memory", args=[marked.project.slug, marked.pk]))
     expect(page.get_by_text("Stale: unittest is in use since turn 0")).to_be_visible()
     assert barriers(page) == []
     page.get_by_role("button", name="Still true tests run with pytest").press("Enter")
-    expect(page.get_by_text("holds again: tests run with pytest")).to_be_visible()
+    expect(page.get_by_text("confirmed: tests run with pytest")).to_be_visible()
     expect(page.get_by_role("button", name="Still true")).to_have_count(0)
     assert barriers(page) == []
 

@@ -1,4 +1,4 @@
-"""The pages of working memory, as people use them."""
+"""Working memory pages: a session's memory, its revisions, shared facts and settings."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def write(session: AgentSession, author: Author = Author.MODEL, **changes: Any) 
     memory_patch(session=session, changes=changes, writer=Writer(author=author, turn=1, position=2))
 
 
-def forms_with(page: str, op: str) -> list[dict[str, str]]:
-    """What the forms of the page send that have this operation in them."""
+def forms_with_operation(page: str, op: str) -> list[dict[str, str]]:
+    """Return the fields of the page's forms that have the given operation."""
     fields = re.compile(r'<(?:input[^>]*|textarea) name="(\w+)"(?: value="([^"]*)"| hidden>\n([^<]*)<)')
     found = [
         {name: unescape(value or text) for name, value, text in fields.findall(form)}
@@ -60,8 +60,8 @@ def change(client: Client, session: AgentSession, **data: str) -> Any:
     return client.post(address("session_memory_change", session), data, follow=True)
 
 
-class TestASessionsTab:
-    def test_it_shows_what_is_kept_and_where_it_comes_from(self, owner_client: Client, stored: Any) -> None:
+class TestSessionTab:
+    def test_it_shows_items_and_their_sources(self, owner_client: Client, stored: Any) -> None:
         text = owner_client.get(address("session_memory", stored)).content.decode()
         assert "use the clock" in text
         assert "evict &lt;b&gt;early&lt;/b&gt;" in text
@@ -70,14 +70,14 @@ class TestASessionsTab:
         assert "Revision 2" in text
         assert "src/pool.py (+1 −1 lines)" in text
 
-    def test_an_empty_memory_says_how_it_fills(self, owner_client: Client, project: Project) -> None:
+    def test_an_empty_memory_explains_how_it_is_filled(self, owner_client: Client, project: Project) -> None:
         session = make_session(project)
         text = one_line(owner_client.get(address("session_memory", session)))
-        assert "Nothing is kept yet" in text
+        assert "Memory is empty" in text
         settings = reverse("settings_memory", args=[project.slug])
-        assert f'Upkeep is off in this project: <a href="{settings}">turn it on</a>' in text
+        assert f'Automatic updates are off in this project. <a href="{settings}">Turn them on</a>' in text
 
-    def test_the_time_line_comes_page_by_page(self, owner_client: Client, stored: Any) -> None:
+    def test_the_history_is_paginated(self, owner_client: Client, stored: Any) -> None:
         for number in range(40):
             write(stored, next=f"step {number}")
         url = address("session_memory", stored)
@@ -88,9 +88,7 @@ class TestASessionsTab:
         assert "Revision 17<" in older
         assert "Working memory</h2>" not in older
 
-    def test_only_a_lasting_field_that_is_rewritten_is_an_alarm(
-        self, owner_client: Client, stored: Any
-    ) -> None:
+    def test_only_rewritten_long_term_fields_are_highlighted(self, owner_client: Client, stored: Any) -> None:
         for number in range(6):
             write(stored, task=f"task {number}", next=f"step {number}")
         text = one_line(owner_client.get(address("session_memory", stored)))
@@ -98,7 +96,7 @@ class TestASessionsTab:
         assert moves["Task"] == "motion-rewritten lasting"
         assert moves["Next"] == "motion-rewritten"
 
-    def test_what_it_reads_does_not_grow(self, owner_client: Client, stored: Any) -> None:
+    def test_the_number_of_queries_is_constant(self, owner_client: Client, stored: Any) -> None:
         counts = []
         for _ in range(2):
             for number in range(20):
@@ -109,7 +107,7 @@ class TestASessionsTab:
         assert counts[0] == counts[1] <= 14
 
 
-class TestChangingItByHand:
+class TestManualChanges:
     def test_add_reword_resolve_and_remove(self, owner_client: Client, stored: Any) -> None:
         change(owner_client, stored, op="add", field="open_questions", item="in CI too?", reason="asked")
         change(
@@ -128,70 +126,70 @@ class TestChangingItByHand:
         origin = memory_notes(last).origin("decisions", "no clock")
         assert (origin.author, origin.via) == (Author.PERSON, Via.PAGE)
 
-    def test_an_item_of_several_lines_comes_back_as_it_was(self, owner_client: Client, stored: Any) -> None:
+    def test_an_item_with_several_lines_is_matched(self, owner_client: Client, stored: Any) -> None:
         change(owner_client, stored, op="remove", field="recent_edits", item=DIFF.replace("\n", "\r\n"))
         assert memory(stored).recent_edits == ()
 
-    def test_a_stale_item_is_still_true(
+    def test_a_stale_item_is_confirmed(
         self, owner_client: Client, viewer_client: Client, marked: AgentSession
     ) -> None:
         page = owner_client.get(address("session_memory", marked)).content.decode()
         assert "Stale: unittest is in use since turn 0" in page
-        [form] = forms_with(page, "confirm")
+        [form] = forms_with_operation(page, "confirm")
         assert change(viewer_client, marked, **form).status_code == 403
         after = change(owner_client, marked, **form).content.decode()
         assert "Stale: " not in after
-        assert "holds again: tests run with pytest" in after
+        assert "confirmed: tests run with pytest" in after
         last = memory_latest(session_id=marked.pk)
         assert (last.author, last.reason) == (
             "person",
-            "still true; it was marked: unittest is in use since turn 0",
+            "Confirmed as still true; it was marked as stale: unittest is in use since turn 0",
         )
         origin = memory_notes(last).origin("decisions", "tests run with pytest")
         assert (origin.author, origin.stale) == (Author.MODEL, "")
         change(owner_client, marked, **form)
         assert memory_latest(session_id=marked.pk).number == last.number
 
-    def test_what_cannot_be_is_said(self, owner_client: Client, stored: Any) -> None:
+    def test_an_invalid_change_is_reported(self, owner_client: Client, stored: Any) -> None:
         response = change(owner_client, stored, op="remove", field="decisions", item="not there")
-        assert "Not changed: " in response.content.decode()
+        assert "The change was not saved: " in response.content.decode()
 
-    def test_who_only_looks_changes_nothing(self, viewer_client: Client, stored: Any) -> None:
+    def test_viewers_cannot_change_a_memory(self, viewer_client: Client, stored: Any) -> None:
         assert change(viewer_client, stored, op="add", field="decisions", item="x").status_code == 403
-        assert b"Add an item by hand" not in viewer_client.get(address("session_memory", stored)).content
+        assert b"Add an item" not in viewer_client.get(address("session_memory", stored)).content
 
-    def test_a_secret_is_taken_out(self, owner_client: Client, stored: Any) -> None:
+    def test_a_secret_is_redacted(self, owner_client: Client, stored: Any) -> None:
         change(owner_client, stored, op="add", field="decisions", item="use ghp_" + "a1B2" * 9)
         assert "[redacted:" in memory(stored).decisions[-1]
 
 
-class TestARevision:
-    def test_it_stands_beside_the_one_before(self, owner_client: Client, stored: Any) -> None:
+class TestRevision:
+    def test_it_is_compared_with_the_previous_one(self, owner_client: Client, stored: Any) -> None:
         text = owner_client.get(address("session_memory_revision", stored, 2)).content.decode()
         assert 'class="reworded"' in text
         assert 'class="added"' in text
         assert 'rel="prev"' in text
         assert 'rel="next"' not in text
 
-    def test_any_other_may_stand_beside_it_also_inline(self, owner_client: Client, stored: Any) -> None:
+    def test_it_can_be_compared_inline_with_any_other(self, owner_client: Client, stored: Any) -> None:
         url = address("session_memory_revision", stored, 2)
         text = owner_client.get(f"{url}?against=0&view=inline").content.decode()
         assert text.count('class="added"') == 3
 
-    def test_what_is_the_same_in_both_is_counted_and_shown_when_asked_for(
+    def test_unchanged_items_are_counted_and_shown_on_request(
         self, owner_client: Client, stored: Any
     ) -> None:
         url = address("session_memory_revision", stored, 2)
         text = owner_client.get(url).content.decode()
-        assert "1 item is the same in both" in text
+        assert "1 unchanged item." in text
         assert "a = 2" not in text
         whole = owner_client.get(f"{url}?show=all").content.decode()
         assert "a = 2" in whole
-        assert "Only what differs" in whole
-        assert "Nothing differs." in owner_client.get(f"{url}?against=2").content.decode()
+        assert "Show changes only" in whole
+        assert "No differences." in owner_client.get(f"{url}?against=2").content.decode()
 
     @pytest.mark.parametrize("query", ["3/", "2/?against=9", f"{10**20}/"])
-    def test_one_that_is_not_there_is_not_found(self, owner_client: Client, stored: Any, query: str) -> None:
+    def test_an_unknown_revision_is_404(self, owner_client: Client, stored: Any, query: str) -> None:
         assert owner_client.get(f"{address('session_memory', stored)}{query}").status_code == 404
 
 
@@ -218,19 +216,19 @@ class TestSharedMemory:
         assert "use a monotonic clock" in page
 
     @pytest.mark.parametrize("data", [{"state": "old"}, {"state": "accepted", "expires": "x"}, {"text": ""}])
-    def test_a_wrong_decision_is_said(self, owner_client: Client, fact: SharedFact, data: Any) -> None:
-        assert "Not changed: " in self.decide(owner_client, fact, **data).content.decode()
+    def test_an_invalid_decision_is_reported(self, owner_client: Client, fact: SharedFact, data: Any) -> None:
+        assert "The change was not saved: " in self.decide(owner_client, fact, **data).content.decode()
 
-    def test_an_accepted_fact_is_offered_and_taken(
+    def test_an_accepted_fact_is_offered_and_added(
         self, owner_client: Client, project: Project, fact: SharedFact
     ) -> None:
         self.decide(owner_client, fact, state="accepted")
         new = make_session(project, name="new", agent=fact.agent)
         url = address("session_memory", new)
-        assert "Offered from other sessions" in owner_client.get(url).content.decode()
+        assert "Facts from other sessions" in owner_client.get(url).content.decode()
         owner_client.post(address("session_memory_take", new), {"fact": str(fact.pk)})
         assert memory(new).decisions == ("use the clock",)
-        assert "Offered from other sessions" not in owner_client.get(url).content.decode()
+        assert "Facts from other sessions" not in owner_client.get(url).content.decode()
 
     def test_one_item_is_proposed_from_the_page(self, owner_client: Client, stored: Any) -> None:
         owner_client.post(
@@ -238,21 +236,23 @@ class TestSharedMemory:
         )
         assert [fact.text for fact in SharedFact.objects.all()] == ["use the clock"]
 
-    def test_pruning_is_one_click(self, owner_client: Client, project: Project, fact: SharedFact) -> None:
+    def test_expired_facts_are_deleted(
+        self, owner_client: Client, project: Project, fact: SharedFact
+    ) -> None:
         SharedFact.objects.update(confirmed_at="2020-01-01T00:00:00Z")
         url = reverse("memory_prune", args=[project.slug])
         assert b"deleted." in owner_client.post(url, follow=True).content
         assert not SharedFact.objects.exists()
 
-    def test_who_only_looks_decides_nothing(self, viewer_client: Client, fact: SharedFact) -> None:
+    def test_viewers_cannot_review_facts(self, viewer_client: Client, fact: SharedFact) -> None:
         assert self.decide(viewer_client, fact, state="accepted").status_code == 403
 
 
-class TestHowAProjectUsesIt:
+class TestProjectSettings:
     def save(self, client: Client, project: Project, **data: str) -> Any:
         return client.post(reverse("settings_memory", args=[project.slug]), data, follow=True)
 
-    def test_an_owner_turns_upkeep_on_and_adds_fields(self, owner_client: Client, project: Project) -> None:
+    def test_an_owner_turns_on_updates_and_adds_fields(self, owner_client: Client, project: Project) -> None:
         self.save(owner_client, project, upkeep="on", own="risks\r\nticket: text\r\n")
         project.refresh_from_db()
         assert project.memory_upkeep
@@ -262,26 +262,21 @@ class TestHowAProjectUsesIt:
         ]
         page = owner_client.get(reverse("settings_memory", args=[project.slug])).content.decode()
         assert "ticket: text" in page
-        assert "Automatic updates are on" in one_line(
-            owner_client.get(reverse("memory", args=[project.slug]))
-        )
+        shared = one_line(owner_client.get(reverse("memory", args=[project.slug])))
+        assert "Automatic updates are on" in shared
 
-    def test_what_the_page_does_not_show_of_a_field_stays(
-        self, owner_client: Client, project: Project
-    ) -> None:
+    def test_properties_outside_the_form_are_kept(self, owner_client: Client, project: Project) -> None:
         Project.objects.update(memory_fields=[{"name": "risks", "single": False, "max_items": 3}])
         self.save(owner_client, project, own="risks\nticket")
         project.refresh_from_db()
         assert [one.get("max_items") for one in project.memory_fields] == [3, None]
 
-    def test_a_name_that_cannot_be_is_said_and_nothing_saved(
-        self, owner_client: Client, project: Project
-    ) -> None:
+    def test_an_invalid_field_name_is_rejected(self, owner_client: Client, project: Project) -> None:
         refused = self.save(owner_client, project, upkeep="on", own="Not A Name")
         assert refused.status_code == 422
         assert "the name &#x27;Not A Name&#x27; must begin" in refused.content.decode()
         project.refresh_from_db()
         assert not project.memory_upkeep
 
-    def test_a_member_may_not(self, member_client: Client, project: Project) -> None:
+    def test_members_cannot_change_the_settings(self, member_client: Client, project: Project) -> None:
         assert self.save(member_client, project, upkeep="on").status_code == 403

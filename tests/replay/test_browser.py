@@ -1,4 +1,4 @@
-"""The pages of replays in a real browser: curves drawn, no complaints, both themes, every width."""
+"""Replay pages in a real browser: charts, accessibility, themes and widths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def run(project: Project, session: AgentSession, sent: list[object]) -> ReplayRun:
-    """A run of a session that was compacted; it is done."""
+    """A finished run of a compacted session."""
     session_compact(session=session, trigger="user")
     policies = [get_policy(name) for name in ("off", "baseline", "balanced")]
     made = runs.run_create(
@@ -39,7 +39,7 @@ def window(page_as: Callable[[User], Page], owner: User) -> Page:
     return page_as(owner)
 
 
-def test_the_curves_are_drawn_and_lead_to_the_turn(window: Page, run: ReplayRun) -> None:
+def test_the_chart_links_to_turns(window: Page, run: ReplayRun) -> None:
     window.goto(f"/p/alpha/replay/{run.pk}/")
     expect(window.locator(".chart canvas")).to_be_visible()
     expect(window.locator(".replay-legend li")).to_have_text(["off", "baseline", "balanced"])
@@ -51,7 +51,7 @@ def test_the_curves_are_drawn_and_lead_to_the_turn(window: Page, run: ReplayRun)
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
-def test_pages_are_accessible_and_fit(
+def test_pages_are_accessible_and_fit_the_screen(
     window: Page, run: ReplayRun, session: AgentSession, theme: str, width: int, served_url: str
 ) -> None:
     window.context.add_cookies([{"name": "theme", "value": theme, "url": served_url}])

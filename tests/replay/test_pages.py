@@ -1,4 +1,4 @@
-"""The pages of replays: starting one, its table and curves, a session's own, advice and taking it."""
+"""Replay pages: starting a replay, its results and chart, a session's tab and the recommendation."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from tests.markup import one_line
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
-ASKED = {"policies": ["off", "baseline", "balanced"], "ratios": ["1.0", "0.5"], "count": "5"}
+FORM = {"policies": ["off", "baseline", "balanced"], "ratios": ["1.0", "0.5"], "count": "5"}
 
 
 @pytest.fixture
 def run(member_client: Client, session: AgentSession) -> ReplayRun:
-    answer = member_client.post("/p/alpha/replay/", ASKED)
-    assert answer.status_code == 302, answer.content.decode()
+    response = member_client.post("/p/alpha/replay/", FORM)
+    assert response.status_code == 302, response.content.decode()
     found = ReplayRun.objects.get()
-    assert answer.url == f"/p/alpha/replay/{found.pk}/"
+    assert response.url == f"/p/alpha/replay/{found.pk}/"
     while found.state in ReplayRun.OPEN:
         work.run_step(run_id=found.pk)
         found.refresh_from_db()
     return found
 
 
-def test_nothing_was_replayed_yet(viewer_client: Client) -> None:
+def test_an_empty_list_of_replays(viewer_client: Client) -> None:
     page = viewer_client.get("/p/alpha/replay/").content.decode()
-    assert "Nothing was replayed yet" in page
+    assert "No replays yet" in page
     assert "Start a replay" not in page
 
 
-def test_the_policies_to_choose_from_say_what_they_do(member_client: Client) -> None:
+def test_the_form_describes_the_policies(member_client: Client) -> None:
     page = member_client.get("/p/alpha/replay/").content.decode()
     assert all(meaning in page for meaning in PRESETS.values())
 
 
-def test_a_run_shows_its_table_its_curves_and_where_something_was_lost(
+def test_a_run_shows_its_results_its_chart_and_the_first_loss(
     member_client: Client, run: ReplayRun, session: AgentSession
 ) -> None:
     page = one_line(member_client.get(f"/p/alpha/replay/{run.pk}/"))
@@ -58,34 +58,32 @@ def test_a_run_shows_its_table_its_curves_and_where_something_was_lost(
     assert data["policies"][2]["compacted"]
 
 
-def test_a_long_curve_is_thinned(
+def test_a_long_curve_is_sampled(
     member_client: Client, run: ReplayRun, session: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curves, "MOST_POINTS", 10)
+    monkeypatch.setattr(curves, "MAX_POINTS", 10)
     data = member_client.get(f"/p/alpha/replay/{run.pk}/sessions/{session.pk}/").json()
     assert len(data["turns"]) == 10
 
 
-def test_where_there_is_no_sum_of_costs_the_page_says_why(
-    member_client: Client, session: AgentSession
-) -> None:
+def test_missing_costs_are_explained(member_client: Client, session: AgentSession) -> None:
     session.turns.update(model="nobody-knows-it")
     AgentSession.objects.filter(pk=session.pk).update(model="nobody-knows-it")
-    member_client.post("/p/alpha/replay/", ASKED)
+    member_client.post("/p/alpha/replay/", FORM)
     run = ReplayRun.objects.get()
     while run.state in ReplayRun.OPEN:
         work.run_step(run_id=run.pk)
         run.refresh_from_db()
     page = member_client.get(f"/p/alpha/replay/{run.pk}/").content.decode()
-    assert "There is no sum of costs" in page
+    assert "Costs are missing" in page
     priced = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=input=3").content.decode()
-    assert "There is no sum of costs" not in priced
+    assert "Costs are missing" not in priced
 
 
-def test_an_open_run_looks_again_and_can_be_ended_and_taken_up(
+def test_an_open_run_is_polled_and_can_be_cancelled_and_resumed(
     member_client: Client, session: AgentSession
 ) -> None:
-    member_client.post("/p/alpha/replay/", ASKED)
+    member_client.post("/p/alpha/replay/", FORM)
     run = ReplayRun.objects.get()
     fragment = member_client.get(f"/p/alpha/replay/{run.pk}/", headers={"hx-request": "true"})
     assert 'hx-trigger="every 2s"' in fragment.content.decode()
@@ -95,7 +93,7 @@ def test_an_open_run_looks_again_and_can_be_ended_and_taken_up(
         run.refresh_from_db()
         assert run.state == state
     page = member_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "confirm"}, follow=True)
-    assert "Not changed" in page.content.decode()
+    assert "The replay was not changed" in page.content.decode()
     assert member_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "eat"}).status_code == 404
 
 
@@ -106,18 +104,18 @@ def test_other_prices(member_client: Client, run: ReplayRun) -> None:
     assert "no price is known" in page
 
 
-def test_a_sessions_own_tab(member_client: Client, session: AgentSession, run: ReplayRun) -> None:
+def test_the_replay_tab_of_a_session(member_client: Client, session: AgentSession, run: ReplayRun) -> None:
     address = f"/p/alpha/sessions/{session.pk}/replay/"
     page = member_client.get(address).content.decode()
     assert "Prompt size under each policy" in page
-    answer = member_client.post(address, {"policies": ["off"], "ratios": ["0.5"], "budget": "9000"})
-    assert answer.status_code == 302
+    response = member_client.post(address, {"policies": ["off"], "ratios": ["0.5"], "budget": "9000"})
+    assert response.status_code == 302
     newest = ReplayRun.objects.order_by("-pk").first()
     assert newest.limits == [{"ratio": 0.5}, {"tokens": 9000}]
     assert newest.title == "A long one"
 
 
-def test_one_without_a_title_is_named_by_what_it_compares(member_client: Client, run: ReplayRun) -> None:
+def test_a_run_without_a_title_is_named_after_its_settings(member_client: Client, run: ReplayRun) -> None:
     run.title, run.limits = "", [{"ratio": 0.5}, {"tokens": 9000}]
     run.save()
     policies = ", ".join(policy["name"] for policy in run.policies)
@@ -125,30 +123,30 @@ def test_one_without_a_title_is_named_by_what_it_compares(member_client: Client,
 
 
 @pytest.mark.parametrize("wrong", [{"policies": []}, {"ratios": []}, {"count": "0"}, {"with_model": "on"}])
-def test_what_cannot_be_is_said(
+def test_invalid_settings_are_rejected(
     member_client: Client, session: AgentSession, wrong: dict[str, object]
 ) -> None:
-    answer = member_client.post("/p/alpha/replay/", ASKED | wrong)
-    assert answer.status_code == 422
-    assert 'role="alert"' in answer.content.decode()
+    response = member_client.post("/p/alpha/replay/", FORM | wrong)
+    assert response.status_code == 422
+    assert 'role="alert"' in response.content.decode()
     assert not ReplayRun.objects.exists()
 
 
-def test_a_viewer_looks_and_changes_nothing(viewer_client: Client, run: ReplayRun) -> None:
+def test_viewers_have_read_only_access(viewer_client: Client, run: ReplayRun) -> None:
     page = viewer_client.get(f"/p/alpha/replay/{run.pk}/")
     assert page.status_code == 200
-    assert viewer_client.post("/p/alpha/replay/", ASKED).status_code == 403
+    assert viewer_client.post("/p/alpha/replay/", FORM).status_code == 403
     assert viewer_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "cancel"}).status_code == 403
 
 
-def test_advice_is_taken_with_one_click_and_audited(
+def test_adopting_a_recommended_policy_is_audited(
     owner_client: Client, member_client: Client, project: Project, run: ReplayRun
 ) -> None:
     page = owner_client.get("/p/alpha/replay/").content.decode()
-    assert "Advice:" in page
-    told = {"run": str(run.pk), "setting": "4"}
-    assert member_client.post("/p/alpha/replay/advice/", told).status_code == 403
-    assert owner_client.post("/p/alpha/replay/advice/", told).status_code == 302
+    assert "Recommended policy:" in page
+    choice = {"run": str(run.pk), "setting": "4"}
+    assert member_client.post("/p/alpha/replay/advice/", choice).status_code == 403
+    assert owner_client.post("/p/alpha/replay/advice/", choice).status_code == 302
     project.refresh_from_db()
     assert project.default_policy == {"preset": "baseline"}
     actions = set(AuditEvent.objects.values_list("action", flat=True))
@@ -158,27 +156,27 @@ def test_advice_is_taken_with_one_click_and_audited(
     assert evidence["sessions"] == 1
 
 
-def test_the_trends_mark_where_the_policy_was_changed(owner_client: Client, run: ReplayRun) -> None:
-    told = {"run": str(run.pk), "setting": "4"}
-    owner_client.post("/p/alpha/replay/advice/", told)
+def test_trends_mark_policy_changes(owner_client: Client, run: ReplayRun) -> None:
+    choice = {"run": str(run.pk), "setting": "4"}
+    owner_client.post("/p/alpha/replay/advice/", choice)
     marks = owner_client.get("/p/alpha/trends/series/").json()["marks"]
-    assert [mark["text"] for mark in marks] == ["policy: balanced → baseline"]
+    assert [mark["text"] for mark in marks] == ["Policy: balanced → baseline"]
 
 
 def test_rates_of_a_project_have_a_page_and_a_fragment(viewer_client: Client) -> None:
     page = viewer_client.get("/p/alpha/replay/rates/").content.decode()
-    assert "No session was compacted yet" in page
+    assert "No compacted sessions yet" in page
     fragment = viewer_client.get("/p/alpha/replay/rates/", headers={"hx-request": "true"})
     assert "<html" not in fragment.content.decode()
     assert "/p/alpha/replay/rates/" in viewer_client.get("/p/alpha/trends/").content.decode()
 
 
 @pytest.mark.parametrize("setting", ["3", "99", "x"])
-def test_only_a_setting_whose_prompts_fit_can_be_chosen(
+def test_only_a_policy_with_prompts_that_fit_can_be_adopted(
     owner_client: Client, run: ReplayRun, setting: str
 ) -> None:
-    told = {"run": str(run.pk), "setting": setting}
-    assert owner_client.post("/p/alpha/replay/advice/", told).status_code == 404
+    choice = {"run": str(run.pk), "setting": setting}
+    assert owner_client.post("/p/alpha/replay/advice/", choice).status_code == 404
 
 
 def test_pages_take_few_queries(member_client: Client, session: AgentSession, run: ReplayRun) -> None:

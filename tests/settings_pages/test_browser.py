@@ -1,4 +1,4 @@
-"""The settings in a real browser: what cannot be taken back is asked for once more."""
+"""Settings in a real browser: irreversible actions ask for confirmation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from accounts.services import api_key_create
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def test_a_key_is_revoked_only_when_that_is_said_twice(page_as, owner, project):
+def test_revoking_a_key_requires_confirmation(page_as, owner, project):
     api_key_create(project=project, name="CI agents", scopes=["read"])
     page = page_as(owner)
     page.goto(reverse("settings_keys", args=[project.slug]))
-    asked = []
+    prompts = []
     revoke = page.get_by_role("button", name="Revoke CI agents")
 
-    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.once("dialog", lambda dialog: (prompts.append(dialog.message), dialog.dismiss()))
     revoke.click()
     expect(revoke).to_be_visible()
     assert project.api_keys.get(name="CI agents").revoked_at is None
-    assert "CI agents" in asked[0]
+    assert "CI agents" in prompts[0]
 
     page.once("dialog", lambda dialog: dialog.accept())
     revoke.click()

@@ -1,4 +1,4 @@
-"""Budgets: spent in the zone's period, told once at each share, by e-mail, webhook and page."""
+"""Cost budgets: spending per period and alerts by email, webhook and page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
 @pytest.fixture
 def spend(project):
-    """Spends so many dollars, now or at another time."""
+    """Return a function that spends dollars, by default now."""
     session = session_make(project, "s")
 
     def of(dollars: float, at: datetime = NOW) -> None:
@@ -48,7 +48,7 @@ def budget(project, settings):
         ("month", date(2026, 3, 1), date(2026, 3, 31)),
     ],
 )
-def test_periods_are_whole_in_the_zone(period, first, last):
+def test_periods_follow_the_time_zone(period, first, last):
     span = period_of(period, date(2026, 3, 11), ZoneInfo("Asia/Tokyo"))
     assert (span.first, span.last) == (first, last)
 
@@ -57,7 +57,7 @@ def test_december_ends_with_the_year():
     assert period_of("month", date(2026, 12, 5), ZoneInfo("UTC")).last == date(2026, 12, 31)
 
 
-def test_the_period_begins_in_the_budget_s_zone(project, spend):
+def test_a_period_starts_in_the_time_zone_of_the_budget(project, spend):
     spend(3, datetime(2026, 3, 9, 16, 0, tzinfo=UTC))
     tokyo = budget_set(project=project, period="day", limit_microusd=10**7, time_zone="Asia/Tokyo")
     assert budget_spent(tokyo, now=NOW).microusd == 3_000_000
@@ -65,28 +65,28 @@ def test_the_period_begins_in_the_budget_s_zone(project, spend):
     assert budget_spent(utc, now=NOW).microusd == 0
 
 
-def test_each_share_is_told_once(budget, spend):
+def test_each_share_is_reported_once(budget, spend):
     spend(4.99)
     assert budgets_watch(now=NOW) == 0
     for dollars, share in ((0.01, 50), (3, 80), (2, 100)):
         spend(dollars)
         assert budgets_watch(now=NOW) == 1
         assert budgets_watch(now=NOW) == 0
-        assert mail.outbox[-1].subject == f"Alpha: {share} % of the budget for a month"
+        assert mail.outbox[-1].subject == f"Alpha: {share}% of the monthly budget reached"
     spend(50)
     assert budgets_watch(now=NOW) == 0
     assert len(mail.outbox) == 3
     assert mail.outbox[0].to == ["lead@example.org"]
 
 
-def test_a_leap_over_several_shares_is_told_as_the_largest(budget, spend):
+def test_only_the_largest_of_several_reached_shares_is_reported(budget, spend):
     spend(8.5)
     assert budgets_watch(now=NOW) == 1
-    assert "80 %" in mail.outbox[0].subject
+    assert "80%" in mail.outbox[0].subject
     assert set(BudgetAlert.objects.values_list("share", flat=True)) == {50, 80}
 
 
-def test_the_next_period_begins_anew(budget, spend):
+def test_the_next_period_is_reported_again(budget, spend):
     spend(6)
     budgets_watch(now=NOW)
     april = NOW + timedelta(days=30)
@@ -95,19 +95,19 @@ def test_the_next_period_begins_anew(budget, spend):
     assert budgets_watch(now=april) == 1
 
 
-def test_webhooks_that_ask_for_it_are_told(project, budget, spend):
+def test_subscribed_webhooks_are_notified(project, budget, spend):
     webhook_create(project=project, url="https://example.org/a", events=["budget.reached"])
     webhook_create(project=project, url="https://example.org/b", events=["compaction.started"])
     spend(5)
     budgets_watch(now=NOW)
     delivery = WebhookDelivery.objects.get()
-    told = json.loads(bytes(delivery.body))
+    payload = json.loads(bytes(delivery.body))
     assert delivery.webhook.url == "https://example.org/a"
-    assert (told["event"], told["budget"]["share_percent"]) == ("budget.reached", 50)
-    assert told["budget"]["spent_microusd"] == 5_000_000
+    assert (payload["event"], payload["budget"]["share_percent"]) == ("budget.reached", 50)
+    assert payload["budget"]["spent_microusd"] == 5_000_000
 
 
-def test_an_e_mail_that_failed_is_sent_later(budget, spend, monkeypatch):
+def test_a_failed_email_is_retried(budget, spend, monkeypatch):
     def broken(*args, **kwargs):
         raise ConnectionRefusedError
 
@@ -120,7 +120,7 @@ def test_an_e_mail_that_failed_is_sent_later(budget, spend, monkeypatch):
     assert alerts_mail() == 0
 
 
-def test_another_project_s_spending_does_not_count(budget, other_project):
+def test_spending_of_other_projects_does_not_count(budget, other_project):
     session = session_make(other_project, "theirs")
     turns_add(session, [turn_make(session, 0, NOW, cost=10**9)])
     rollups_fill()
@@ -137,7 +137,7 @@ def address(name: str = "settings_budgets", *args: object) -> str:
 FORM = {"period": "week", "dollars": "12.50", "time_zone": "Europe/Berlin", "emails": "a@b.org, c@d.org"}
 
 
-def test_owners_set_and_take_away(owner_client, member_client):
+def test_owners_set_and_remove_budgets(owner_client, member_client):
     assert member_client.post(address(), FORM).status_code == 403
     assert owner_client.post(address(), FORM).status_code == 302
     budget = CostBudget.objects.get()
@@ -151,15 +151,15 @@ def test_owners_set_and_take_away(owner_client, member_client):
 @pytest.mark.parametrize(
     "wrong", [{"dollars": "0"}, {"dollars": "x"}, {"time_zone": "Mars/North"}, {"emails": "nobody"}]
 )
-def test_what_cannot_be_is_said_beside_its_field(owner_client, wrong):
+def test_invalid_values_are_rejected(owner_client, wrong):
     assert owner_client.post(address(), {**FORM, **wrong}).status_code == 422
     assert not CostBudget.objects.exists()
 
 
-def test_the_trends_show_how_much_is_spent(budget, project, viewer_client):
+def test_trends_show_the_share_of_a_budget_that_is_spent(budget, project, viewer_client):
     session = session_make(project, "s")
     turns_add(session, [turn_make(session, 0, datetime.now(UTC), cost=8_400_000)])
     rollups_fill()
     response = viewer_client.get(reverse("trends", args=["alpha"]))
-    assert b"past 80 %" in response.content
-    assert b"84&nbsp;%" in viewer_client.get(address()).content
+    assert b"over 80%" in response.content
+    assert b"84%" in viewer_client.get(address()).content

@@ -49,7 +49,7 @@ def price(first: str, last: str | None, uncached: int = 1_000_000) -> CustomPric
     )
 
 
-def test_the_newest_price_that_holds_is_taken(project):
+def test_the_newest_price_in_effect_applies(project):
     both = [price("2026-01-01", None, 1_000_000), price("2026-03-01", "2026-03-31", 2_000_000)]
     project_update(project=project, changes={"custom_prices": [one.to_json() for one in both]})
     prices = custom_prices(project)
@@ -77,7 +77,7 @@ def push(api: Api, session: str, model: str) -> int | None:
     return Turn.objects.get(session__external_id=session).cost_microusd
 
 
-def test_a_push_is_priced_by_it_and_others_as_before(project, owner_client):
+def test_pushes_use_the_custom_price_of_their_model(project, owner_client):
     assert owner_client.post(address(), FORM).status_code == 302
     api = Api(api_key_create(project=project, name="k")[1])
     for name in ("a", "b"):
@@ -86,7 +86,7 @@ def test_a_push_is_priced_by_it_and_others_as_before(project, owner_client):
     assert push(api, "b", "nobody-knows") is None
 
 
-def test_days_that_have_passed_price_nothing(project, owner_client):
+def test_an_expired_price_does_not_apply(project, owner_client):
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date()
     owner_client.post(address(), {**FORM, "last": str(yesterday)})
     api = Api(api_key_create(project=project, name="k")[1])
@@ -94,7 +94,7 @@ def test_days_that_have_passed_price_nothing(project, owner_client):
     assert push(api, "a", "acme-7b") is None
 
 
-def test_owners_change_and_take_away(project, owner_client, member_client):
+def test_owners_change_and_remove_prices(project, owner_client, member_client):
     assert member_client.post(address(), FORM).status_code == 403
     owner_client.post(address(), FORM)
     owner_client.post(address(), {**FORM, "uncached": "3"})
@@ -111,7 +111,7 @@ def test_owners_change_and_take_away(project, owner_client, member_client):
 
 
 @pytest.mark.parametrize("wrong", [{"model": ""}, {"model": "other"}, {"first": "soon"}, {"first": ""}])
-def test_what_is_not_there_cannot_be_taken_away(wrong, project, owner_client):
+def test_removing_an_unknown_price_is_404(wrong, project, owner_client):
     owner_client.post(address(), FORM)
     known = {"model": "acme-7b", "first": FORM["first"], **wrong}
     assert owner_client.post(address(REMOVE), known).status_code == 404
@@ -119,7 +119,7 @@ def test_what_is_not_there_cannot_be_taken_away(wrong, project, owner_client):
     assert len(project.custom_prices) == 1
 
 
-def test_a_project_has_so_many_and_one_may_still_be_changed(project, owner_client):
+def test_a_full_price_list_can_still_be_changed(project, owner_client):
     full = [price(f"2026-01-{day:02}", None) for day in range(1, 26)]
     full += [price(f"2026-02-{day:02}", None) for day in range(1, 26)]
     project_update(project=project, changes={"custom_prices": [one.to_json() for one in full]})
@@ -129,7 +129,7 @@ def test_a_project_has_so_many_and_one_may_still_be_changed(project, owner_clien
 
 
 @pytest.mark.django_db(transaction=True)
-def test_owners_at_once_lose_no_price_and_take_away_the_one_they_mean(project, owner, logged_in):
+def test_concurrent_changes_lose_no_price(project, owner, logged_in):
     for number in range(8):
         logged_in(owner).post(address(), {**FORM, "model": f"old-{number}"})
 
@@ -151,7 +151,7 @@ def test_owners_at_once_lose_no_price_and_take_away_the_one_they_mean(project, o
 @pytest.mark.parametrize(
     "wrong", [{"model": ""}, {"uncached": "-1"}, {"output": "x"}, {"last": "2025-01-01"}, {"first": "soon"}]
 )
-def test_what_cannot_be_is_refused(wrong, project, owner_client):
+def test_invalid_prices_are_rejected(wrong, project, owner_client):
     assert owner_client.post(address(), {**FORM, **wrong}).status_code == 422
     project.refresh_from_db()
     assert project.custom_prices == []

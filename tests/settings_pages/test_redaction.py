@@ -1,4 +1,4 @@
-"""A project's own patterns: set, tried, and at work in pushes and imports."""
+"""Custom redaction patterns: saving, testing and applying them to pushes and imports."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def test_owners_set_patterns(project, owner_client, member_client):
     "patterns",
     ["ticket", "Ticket x", "ticket (?=x)", "ticket .*", "\n".join(f"k{n} x{n}" for n in range(21))],
 )
-def test_patterns_that_cannot_be_are_refused(patterns, project, owner_client):
+def test_invalid_patterns_are_rejected(patterns, project, owner_client):
     assert owner_client.post(address(), {"patterns": patterns}).status_code == 422
     project.refresh_from_db()
     assert project.redaction_patterns == []
 
 
-def test_trying_shows_and_keeps_nothing(project, owner_client):
-    told = {**TICKET, "tried": "see ACME-42 of user=olga", "try": "1"}
-    response = owner_client.post(address(), told)
-    shown = response.context["shown"]
-    assert shown.startswith("see [redacted:ticket:")
-    assert "olga" not in shown
+def test_testing_patterns_stores_nothing(project, owner_client):
+    data = {**TICKET, "sample": "see ACME-42 of user=olga", "test": "1"}
+    response = owner_client.post(address(), data)
+    redacted = response.context["redacted"]
+    assert redacted.startswith("see [redacted:ticket:")
+    assert "olga" not in redacted
     project.refresh_from_db()
     assert project.redaction_patterns == []
 
 
-def test_pushes_and_imports_are_redacted_by_them(project, owner_client):
+def test_pushes_and_imports_are_redacted(project, owner_client):
     owner_client.post(address(), TICKET)
     api = Api(api_key_create(project=project, name="k")[1])
     api.post("sessions/", {"id": "s", "title": "about ACME-7"})

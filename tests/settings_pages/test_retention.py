@@ -1,4 +1,4 @@
-"""Retention: shown before it is set, announced for a week, then by batches, with an audit trail."""
+"""Retention: preview, notice period, deletion in batches and audit events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def sessions(project):
-    """One that rests for a day, one for 40 days, one for 100."""
+    """Sessions that have been idle for 1, 40 and 100 days."""
     now = timezone.now()
     return [
         session_make(project, f"{days}d", last_active_at=now - timedelta(days=days), turn_count=days)
@@ -26,7 +26,7 @@ def sessions(project):
     ]
 
 
-def left() -> set[str]:
+def remaining() -> set[str]:
     return set(AgentSession.objects.values_list("external_id", flat=True))
 
 
@@ -34,20 +34,20 @@ def test_a_dry_run_counts_and_deletes_nothing(project, sessions):
     found = retention_dry_run(project=project, days=30)
     assert (found.sessions, found.turns) == (2, 140)
     assert found.oldest == sessions[2].last_active_at
-    assert len(left()) == 3
+    assert len(remaining()) == 3
 
 
-def test_nothing_goes_before_the_notice_is_over(project, sessions, other_project):
+def test_nothing_is_deleted_before_the_notice_period_ends(project, sessions, other_project):
     theirs = session_make(other_project, "theirs", last_active_at=sessions[2].last_active_at)
     retention_set(project=project, days=50)
     assert retention_run() == 0
     assert retention_run(now=timezone.now() + NOTICE + timedelta(minutes=1)) == 1
-    assert left() == {"1d", "40d", "theirs"}
+    assert remaining() == {"1d", "40d", "theirs"}
     assert AgentSession.objects.filter(pk=theirs.pk).exists()
     assert AuditEvent.objects.get(action="retention.ran").detail == {"sessions": 1, "days": 50}
 
 
-def test_shorter_is_announced_again_and_longer_holds_at_once(project):
+def test_a_shorter_period_restarts_the_notice_and_a_longer_one_does_not(project):
     retention_set(project=project, days=50)
     first = project.retention_begins_at
     retention_set(project=project, days=90)
@@ -58,19 +58,19 @@ def test_shorter_is_announced_again_and_longer_holds_at_once(project):
     assert (project.retention_days, project.retention_begins_at) == (None, None)
 
 
-def test_batches_end_at_their_size_and_go_on(project, sessions, monkeypatch):
+def test_deletion_runs_in_batches(project, sessions, monkeypatch):
     monkeypatch.setattr("sessions.services.sessions.retention._BATCH", 1)
     retention_set(project=project, days=30)
     later = timezone.now() + NOTICE + timedelta(minutes=1)
     assert [retention_run(now=later) for _ in range(3)] == [1, 1, 0]
-    assert left() == {"1d"}
+    assert remaining() == {"1d"}
 
 
 def address(name: str = "settings_retention") -> str:
     return reverse(name, args=["alpha"])
 
 
-def test_the_page_shows_first_and_sets_on_confirmation(project, sessions, owner_client, member_client):
+def test_the_page_previews_the_deletion_before_saving(project, sessions, owner_client, member_client):
     assert member_client.post(address(), {"days": 30, "confirmed": 1}).status_code == 403
     shown = owner_client.post(address(), {"days": 30})
     assert shown.context["dry_run"].sessions == 2
@@ -86,5 +86,5 @@ def test_the_page_shows_first_and_sets_on_confirmation(project, sessions, owner_
 
 
 @pytest.mark.parametrize("days", ["", "0", "-1", "x", "99999999"])
-def test_days_that_cannot_be_are_refused(days, owner_client):
+def test_invalid_periods_are_rejected(days, owner_client):
     assert owner_client.post(address(), {"days": days, "confirmed": 1}).status_code == 422

@@ -1,4 +1,4 @@
-"""The settings: who may change what, what is shown once, and what the trail keeps."""
+"""Settings pages: permissions, secrets that are shown once, and the audit log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def address(name: str, *args: object) -> str:
     return reverse(name, args=["alpha", *args])
 
 
-# -- Who may ---------------------------------------------------------------------------------------
+# -- Permissions -----------------------------------------------------------------------------------
 
 OWNERS_ONLY = {
     "settings": {"name": "New"},
@@ -42,7 +42,7 @@ def test_only_owners_change_settings(name, viewer_client, member_client, owner_c
     assert owner_client.post(address(name), OWNERS_ONLY[name]).status_code in {200, 302}
 
 
-def test_every_change_needs_a_token_against_forgery(project, owner):
+def test_changes_require_a_csrf_token(project, owner):
     from django.test import Client
 
     client = Client(enforce_csrf_checks=True)
@@ -55,7 +55,7 @@ def test_every_change_needs_a_token_against_forgery(project, owner):
 # -- Project ---------------------------------------------------------------------------------------
 
 
-def test_the_name_and_the_model_are_saved_and_the_trail_knows_both(project, owner, owner_client):
+def test_saving_a_project_records_an_audit_event(project, owner, owner_client):
     owner_client.post(address("settings"), {"name": "Alpha 2", "summarizer_model": "claude-haiku-4-5"})
     project.refresh_from_db()
     assert (project.name, project.summarizer_model) == ("Alpha 2", "claude-haiku-4-5")
@@ -64,13 +64,13 @@ def test_the_name_and_the_model_are_saved_and_the_trail_knows_both(project, owne
     assert event.detail["name"] == {"from": "Alpha", "to": "Alpha 2"}
 
 
-def test_an_empty_name_is_refused_beside_its_field(owner_client):
+def test_an_empty_name_is_rejected(owner_client):
     response = owner_client.post(address("settings"), {"name": " "})
     assert response.status_code == 422
     assert b"This field is required" in response.content
 
 
-def test_a_new_project_gets_a_free_address_and_its_owner(owner, owner_client):
+def test_a_new_project_gets_a_unique_slug_and_an_owner(owner, owner_client):
     for _ in range(2):
         assert owner_client.post(address("settings_new"), {"name": "Alpha"}).status_code == 302
     assert set(Project.objects.values_list("slug", flat=True)) == {"alpha", "alpha-2", "alpha-3"}
@@ -81,16 +81,16 @@ def test_a_new_project_gets_a_free_address_and_its_owner(owner, owner_client):
 
 
 def test_a_new_user_s_password_is_shown_once(owner_client):
-    told = owner_client.post(
+    response = owner_client.post(
         address("settings_members"), {"username": "nora", "email": "n@example.org", "role": "viewer"}
     )
-    password = told.context["password"]
-    assert password.encode() in told.content
+    password = response.context["password"]
+    assert password.encode() in response.content
     assert User.objects.get(username="nora").check_password(password)
     assert password.encode() not in owner_client.get(address("settings_members")).content
 
 
-def test_somebody_who_is_there_joins_with_their_own_password(owner_client, stranger):
+def test_an_existing_user_keeps_their_password(owner_client, stranger):
     assert owner_client.post(address("settings_members"), {"username": "sten", "role": "viewer"}).url
     stranger.refresh_from_db()
     assert stranger.check_password("correct horse battery")
@@ -98,7 +98,7 @@ def test_somebody_who_is_there_joins_with_their_own_password(owner_client, stran
     assert again.status_code == 422
 
 
-def test_roles_change_and_members_go(project, owner_client, viewer):
+def test_owners_change_roles_and_remove_members(project, owner_client, viewer):
     membership = Membership.objects.get(user=viewer)
     owner_client.post(address("settings_member", membership.pk), {"role": "member"})
     membership.refresh_from_db()
@@ -107,10 +107,10 @@ def test_roles_change_and_members_go(project, owner_client, viewer):
     assert not Membership.objects.filter(user=viewer).exists()
 
 
-def test_the_last_owner_cannot_go(owner, owner_client):
+def test_the_last_owner_cannot_be_removed(owner, owner_client):
     membership = Membership.objects.get(user=owner)
-    told = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
-    assert b"last owner" in told.content
+    response = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
+    assert b"last owner" in response.content
     assert Membership.objects.filter(user=owner).exists()
 
 
@@ -124,22 +124,22 @@ def test_a_membership_of_another_project_is_404(owner_client, stranger):
 
 
 def test_a_key_is_shown_once_and_works_until_it_is_revoked(owner_client):
-    told = owner_client.post(
+    response = owner_client.post(
         address("settings_keys"),
         {"name": "CI", "scopes": ["push"], "expires": "2999-01-31", "rate_limit": "60"},
     )
-    text = told.context["text"]
-    assert text.encode() in told.content
-    assert "no-store" in told["Cache-Control"]
-    key = api_key_find(text)
+    secret = response.context["secret"]
+    assert secret.encode() in response.content
+    assert "no-store" in response["Cache-Control"]
+    key = api_key_find(secret)
     assert key is not None
     assert (key.scopes, key.rate_limit, f"{key.expires_at:%Y-%m-%d}") == (["push"], 60, "2999-02-01")
-    assert text.encode() not in owner_client.get(address("settings_keys")).content
+    assert secret.encode() not in owner_client.get(address("settings_keys")).content
     owner_client.post(address("settings_key_revoke", key.pk))
-    assert api_key_find(text) is None
+    assert api_key_find(secret) is None
 
 
-def test_members_make_and_revoke_their_own_keys_only(project, member, member_client, viewer_client):
+def test_members_create_and_revoke_only_their_own_keys(project, member, member_client, viewer_client):
     assert member_client.post(address("settings_keys"), {"name": "m", "scopes": ["push"]}).status_code == 200
     refused = member_client.post(address("settings_keys"), {"name": "m", "scopes": ["admin"]})
     assert refused.status_code == 403
@@ -155,7 +155,7 @@ def test_a_key_of_another_project_is_404(owner_client, other_project):
     assert owner_client.post(address("settings_key_revoke", key.pk)).status_code == 404
 
 
-def test_a_last_day_in_the_past_is_refused(owner_client):
+def test_an_expiry_in_the_past_is_rejected(owner_client):
     yesterday = (timezone.now() - timedelta(days=1)).date()
     data = {"name": "x", "scopes": ["read"], "expires": str(yesterday)}
     assert owner_client.post(address("settings_keys"), data).status_code == 422
@@ -167,10 +167,10 @@ def test_a_last_day_in_the_past_is_refused(owner_client):
 HOOK = {"url": "https://example.org/hook?token=t0p", "events": ["compaction.finished"]}
 
 
-def test_a_webhook_from_making_to_deleting(owner_client, viewer_client):
-    told = owner_client.post(address("settings_webhooks"), HOOK)
+def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):
+    response = owner_client.post(address("settings_webhooks"), HOOK)
     webhook = Webhook.objects.get()
-    assert webhook.secret.encode() in told.content
+    assert webhook.secret.encode() in response.content
     assert webhook.secret.encode() not in owner_client.get(address("settings_webhooks")).content
     assert b"t0p" not in viewer_client.get(address("settings_webhooks")).content
     owner_client.post(address("settings_webhook_switch", webhook.pk))
@@ -183,7 +183,7 @@ def test_a_webhook_from_making_to_deleting(owner_client, viewer_client):
     assert {name for _, name in actions} == {"olga"}
 
 
-def test_an_address_that_leads_nowhere_is_refused(owner_client):
+def test_an_invalid_url_is_rejected(owner_client):
     response = owner_client.post(address("settings_webhooks"), {**HOOK, "url": "ftp://example.org"})
     assert response.status_code == 422
     assert not Webhook.objects.exists()
@@ -198,7 +198,7 @@ def test_a_webhook_of_another_project_is_404(owner_client, other_project):
 # -- Policy ----------------------------------------------------------------------------------------
 
 
-def test_settings_that_the_form_does_not_show_stay_as_long_as_the_preset(project, owner_client):
+def test_settings_outside_the_form_are_kept_until_the_preset_changes(project, owner_client):
     tools = [{"pattern": "db_*", "exempt": True}]
     project.default_policy = {"preset": "masking", "target": 0.5, "tools": tools}
     project.save()
@@ -211,7 +211,7 @@ def test_settings_that_the_form_does_not_show_stay_as_long_as_the_preset(project
     assert project.default_policy == {"preset": "balanced"}
 
 
-def test_new_sessions_begin_with_the_project_s_policy(project, owner_client):
+def test_new_sessions_use_the_default_policy(project, owner_client):
     owner_client.post(address("settings_policy"), {"preset": "aggressive", "hard": "0.9"})
     session, _ = session_create(project_id=project.pk, new=NewSession(format="openai"))
     assert session.policy == {"preset": "aggressive", "hard": 0.9}
@@ -222,14 +222,14 @@ def test_new_sessions_begin_with_the_project_s_policy(project, owner_client):
 
 
 @pytest.mark.parametrize("wrong", [{"soft": "1.7"}, {"target": "0.99", "hard": "0.5"}, {"tail_share": "nan"}])
-def test_a_policy_that_cannot_be_is_refused(owner_client, project, wrong):
+def test_an_invalid_policy_is_rejected(owner_client, project, wrong):
     response = owner_client.post(address("settings_policy"), {"preset": "balanced", **wrong})
     assert response.status_code == 422
     project.refresh_from_db()
     assert project.default_policy == {}
 
 
-def test_a_preview_on_a_stored_session_writes_nothing(project, viewer_client):
+def test_a_preview_writes_nothing(project, viewer_client):
     session = make_session(project)
     query = {"preset": "balanced", "session": str(session.pk)}
     response = viewer_client.get(address("settings_policy_preview"), query)
@@ -243,35 +243,36 @@ def test_a_preview_of_another_project_s_session_is_404(other_project, viewer_cli
     assert viewer_client.get(address("settings_policy_preview"), query).status_code == 404
 
 
-# -- Trail, and the work that pages make -----------------------------------------------------------
+# -- Audit log and queries --------------------------------------------------------------------------
 
 
-def test_the_trail_is_read_page_by_page(project, owner_client):
+def test_the_audit_log_is_paginated(project, owner_client):
     AuditEvent.objects.bulk_create(
         AuditEvent(project=project, action="test.event", target=f"t{number}") for number in range(150)
     )
     first = owner_client.get(address("settings_audit"))
     second = owner_client.get(address("settings_audit"), {"after": first.context["next"]})
-    shown = [event.pk for page in (first, second) for event, _ in page.context["events"]]
+    shown = [event.pk for page in (first, second) for event, *_ in page.context["events"]]
     assert len(shown) == len(set(shown)) == AuditEvent.objects.filter(project=project).count()
     assert second.context["next"] == ""
 
 
 @pytest.mark.parametrize(("page", "field"), [("settings", "summarizer_model"), ("settings_memory", "model")])
-def test_a_key_pasted_for_a_model_is_refused(page, field, project, owner_client):
+def test_an_api_key_pasted_as_a_model_is_rejected(page, field, project, owner_client):
     secret = "sk-ant-api03-" + "a1B2" * 23
     refused = owner_client.post(address(page), {"name": "Ours", field: secret})
     assert refused.status_code == 422
-    assert "This is a secret" in refused.content.decode()
+    assert "This looks like a secret" in refused.content.decode()
     project.refresh_from_db()
     assert secret not in (project.summarizer_model, project.memory_model)
 
 
-def test_the_trail_tells_fields_in_words(project, owner_client):
+def test_the_audit_log_describes_events_in_plain_english(project, owner_client):
     owner_client.post(address("settings_memory"), {"upkeep": "on", "own": "ticket: text"})
     page = owner_client.get(address("settings_audit")).content.decode()
-    assert "memory_upkeep: no → yes" in page
-    assert "memory_fields: none → name ticket single yes" in page
+    assert "Changed project settings" in page
+    assert "automatic memory updates: no → yes" in page
+    assert "custom memory fields: none → name ticket single yes" in page
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_a_page_takes_few_queries(name, queries, project, owner_client, django_a
         assert owner_client.get(address(name)).status_code == 200
 
 
-def test_the_trail_tells_money_in_dollars(owner_client, project):
+def test_the_audit_log_shows_money_in_dollars(owner_client, project):
     at = [project.slug]
     owner_client.post(
         reverse("settings_budgets", args=at), {"period": "month", "dollars": "12.50", "time_zone": "UTC"}
@@ -306,6 +307,7 @@ def test_the_trail_tells_money_in_dollars(owner_client, project):
         | {"output": "2"},
     )
     page = owner_client.get(reverse("settings_audit", args=at)).content.decode()
+    assert "Set the budget per month" in page
     assert "limit: $12.50" in page
     assert "output $2.00" in page
     assert "cache read $0.0500" in page

@@ -1,4 +1,4 @@
-"""Trends, the lab and the settings in a real browser: by mouse and keyboard, in both themes, on a phone."""
+"""Trends, lab and settings in a real browser: mouse, keyboard, themes and phone width."""
 
 from __future__ import annotations
 
@@ -41,90 +41,90 @@ def address(name: str) -> str:
     return reverse(name, args=["alpha"])
 
 
-def drawn(page: Page) -> None:
+def expect_chart(page: Page) -> None:
     expect(page.locator(".chart canvas")).to_be_visible()
 
 
-def test_from_the_front_page_to_the_dearest_agent_and_what_was_saved(window):
+def test_from_the_home_page_to_the_most_expensive_agent(window):
     window.goto("/")
     window.get_by_role("link", name="Trends").click()
-    drawn(window)
-    expect(window.get_by_role("heading", name="What compaction saved")).to_be_visible()
+    expect_chart(window)
+    expect(window.get_by_role("heading", name="Savings from compaction")).to_be_visible()
     window.get_by_role("link", name="fixer", exact=True).click()
     window.wait_for_url(re.compile("agent=fixer"))
     expect(window.locator(".figures").get_by_role("link", name="Fixes it")).to_be_visible()
 
 
-def test_a_choice_changes_figures_and_address(window):
+def test_a_filter_updates_the_page_and_the_url(window):
     window.goto(address("trends"))
-    drawn(window)
-    window.get_by_label("Split by").select_option("model")
+    expect_chart(window)
+    window.get_by_label("Group by").select_option("model")
     expect(window.get_by_role("heading", name="By model")).to_be_visible()
-    drawn(window)
+    expect_chart(window)
     assert "group=model" in window.url
     window.go_back()
     expect(window.get_by_role("heading", name="By agent")).to_be_visible()
 
 
-def test_the_zone_is_the_browser_s(browser, served_url, logged_in, owner, used):
+def test_the_time_zone_is_that_of_the_browser(browser, served_url, logged_in, owner, used):
     context = browser.new_context(base_url=served_url, timezone_id="Europe/Berlin")
     context.set_default_timeout(30_000)
     cookie = logged_in(owner).cookies["sessionid"].value
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
     page = context.new_page()
     page.goto(address("trends"))
-    expect(page.get_by_text("days of Europe/Berlin")).to_be_visible()
+    expect(page.get_by_text("(Europe/Berlin)")).to_be_visible()
     context.close()
 
 
 def test_the_lab_by_keyboard(window):
     window.goto(f"{address('lab')}?turns=10&window=60000")
-    drawn(window)
+    expect_chart(window)
     expect(window.get_by_text("All 10 turns fit")).to_be_visible()
-    slider = window.get_by_label("Tool output of a turn")
+    slider = window.get_by_label("Tool output per turn")
     slider.focus()
     window.keyboard.press("End")
     expect(window.get_by_text("overflows at turn")).to_be_visible()
     window.wait_for_url(re.compile("result=12000"))
 
 
-def test_a_key_is_made_and_revoked(window):
+def test_a_key_is_created_and_revoked(window):
     window.goto(address("settings_keys"))
     window.get_by_label("Name").fill("CI")
-    window.get_by_role("button", name="Make the key").click()
+    window.get_by_role("button", name="Create key").click()
     text = window.locator(".secret").inner_text().strip()
     assert api_key_find(text) is not None
-    window.once("dialog", lambda asked: asked.accept())
+    window.once("dialog", lambda dialog: dialog.accept())
     window.get_by_role("button", name="Revoke CI").click()
-    expect(window.get_by_role("status").first).to_contain_text("refused from now on")
+    expect(window.get_by_role("status").first).to_contain_text("revoked")
     assert api_key_find(text) is None
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_serious_for_assistive_technology(theme, window):
+def test_pages_are_accessible(theme, window):
     window.emulate_media(color_scheme=theme)
     for name in PAGES:
         window.goto(address(name))
         if name in {"trends", "lab"}:
-            drawn(window)
+            expect_chart(window)
         assert barriers(window) == [], name
 
 
-def test_nothing_is_wider_than_a_phone(window):
+def test_pages_fit_a_phone(window):
     window.set_viewport_size({"width": 390, "height": 800})
     for name in PAGES:
         window.goto(address(name))
         assert fits_in_width(window), name
 
 
-def test_what_is_printed_is_light_and_without_controls(window):
+def test_printed_pages_are_light_and_have_no_controls(window):
     window.emulate_media(color_scheme="dark")
     window.goto(address("trends"))
-    drawn(window)
+    expect_chart(window)
     window.emulate_media(media="print")
-    for gone in (".top", ".trends-filters", ".presets"):
-        expect(window.locator(gone)).to_be_hidden()
-    expect(window.get_by_role("heading", name="What compaction saved")).to_be_visible()
+    for hidden in (".top", ".trends-filters", ".presets"):
+        expect(window.locator(hidden)).to_be_hidden()
+    expect(window.get_by_role("heading", name="Savings from compaction")).to_be_visible()
     expect(window.get_by_role("columnheader", name="Saved")).to_be_visible()
     red = "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]"
     assert int(window.evaluate(red)) > 200

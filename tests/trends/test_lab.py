@@ -1,4 +1,4 @@
-"""The lab: the core's own figures for a described session, whatever the sliders say."""
+"""The lab: simulations match the core for every position of the sliders."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from django.urls import reverse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessions.pages.lab.scenario import Scenario, outcomes
+from sessions.pages.lab.scenario import Scenario, simulate
 from sessions.pages.lab.views import SLIDERS
 
 
 def by_policy(scenario: Scenario) -> dict:
-    return {one.policy: one for one in outcomes(scenario)}
+    return {one.policy: one for one in simulate(scenario)}
 
 
 def test_without_compaction_prompts_only_grow_and_overflow():
     scenario = Scenario(window=60_000, output=10_000, turns=40)
     off = by_policy(scenario)["off"]
     assert list(off.prompts) == sorted(off.prompts)
-    assert off.prompts[0] > scenario.beside
+    assert off.prompts[0] > scenario.fixed_tokens
     assert off.overflow is not None
     assert off.prompts[off.overflow - 1] <= 50_000 < off.prompts[off.overflow]
     assert off.compactions == ()
 
 
-def test_the_others_keep_to_the_budget_and_cost_less():
+def test_other_policies_stay_within_the_budget_and_cost_less():
     found = by_policy(Scenario(window=60_000, output=10_000, turns=40))
     for name in ("baseline", "masking", "balanced", "aggressive"):
         assert found[name].overflow is None
@@ -36,13 +36,13 @@ def test_the_others_keep_to_the_budget_and_cost_less():
         assert found[name].cost_microusd < found["off"].cost_microusd
 
 
-def test_a_stronger_compaction_leaves_less():
+def test_a_lower_target_leaves_smaller_prompts():
     weak, strong = (by_policy(Scenario(window=60_000, output=10_000, turns=40, target=t)) for t in (80, 20))
     assert strong["balanced"].mean < weak["balanced"].mean
     assert len(strong["balanced"].compactions) <= len(weak["balanced"].compactions)
 
 
-def test_a_price_twice_as_high_costs_twice_as_much():
+def test_costs_are_proportional_to_the_price():
     one, two = (by_policy(Scenario(turns=10, price=price))["off"].cost_microusd for price in (3.0, 6.0))
     assert two == pytest.approx(2 * one, abs=1)
 
@@ -60,8 +60,8 @@ def test_a_price_twice_as_high_costs_twice_as_much():
         tools=st.integers(0, 40_000),
     )
 )
-def test_any_position_of_the_sliders_has_figures(scenario):
-    for one in outcomes(scenario):
+def test_every_slider_position_has_results(scenario):
+    for one in simulate(scenario):
         assert len(one.prompts) == scenario.turns
         assert one.cost_microusd > 0
 
@@ -71,12 +71,12 @@ class TestPage:
     def ask(self, client, **query):
         return client.get(reverse("lab", args=["alpha"]), query)
 
-    def test_the_page_comes_before_its_figures(self, viewer_client):
+    def test_the_page_loads_before_its_results(self, viewer_client):
         response = self.ask(viewer_client)
-        assert b"Playing it through" in response.content
+        assert b"Simulating" in response.content
         assert all(f'id="{slider.name}"'.encode() in response.content for slider in SLIDERS)
 
-    def test_the_figures_warn_of_an_overflow(self, viewer_client):
+    def test_the_results_warn_about_an_overflow(self, viewer_client):
         query = {"window": 40_000, "output": 8_000, "turns": 30, "figures": 1}
         response = self.ask(viewer_client, **query)
         off = by_policy(Scenario(window=40_000, output=8_000, turns=30))["off"]
@@ -84,15 +84,15 @@ class TestPage:
         drawn = json.loads(re.search(r'id="lab-series"[^>]*>(.*?)</script>', response.content.decode())[1])
         assert drawn["policies"][0]["prompts"] == list(off.prompts)
 
-    def test_a_budget_below_what_stands_beside_is_said(self, viewer_client):
+    def test_a_budget_below_the_fixed_tokens_is_reported(self, viewer_client):
         response = self.ask(viewer_client, window=8_000, tools=40_000, turns=5, figures=1)
         assert b"No prompt fits" in response.content
 
     @pytest.mark.parametrize("value", ["x", "", "-5", "99999999999", "1e400", "nan"])
-    def test_odd_values_are_kept_within_the_sliders(self, value, viewer_client):
+    def test_invalid_values_are_clamped_to_the_sliders(self, value, viewer_client):
         odd = {slider.name: value for slider in SLIDERS} | {"turns": "5"}
         assert self.ask(viewer_client, **odd, figures=1).status_code == 200
 
-    def test_nothing_is_read_but_who_asks(self, viewer_client, django_assert_num_queries):
+    def test_only_the_viewer_is_queried(self, viewer_client, django_assert_num_queries):
         with django_assert_num_queries(3):
             self.ask(viewer_client, turns=5, figures=1)

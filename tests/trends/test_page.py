@@ -1,4 +1,4 @@
-"""The trends page: sums by the viewer's days, splits, comparison, savings, chart and CSV."""
+"""The trends page: totals, groups, comparison, savings, chart and CSV."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from sessions.models import Compaction
-from sessions.pages.trends.asked import presets
+from sessions.pages.trends.parameters import presets
 from sessions.selectors.trends import GROUPS
 from sessions.selectors.usage import Span, usage_sums
 from sessions.services.spending.rollups import input_rates, rollups_fill
@@ -31,7 +31,7 @@ def address(name: str = "trends") -> str:
 
 @pytest.fixture
 def used(project, member):
-    """Two agents, three models, a tag, a member; one call at 23:50 UTC, one with no price."""
+    """Usage by two agents with three models, a tag and a member; one call at 23:50 UTC, one unpriced."""
     fixer = session_make(project, "fix", agent="fixer", tags=["ci", "red"], created_by=member)
     reader = session_make(project, "read", agent="reader", title="Reads a lot")
     late = NOON.replace(hour=23, minute=50)
@@ -48,17 +48,17 @@ def used(project, member):
     return project
 
 
-def test_the_tiles_are_the_sums_of_the_span(used, viewer_client):
+def test_the_tiles_show_the_totals_of_the_period(used, viewer_client):
     context = viewer_client.get(address(), MARCH).context
     assert context["total"].cost_microusd == 4_000_000
     assert (context["total"].turns, context["total"].unpriced_turns) == (4, 1)
-    # The span before is as long, and ends where this one begins.
-    assert context["asked"].before.span.first == date(2026, 1, 29)
-    assert context["total_before"].cost_microusd == 1_500_000
+    # The previous period has the same length and ends where this one starts.
+    assert context["parameters"].previous.span.first == date(2026, 1, 29)
+    assert context["total_previous"].cost_microusd == 1_500_000
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Asia/Kathmandu", "America/Los_Angeles"])
-def test_days_are_the_viewer_s_and_agree_with_the_turns(zone, used, viewer_client):
+def test_days_follow_the_time_zone_of_the_viewer(zone, used, viewer_client):
     viewer_client.cookies["zone"] = zone
     data = viewer_client.get(address("trends_series"), {**MARCH, "bucket": "day"}).json()
     span = Span(first=date(2026, 3, 1), last=date(2026, 3, 31), zone=ZoneInfo(zone))
@@ -71,7 +71,7 @@ def test_days_are_the_viewer_s_and_agree_with_the_turns(zone, used, viewer_clien
 
 def test_an_unknown_zone_is_utc(used, viewer_client):
     viewer_client.cookies["zone"] = "../etc/passwd"
-    assert viewer_client.get(address()).context["asked"].wanted.span.zone.key == "UTC"
+    assert viewer_client.get(address()).context["parameters"].current.span.zone.key == "UTC"
 
 
 @pytest.mark.parametrize(
@@ -99,21 +99,21 @@ def test_figures_are_narrowed(narrow, used, viewer_client):
     assert context["filters"][0][:2] == next(iter(narrow.items()))
 
 
-def test_figures_of_one_member(used, member, viewer_client):
+def test_usage_of_one_member(used, member, viewer_client):
     context = viewer_client.get(address(), {**MARCH, "member": member.pk}).context
     assert context["total"].cost_microusd == 3_000_000
     assert context["filters"][0][1] == "marc"
 
 
-def test_two_periods_of_ones_choice(used, viewer_client):
+def test_comparing_two_chosen_periods(used, viewer_client):
     query = {"first": "2026-03-10", "last": "2026-03-10", "other": "2026-02-18"}
     context = viewer_client.get(address(), query).context
-    assert context["asked"].before.span.last == date(2026, 2, 18)
-    rows = {row.name: (row.sums.cost_microusd, row.before.cost_microusd) for row in context["rows"]}
+    assert context["parameters"].previous.span.last == date(2026, 2, 18)
+    rows = {row.name: (row.sums.cost_microusd, row.previous.cost_microusd) for row in context["rows"]}
     assert rows == {"fixer": (3_000_000, 0), "reader": (1_000_000, 1_500_000)}
 
 
-def test_savings_are_net_of_rebilling_summaries_and_readings(project, viewer_client):
+def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, viewer_client):
     session = session_make(project, "s", model="claude-sonnet-4-5")
     shrunk = {"prompt_estimate": 1_010_000, "prompt_served": 10_000, "prompt_reported": 10_000}
     turns_add(session, [turn_make(session, 0, NOON, cache_read_tokens=9_000, **shrunk)])
@@ -143,11 +143,11 @@ def test_savings_are_net_of_rebilling_summaries_and_readings(project, viewer_cli
         )
     rollups_fill()
     response = viewer_client.get(address(), MARCH)
-    assert "Working memory by a model" in response.content.decode()
+    assert "Memory extraction cost" in response.content.decode()
     savings = response.context["savings"]
     cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
     assert savings.gross == cached * 1_000_000 * 1_000_000
-    # A cache write is a quarter dearer than an uncached token.
+    # A cache write costs 25% more than an uncached token.
     assert savings.rebilled == (uncached * 5 / 4 - cached) * 2 * 15_000 * 1_000_000
     assert savings.summariser == 27_000
     assert savings.reader == 3_000
@@ -165,7 +165,7 @@ def test_the_csv_is_exact_and_cannot_be_a_formula(project, viewer_client):
     assert (row["turns"], row["cache_read_tokens"]) == ("1", "80")
 
 
-def test_only_sessions_that_cost_something_are_among_the_dearest(used, viewer_client):
+def test_the_most_expensive_sessions_exclude_free_ones(used, viewer_client):
     free = session_make(used, "free", agent="reader")
     turns_add(free, [turn_make(free, 0, NOON, cost=None)])
     nameless = session_make(used, "nameless")
@@ -176,13 +176,13 @@ def test_only_sessions_that_cost_something_are_among_the_dearest(used, viewer_cl
     assert '<span class="under"> 1 turn </span>' in one_line(page)
 
 
-def test_many_groups_are_drawn_as_some_and_the_rest(project, viewer_client):
+def test_small_groups_are_combined_in_the_chart(project, viewer_client):
     for number in range(12):
         session = session_make(project, f"s{number}", agent=f"a{number:02}")
         turns_add(session, [turn_make(session, 0, NOON, cost=1_000 + number)])
     rollups_fill()
     data = viewer_client.get(address("trends_series"), MARCH).json()
-    assert [series["name"] for series in data["series"]][-2:] == ["a05", "all others"]
+    assert [series["name"] for series in data["series"]][-2:] == ["a05", "All others"]
     assert sum(sum(series["values"]) for series in data["series"]) == sum(1_000 + n for n in range(12))
 
 
@@ -201,37 +201,37 @@ def test_many_groups_are_drawn_as_some_and_the_rest(project, viewer_client):
     ],
 )
 @pytest.mark.parametrize("name", ["trends", "trends_series", "trends_csv"])
-def test_odd_questions_are_answered(name, query, used, viewer_client):
+def test_invalid_parameters_are_ignored(name, query, used, viewer_client):
     assert viewer_client.get(address(name), query).status_code == 200
 
 
-def test_an_empty_span_says_so(project, viewer_client):
+def test_an_empty_period(project, viewer_client):
     response = viewer_client.get(address(), MARCH)
-    assert b"Nothing was used in this span" in response.content
+    assert b"No usage in this period" in response.content
     assert viewer_client.get(address("trends_series"), MARCH).json()["series"] == []
 
 
-def test_another_project_s_sums_are_not_seen(used, other_project, stranger_client):
+def test_usage_of_other_projects_is_not_included(used, other_project, stranger_client):
     own = reverse("trends", args=["beta"])
     assert stranger_client.get(own, MARCH).context["total"].turns == 0
 
 
-def test_a_span_keeps_what_else_was_chosen(used, viewer_client):
-    asked = {**MARCH, "group": "model", "measure": "saved", "agent": "fixer"}
-    page = viewer_client.get(address(), asked, headers={"HX-Request": "true"})
+def test_a_preset_keeps_the_other_parameters(used, viewer_client):
+    query = {**MARCH, "group": "model", "measure": "saved", "agent": "fixer"}
+    page = viewer_client.get(address(), query, headers={"HX-Request": "true"})
     queries = {name: QueryDict(query) for name, query, _ in page.context["presets"]}
-    last_month = queries["last month"]
+    last_month = queries["Last month"]
     assert {name: last_month[name] for name in ("group", "measure", "agent")} == {
         "group": "model", "measure": "saved", "agent": "fixer",
     }  # fmt: skip
     assert last_month["first"] != MARCH["first"]
-    assert "last month" in page.text
+    assert "Last month" in page.text
 
 
 def test_presets_are_whole_weeks_and_months():
     spans = {name: (str(first), str(last)) for name, first, last in presets(date(2026, 3, 11))}
-    assert spans["last week"] == ("2026-03-02", "2026-03-08")
-    assert spans["last month"] == ("2026-02-01", "2026-02-28")
+    assert spans["Last week"] == ("2026-03-02", "2026-03-08")
+    assert spans["Last month"] == ("2026-02-01", "2026-02-28")
 
 
 @pytest.mark.parametrize("group", GROUPS)

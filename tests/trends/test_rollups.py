@@ -1,4 +1,4 @@
-"""The sums are those of the turns, to the micro-dollar, whatever came late, again or went."""
+"""Rollups equal the sums of the turns to the micro-dollar, after late, repeated and deleted turns."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ steps = st.one_of(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(work=st.lists(steps, max_size=12))
-def test_the_sums_are_those_of_the_turns(project: Project, work: list) -> None:
+def test_rollups_equal_the_sums_of_the_turns(project: Project, work: list) -> None:
     project.agent_sessions.all().delete()
     sessions = [session_make(project, f"s{number}") for number in range(3)]
     for kind, number, made in work:
@@ -116,7 +116,7 @@ def turns_of(session, first: int, made: list) -> list[Turn]:
     ]
 
 
-def test_a_log_that_grew_and_changed_its_end_is_summed_again(project):
+def test_a_log_with_a_changed_end_is_summed_again(project):
     usage = Usage(uncached_tokens=5, cache_read_tokens=0, cache_write_tokens=1_000, output_tokens=9)
     ends = [message("user", "Go.", "x0"), message("assistant", "Well", "x1")]
     make_session(project, [reading_turn(0), turn(1, ends, usage=usage)])
@@ -130,7 +130,7 @@ def test_a_log_that_grew_and_changed_its_end_is_summed_again(project):
     assert Turn.objects.count() == 4
 
 
-def test_a_long_session_is_summed_in_pieces(project, monkeypatch):
+def test_a_long_session_is_summed_in_batches(project, monkeypatch):
     monkeypatch.setattr("sessions.services.spending.rollups._TURNS", 7)
     session = session_make(project, "long")
     turns_add(session, [turn_make(session, index, START + timedelta(minutes=index)) for index in range(40)])
@@ -140,7 +140,7 @@ def test_a_long_session_is_summed_in_pieces(project, monkeypatch):
     assert_same()
 
 
-def test_a_prompt_longer_than_the_window_could_not_have_been_sent(project):
+def test_prompts_are_capped_at_the_context_window(project):
     session = session_make(project, "s", context_window=50_000)
     shrunk = {"prompt_estimate": 101_000, "prompt_served": 1_000, "prompt_reported": 2_000}
     turns_add(session, [turn_make(session, 0, START, **shrunk)])
@@ -148,7 +148,7 @@ def test_a_prompt_longer_than_the_window_could_not_have_been_sent(project):
     assert UsageRollup.objects.get().hidden_tokens == 48_000
 
 
-def test_what_was_hidden_is_priced_as_cached_where_the_call_read_from_the_cache(project):
+def test_removed_tokens_are_priced_as_cached_if_the_call_read_from_the_cache(project):
     session = session_make(project, "s")
     shrunk = {"prompt_estimate": 101_000, "prompt_served": 1_000, "prompt_reported": 2_000}
     turns_add(

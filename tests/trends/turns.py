@@ -1,4 +1,4 @@
-"""Turns that are written straight into the table: trends look at their figures only."""
+"""Turns written directly to the table, because trends only use their usage columns."""
 
 from __future__ import annotations
 

@@ -4,10 +4,42 @@ from __future__ import annotations
 
 from django import template
 
+from compaction.memory import Author, Motion, Origin, Via
+
 register = template.Library()
 
 #: The maximum length of an item in the history.
 _MAX_LENGTH = 200
+
+_AUTHORS = {Author.MODEL: "model", Author.HARNESS: "automatic", Author.PERSON: "user"}
+
+_ORIGINS = {
+    Via.TOOL: "agent tool",
+    Via.PAGE: "added manually",
+    Via.UPKEEP: "auto-extracted",
+    Via.READING: "extracted by a model",
+    Via.SHARED: "shared memory",
+}
+
+_MOTIONS = {Motion.STILL: "unchanged", Motion.ALIVE: "active"}
+
+
+@register.filter
+def author_label(author: str) -> str:
+    """Return the label of an author, for example, “user”."""
+    return _AUTHORS.get(Author(author), author)
+
+
+@register.filter
+def origin_label(origin: Origin) -> str:
+    """Return an item's source, for example, “auto-extracted”. Items set over the API name their author."""
+    return _ORIGINS.get(origin.via) or author_label(origin.author)
+
+
+@register.filter
+def motion_label(motion: Motion) -> str:
+    """Return the label of a field's activity, for example, “unchanged”."""
+    return _MOTIONS.get(motion, str(motion))
 
 
 @register.filter

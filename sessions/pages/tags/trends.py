@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from django import template
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from sessions.pages import figures
 from sessions.pages.trends.parameters import Parameters
+from sessions.selectors.usage import Span
 
 register = template.Library()
 
@@ -23,6 +25,16 @@ def change(current: int, previous: int) -> str:
     percent = 100 * (current - previous) / previous
     sign = "+" if percent > 0 else "−" if percent < 0 else "±"
     return f"{sign}{abs(percent):.0f}%"
+
+
+@register.filter
+def date_range(span: Span) -> str:
+    """Format a period, for example, `Oct 24 – Nov 22, 2026`."""
+    first, last = span.first, span.last
+    if first == last:
+        return date_format(last, "M j, Y")
+    first_format = "M j" if first.year == last.year else "M j, Y"
+    return f"{date_format(first, first_format)} – {date_format(last, 'M j, Y')}"
 
 
 @register.filter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -15,8 +16,8 @@ from django.http import HttpRequest
 from sessions.selectors.trends import BUCKETS, GROUPS, TrendQuery
 from sessions.selectors.usage import Span
 
-#: What the chart can show.
-MEASURES = {"cost": "cost", "tokens": "tokens", "saved": "saved"}
+#: The measures that the chart can show and their labels.
+MEASURES = {"cost": "Cost", "tokens": "Tokens", "saved": "Savings"}
 
 _DEFAULT_DAYS = 30
 #: Two leap years. A chart of a longer period would have too many columns to tell apart.
@@ -26,13 +27,17 @@ _FIRST, _LAST = date(2000, 1, 1), date(2999, 12, 31)
 _DAY = forms.DateInput(attrs={"type": "date"})
 
 
+def _choices(names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name, name.capitalize()) for name in names]
+
+
 class TrendsForm(forms.Form):
     """All fields are optional. An invalid value falls back to the default, and its error is shown."""
 
     first = forms.DateField(required=False, widget=_DAY, label="From")
     last = forms.DateField(required=False, widget=_DAY, label="To")
-    bucket = forms.ChoiceField(required=False, choices=[(name, name) for name in BUCKETS], label="Interval")
-    group = forms.ChoiceField(required=False, choices=[(name, name) for name in GROUPS], label="Group by")
+    bucket = forms.ChoiceField(required=False, choices=_choices(BUCKETS), label="Interval")
+    group = forms.ChoiceField(required=False, choices=_choices(GROUPS), label="Group by")
     measure = forms.ChoiceField(required=False, choices=list(MEASURES.items()), label="Measure")
     other = forms.DateField(required=False, widget=_DAY, label="Compare to period starting")
     agent = forms.CharField(required=False, max_length=100)
@@ -57,6 +62,10 @@ class Parameters:
     bucket: str
     group: str
     measure: str
+
+    @property
+    def measure_label(self) -> str:
+        return MEASURES[self.measure]
 
     @property
     def filters(self) -> dict[str, str]:
