@@ -1,4 +1,4 @@
-// The lab: what the sliders say, and the prompt of each turn under each policy.
+// The lab: slider values and the chart of prompt sizes under each policy.
 
 import { turnAxes } from "./chart/axes.js";
 import { besideCursor } from "./chart/beside.js";
@@ -7,11 +7,11 @@ import { line } from "./chart/marks.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 300;
-const COLOURS = ["light-dark(#b0251d, #ff918a)", "light-dark(#59616e, #9ba4b1)", "light-dark(#b37400, #edb95c)", "light-dark(#1f52bf, #8db2ff)", "light-dark(#2f8f5e, #69cf9a)"];
+const COLORS = ["light-dark(#b0251d, #ff918a)", "light-dark(#59616e, #9ba4b1)", "light-dark(#b37400, #edb95c)", "light-dark(#1f52bf, #8db2ff)", "light-dark(#2f8f5e, #69cf9a)"];
 
 function legend(data, strokes) {
   const list = swatchLegend(data.policies.map((policy) => policy.name), strokes);
-  list.append(element("li", "", `dashed: the budget, ${exact(data.budget)} tokens`));
+  list.append(element("li", "", `Dashed line: budget (${exact(data.budget)} tokens)`));
   return list;
 }
 
@@ -23,13 +23,13 @@ function tipPlugin(data, strokes) {
   return besideCursor("trend-tip", fill, 0);
 }
 
-function budgetPlugin(data, colour) {
+function budgetPlugin(data, color) {
   return {
     hooks: {
       drawAxes: (plot) => {
         const { left, top, width } = plot.bbox;
         const y = plot.valToPos(data.budget, "y", true);
-        if (y >= top) line(plot, colour, [left, y], [left + width, y]);
+        if (y >= top) line(plot, color, [left, y], [left + width, y]);
       },
     },
   };
@@ -56,9 +56,9 @@ function chartDraw() {
   const data = JSON.parse(source.textContent);
   const place = element("div", "chart-plot");
   place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size over ${data.turns.length} turns under ${data.policies.length} policies. The figures follow as a table.`);
-  const all = resolved(host, [...COLOURS, "var(--muted)", "var(--line)", "var(--warn)"]);
-  const strokes = all.slice(0, COLOURS.length);
+  place.setAttribute("aria-label", `Prompt size over ${data.turns.length} turns under ${data.policies.length} policies. The same data follows as a table.`);
+  const all = resolved(host, [...COLORS, "var(--muted)", "var(--line)", "var(--warn)"]);
+  const strokes = all.slice(0, COLORS.length);
   host.replaceChildren(place, legend(data, strokes));
   const plot = new window.uPlot(options(data, place.clientWidth, strokes, all.slice(-3)), [data.turns, ...data.policies.map((policy) => policy.prompts)], place);
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
@@ -74,7 +74,7 @@ outputsShow();
 chartDraw();
 document.addEventListener("input", outputsShow);
 document.addEventListener("theme", chartDraw);
-// The address always says what is shown, without a step back for every move of a slider.
+// Keep the URL in sync with the sliders, without adding a history entry for every move.
 document.addEventListener("htmx:afterSwap", () => {
   chartDraw();
   const query = new URLSearchParams(new FormData(document.querySelector(".sliders")));

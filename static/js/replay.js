@@ -1,11 +1,11 @@
-// The prompt size per turn under each policy of a replay, one over the other.
+// The prompt size per turn under each policy of a replay.
 
 import { turnAxes } from "./chart/axes.js";
 import { besideCursor } from "./chart/beside.js";
 import { element, exact, resolved } from "./chart/format.js";
 
 const HEIGHT = 320;
-// Two policies often have the same curve: dashes let the lower one be seen.
+// Two policies often have the same curve. Dashes keep the lower one visible.
 const LINES = [
   ["light-dark(#59616e, #9ba4b1)", [6, 4]],
   ["light-dark(#b37400, #edb95c)", []],
@@ -15,12 +15,12 @@ const LINES = [
   ["light-dark(#2f8f5e, #69cf9a)", [3, 3]],
 ];
 
-function legend(data, colours) {
+function legend(data, colors) {
   const list = element("ul", "replay-legend");
   data.policies.forEach((policy, index) => {
     const item = element("li");
     const line = element("span", LINES[index % LINES.length][1].length ? "line dashed" : "line");
-    line.style.color = colours[index];
+    line.style.color = colors[index];
     item.append(line, policy.name);
     list.append(item);
   });
@@ -37,7 +37,7 @@ function tipPlugin(data) {
     }
     tip.replaceChildren(element("b", "", `Turn ${turn}`), rows);
     for (const policy of data.policies.filter((each) => each.lost_turn === turn)) {
-      tip.append(element("p", "", `${policy.name}: the first loss`));
+      tip.append(element("p", "", `${policy.name}: first loss`));
     }
   });
 }
@@ -52,12 +52,12 @@ function clickPlugin(data, host) {
 
 function options(data, host, width) {
   const [text, line] = resolved(host, ["var(--muted)", "var(--line)"]);
-  const colours = resolved(host, data.policies.map((_policy, index) => LINES[index % LINES.length][0]));
+  const colors = resolved(host, data.policies.map((_policy, index) => LINES[index % LINES.length][0]));
   const first = data.turns[0];
   const last = data.turns.at(-1);
   const most = Math.max(...data.policies.flatMap((policy) => policy.prompts), 10);
   return {
-    colours,
+    colors,
     plot: {
       width,
       height: HEIGHT,
@@ -70,7 +70,7 @@ function options(data, host, width) {
       axes: turnAxes(text, line),
       series: [{}, ...data.policies.map((policy, index) => ({
         label: policy.name,
-        stroke: colours[index],
+        stroke: colors[index],
         dash: LINES[index % LINES.length][1],
         width: 2,
         points: { show: data.turns.length < 30, size: 5 },
@@ -82,21 +82,21 @@ function options(data, host, width) {
 
 function draw(host, data) {
   const place = element("div", "chart-plot");
-  // Screen readers get the sentence and the table; the picture has nothing to tab through.
+  // Screen readers get this sentence and the table; the chart has no focusable elements.
   const names = data.policies.map((policy) => policy.name).join(", ");
   place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size per turn under ${names} at a budget of ${data.budget}. The figures follow as a table.`);
+  place.setAttribute("aria-label", `Prompt size per turn under ${names} at a budget of ${data.budget}. The same data follows as a table.`);
   const below = element("div");
   host.replaceChildren(place, below);
   let plot = null;
-  const again = () => {
+  const redraw = () => {
     plot?.destroy();
     const made = options(data, host, place.clientWidth);
     plot = new window.uPlot(made.plot, [data.turns, ...data.policies.map((policy) => policy.prompts)], place);
-    below.replaceChildren(legend(data, made.colours));
+    below.replaceChildren(legend(data, made.colors));
   };
-  again();
-  document.addEventListener("theme", again);
+  redraw();
+  document.addEventListener("theme", redraw);
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
 }
 
@@ -104,16 +104,16 @@ async function load(host) {
   host.dataset.state = "loading";
   try {
     const answer = await fetch(host.dataset.replay, { headers: { Accept: "application/json" } });
-    if (!answer.ok) throw new Error(`answered ${answer.status}`);
+    if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
     const data = await answer.json();
     if (data.turns.length) draw(host, data);
-    else host.replaceChildren(element("p", "chart-state", "There is no model call to draw."));
+    else host.replaceChildren(element("p", "chart-state", "This session has no model calls."));
   } catch (error) {
-    host.replaceChildren(element("p", "chart-state", `The chart could not be loaded: ${error.message}.`));
+    host.replaceChildren(element("p", "chart-state", `The chart could not be loaded (${error.message}). Reload the page to try again.`));
   }
 }
 
 const all = () => document.querySelectorAll("[data-replay]:not([data-state])").forEach(load);
 all();
-// A run that goes on is put in anew.
+// A run in progress replaces its content periodically.
 document.addEventListener("htmx:afterSwap", all);

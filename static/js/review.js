@@ -1,4 +1,4 @@
-// The review of proposed facts: a row at a time by keyboard, several at once by their boxes.
+// The review of proposed facts: single rows by keyboard, several rows by their checkboxes.
 
 const ROW = "[data-fact]";
 const rowOf = (element) => element.closest?.(ROW);
@@ -25,7 +25,7 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key](row);
 });
 
-// After a decision the next row that waits has the focus.
+// After a decision, focus the next undecided row.
 document.addEventListener("htmx:load", (event) => {
   if (!event.target.matches(ROW)) return;
   let next = event.target;
@@ -33,7 +33,7 @@ document.addEventListener("htmx:load", (event) => {
   (next ?? event.target).focus();
 });
 
-// What was edited is accepted by itself: together the facts are taken as they are stored.
+// An edited fact must be accepted individually, because bulk actions use the stored text.
 document.addEventListener("input", (event) => {
   const box = event.target.matches("textarea") && rowOf(event.target)?.querySelector('input[name="fact"]');
   if (!box) return;

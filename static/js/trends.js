@@ -1,4 +1,4 @@
-// Stacked bars over days, weeks or months. The server sums; this draws, and says exactly what a bar holds.
+// Stacked bars per day, week or month. The server sums; this script draws the bars and their tooltips.
 
 import { axisStyle } from "./chart/axes.js";
 import { besideCursor } from "./chart/beside.js";
@@ -6,7 +6,7 @@ import { element, exact, resolved } from "./chart/format.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 280;
-const COLOURS = [
+const COLORS = [
   "light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#2f8f5e, #69cf9a)",
   "light-dark(#6a3fb5, #bda0ff)", "light-dark(#0f6b70, #6fcfd3)", "light-dark(#b0251d, #ff918a)",
   "light-dark(#7a5c3a, #c9a97f)", "light-dark(#59616e, #9ba4b1)",
@@ -14,6 +14,15 @@ const COLOURS = [
 
 const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
 const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
+
+// The first day of a bucket: "Nov 22", "Nov 22, 2026" or, for months, "Nov 2026".
+function bucketLabel(data, index, isLong) {
+  if (!data.buckets[index]) return "";
+  const day = new Date(`${data.buckets[index]}T00:00`);
+  if (data.bucket === "month") return day.toLocaleDateString("en-US", { month: "short", year: "numeric" });
+  const text = day.toLocaleDateString("en-US", { month: "short", day: "numeric", year: isLong ? "numeric" : undefined });
+  return data.bucket === "week" && isLong ? `Week of ${text}` : text;
+}
 
 function short(value, unit) {
   const size = unit === "tokens" ? value : value / 1e6;
@@ -27,24 +36,23 @@ function short(value, unit) {
 
 function tipPlugin(data, fills) {
   const fill = (tip, index) => {
-    const held = data.series.map(({ name, values }, at) => [fills[at], name, values[index]]).filter(([, , value]) => value);
-    const total = held.reduce((sum, [, , value]) => sum + value, 0);
-    const rows = held.map(([colour, name, value]) => [colour, name, measured(value, data.unit)]);
-    const named = { day: "", week: "week from ", month: "month from " }[data.bucket];
-    tip.replaceChildren(element("b", "", `${named}${data.buckets[index]}: ${measured(total, data.unit)}`), swatchTable(rows));
+    const shares = data.series.map(({ name, values }, at) => [fills[at], name, values[index]]).filter(([, , value]) => value);
+    const total = shares.reduce((sum, [, , value]) => sum + value, 0);
+    const rows = shares.map(([color, name, value]) => [color, name, measured(value, data.unit)]);
+    tip.replaceChildren(element("b", "", `${bucketLabel(data, index, true)}: ${measured(total, data.unit)}`), swatchTable(rows));
   };
   return besideCursor("trend-tip", fill, 0);
 }
 
-// Where the project's policy was changed: what is behind the line began under another one.
-function marksPlugin(data, colour) {
+// Policy changes. Sessions after a line started under a different policy.
+function marksPlugin(data, color) {
   return {
     hooks: {
       draw: (plot) => {
         const { ctx, bbox } = plot;
         ctx.save();
-        ctx.strokeStyle = colour;
-        ctx.fillStyle = colour;
+        ctx.strokeStyle = color;
+        ctx.fillStyle = color;
         ctx.lineWidth = 1.5 * devicePixelRatio;
         ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
         ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
@@ -65,7 +73,7 @@ function marksPlugin(data, colour) {
   };
 }
 
-// Each row stands on the sum of those before it; the whole is drawn first and the others over it.
+// Each layer is the running sum of the series. The largest is drawn first, the others on top of it.
 function stacked(data) {
   const sums = data.buckets.map(() => 0);
   const layers = data.series.map((series) => series.values.map((value, index) => (sums[index] += value)));
@@ -83,7 +91,7 @@ function options(data, width, fills, [text, line]) {
     cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
     scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
     axes: [
-      { ...axis, grid: { show: false }, label: data.bucket, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => data.buckets[at] ?? "") },
+      { ...axis, grid: { show: false }, label: data.bucket, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
       { ...axis, label: data.unit === "tokens" ? "tokens" : "US dollars", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map((value) => short(value, data.unit)) },
     ],
     series: [{}, ...Array.from({ length: layers }, (_, index) => ({
@@ -99,17 +107,17 @@ function options(data, width, fills, [text, line]) {
 
 function chartDraw(host, data) {
   if (!data.series.length) {
-    host.replaceChildren(element("p", "chart-state", "Nothing to draw in this span."));
+    host.replaceChildren(element("p", "chart-state", "No data in this period."));
     return;
   }
   const place = element("div", "chart-plot");
   place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The figures follow as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
+  place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The same data follows as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
   let plot = null;
   const draw = () => {
     plot?.destroy();
-    const all = resolved(host, [...COLOURS, "var(--muted)", "var(--line)"]);
-    const fills = all.slice(0, COLOURS.length);
+    const all = resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);
+    const fills = all.slice(0, COLORS.length);
     host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => name), fills));
     const columns = [data.buckets.map((_, index) => index), ...stacked(data)];
     plot = new window.uPlot(options(data, place.clientWidth, fills, all.slice(-2)), columns, place);
@@ -122,19 +130,19 @@ function chartDraw(host, data) {
 
 async function chartLoad(host) {
   const answer = await fetch(host.dataset.trend, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
   chartDraw(host, await answer.json());
 }
 
 function chartsLoad(within) {
   for (const host of within.querySelectorAll("[data-trend]")) {
     chartLoad(host).catch((error) => {
-      host.querySelector(".chart-state")?.replaceChildren(`The chart could not be loaded: ${error.message}.`);
+      host.querySelector(".chart-state")?.replaceChildren(`The chart could not be loaded (${error.message}). Reload the page to try again.`);
     });
   }
 }
 
-// The server sums by the viewer's days. Until it knows the zone it has used UTC: once it knows, it sums again.
+// The server sums by days in the viewer's time zone, which it learns from a cookie. Reload once it is set.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const isKnown = document.cookie.split("; ").includes(`zone=${zone}`);
 if (!isKnown) document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax`;
