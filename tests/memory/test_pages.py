@@ -40,7 +40,7 @@ def write(session: AgentSession, author: Author = Author.MODEL, **changes: Any) 
 
 def forms_with_operation(page: str, op: str) -> list[dict[str, str]]:
     """Return the fields of the page's forms that have the given operation."""
-    fields = re.compile(r'<(?:input[^>]*|textarea) name="(\w+)"(?: value="([^"]*)"| hidden>\n([^<]*)<)')
+    fields = re.compile(r'<(?:input[^>]*|textarea)\s+name="(\w+)"(?:\s+value="([^"]*)"|\s+hidden>\n([^<]*)<)')
     found = [
         {name: unescape(value or text) for name, value, text in fields.findall(form)}
         for form in re.findall(r"<form.*?</form>", page, re.DOTALL)
