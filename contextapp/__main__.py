@@ -1,6 +1,6 @@
-"""`python -m contextapp`: run the whole product on this machine. `make run` ends up here.
+"""`python -m contextapp`: run all of contextapp on this machine. `make run` calls it.
 
-The environment configures it; `docs/configuration.md` lists the variables.
+Environment variables configure it; `docs/configuration.md` lists them.
 """
 
 from __future__ import annotations
@@ -13,114 +13,121 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from contextapp import env
 from contextapp.embedded import home as homes
 from contextapp.embedded import postgres, servers, valkey
 from contextapp.embedded.errors import StartError
-from contextapp.embedded.programs import say
+from contextapp.embedded.programs import write_line
 from contextapp.embedded.supervisor import Supervisor
 
-ROOT = Path(__file__).resolve().parent.parent
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop(BaseException):
-    """Somebody asked us to end."""
+    """A signal to stop has arrived."""
 
 
 def main() -> int:
     read_arguments()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         signal.signal(number, stop)
-    home = Path(os.environ.get("CONTEXTAPP_HOME") or ROOT / ".contextapp").absolute()
+    home = env.home()
+    port = env.integer("CONTEXTAPP_PORT", 8000, minimum=1, maximum=65535)
     try:
         homes.prepare(home)
-        with homes.held(home):
-            run(home, os.environ.get("CONTEXTAPP_HOST") or "127.0.0.1", port_number())
+        with homes.locked(home):
+            run(home, env.text("CONTEXTAPP_HOST", "127.0.0.1"), port)
     except StartError as error:
-        say(str(error))
+        write_line(str(error))
         return 1
     except Stop:
-        say("stopped.")
+        write_line("stopped.")
     return 0
 
 
 def read_arguments() -> None:
-    """There are none but --help: a misspelt one must not start a server."""
+    """Reject every argument except --help, so that a misspelled one does not start a server."""
     parser = argparse.ArgumentParser(
         prog="python -m contextapp",
-        description="Run contextapp on this machine: database, broker, web server, worker. Ctrl-C stops it.",
-        epilog="The environment configures it: CONTEXTAPP_PORT (8000), CONTEXTAPP_HOST (127.0.0.1), "
-        "CONTEXTAPP_HOME (.contextapp), DATABASE_URL, CELERY_BROKER_URL and the rest of "
-        "docs/configuration.md.",
+        description="Run contextapp on this machine: database, broker, web server, worker and scheduler. "
+        "Ctrl-C stops it.",
+        epilog="Environment variables configure it: CONTEXTAPP_PORT (8000), CONTEXTAPP_HOST (127.0.0.1), "
+        "CONTEXTAPP_HOME (.contextapp), DATABASE_URL, CELERY_BROKER_URL and others; "
+        "see docs/configuration.md.",
     )
     parser.parse_args()
 
 
 def stop(number: int, frame: object) -> NoReturn:
-    """The first signal unwinds to `main`, ending the children on the way; more of them do not hurry it."""
-    for again in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(again, signal.SIG_IGN)
+    """Raise Stop, which ends the child processes on its way to `main`. Ignore all further signals."""
+    for other in STOP_SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
     raise Stop
 
 
-def port_number() -> int:
-    text = os.environ.get("CONTEXTAPP_PORT") or "8000"
-    if not text.isdigit() or not 0 < int(text) < 65536:
-        raise StartError(f"CONTEXTAPP_PORT is {text!r}, which is not a port number.")
-    return int(text)
-
-
 def run(home: Path, host: str, port: int) -> None:
-    """Until a signal: raises Stop, or StartError when something does not start or keeps ending."""
+    """Run until a signal arrives. Raises Stop, or StartError if a program does not start or keeps failing."""
     servers.check_port(host, port)
-    web, worker, beat = servers.web(host, port), servers.worker(), servers.beat(home)
-    os.chdir(ROOT)
+    web, worker, scheduler = servers.web(host, port), servers.worker(), servers.scheduler(home)
+    os.chdir(env.ROOT)
     os.environ["CONTEXTAPP_HOME"] = str(home)
     with Supervisor() as supervisor:
         start_data(supervisor, home)
         prepare_data()
-        # One after the other: side by side they would share the processor, and the first page come later.
+        # One after the other: if they started together, the first page would be available later.
         supervisor.start(web)
-        supervisor.start(worker, beat)
-        welcome(home, host, port)
+        supervisor.start(worker, scheduler)
+        print_welcome(home, host, port)
         supervisor.watch()
 
 
 def start_data(supervisor: Supervisor, home: Path) -> None:
-    """Start what the environment does not bring along."""
+    """Start Postgres and Valkey, unless the environment names other servers."""
     programs = []
-    if not os.environ.get("DATABASE_URL"):
+    if not env.text("DATABASE_URL"):
         postgres.stop_leftover(home)
         postgres.ensure_cluster(home)
         programs.append(postgres.program(home))
-    if not os.environ.get("CELERY_BROKER_URL"):
+    if not env.text("CELERY_BROKER_URL"):
         valkey.stop_leftover(home)
         programs.append(valkey.program(home))
     supervisor.start(*programs)
 
 
 def prepare_data() -> None:
-    """Tables, and at the first start the keys. A process of its own, since this one stays without Django."""
+    """Migrate the database and create the first keys, in a separate process that loads Django."""
     command = [sys.executable, "manage.py", "prepare"]
     done = subprocess.run(  # noqa: S603
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
     )
-    label, _, reason = done.stderr.strip().rpartition("CommandError: ")
-    if done.returncode != 0 and reason and not label:
+    if done.returncode == 0:
+        sys.stderr.write(done.stderr)
+        return
+    if reason := one_line_reason(done.stderr):
         raise StartError(reason)
     sys.stderr.write(done.stderr)
-    if done.returncode != 0:
-        raise StartError("The data could not be prepared; the messages above say why.")
+    raise StartError("The database could not be prepared; see the messages above.")
 
 
-def welcome(home: Path, host: str, port: int) -> None:
-    shown = servers.reachable(host)
-    address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
-    lines = [f"contextapp runs at {address}"]
+def one_line_reason(output: str) -> str | None:
+    """Return the reason if the output is the one-line message of a CommandError or InvalidVariable."""
+    line = output.strip()
+    for prefix in ("CommandError: ", "contextapp: "):
+        if line.startswith(prefix) and "\n" not in line:
+            return line.removeprefix(prefix)
+    return None
+
+
+def print_welcome(home: Path, host: str, port: int) -> None:
+    """Print the URL and the paths of the admin password, the API key and the data folder."""
+    name = servers.connect_host(host)
+    url = f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+    lines = [f"contextapp is running at {url}"]
     if (password := home / "admin-password").exists():
-        lines.append(f"  log in    as admin; the password stands in {password}")
+        lines.append(f"  Log in       as admin with the password in {password}")
     if (key := home / "api-key").exists():
-        lines.append(f"  API key   {key}")
-    lines += [f"  data      {home}", "Ctrl-C stops it."]
+        lines.append(f"  API key      {key}")
+    lines += [f"  Data folder  {home}", "Press Ctrl-C to stop."]
     print("\n".join(lines), flush=True)  # noqa: T201
 
 

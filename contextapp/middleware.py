@@ -1,15 +1,16 @@
-"""What only pages need: cookies, CSRF, logging in, messages, the content policy.
+"""Middleware that only pages need: cookies, CSRF, login, messages, the content security policy.
 
-An agent's call has none of them, and going through nine layers that do nothing takes longer than reading
-a session's state from the database.
+Requests to the API skip it, because running nine layers that do nothing takes longer than reading the state
+of a session from the database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.conf import settings
+from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
@@ -19,28 +20,51 @@ API = "/api/v1/"
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 
-class ForPages:
-    """Runs `settings.PAGE_MIDDLEWARE` for everything but the API."""
+class PageMiddleware:
+    """Run `settings.PAGE_MIDDLEWARE` with all its hooks, except for requests to the API.
+
+    The hooks run in Django's order: `process_view` from the outermost layer to the innermost, the others
+    from the innermost to the outermost.
+    """
 
     def __init__(self, get_response: Handler) -> None:
         self.api = self.pages = get_response
-        self.layers: list[Any] = []
+        self.layers: list[Any] = []  # the innermost first
         for path in reversed(settings.PAGE_MIDDLEWARE):
-            self.pages = import_string(path)(self.pages)
-            self.layers.insert(0, self.pages)
+            layer = import_string(path)(self.pages)
+            self.layers.append(layer)
+            self.pages = convert_exception_to_response(layer)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.api(request) if request.path.startswith(API) else self.pages(request)
+        return self.api(request) if _is_api(request) else self.pages(request)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponseBase | None:
-        """Django asks each layer before it calls a view; the first that answers wins."""
-        if request.path.startswith(API):
-            return None
-        for layer in self.layers:
-            if ask := getattr(layer, "process_view", None):
-                answer: HttpResponseBase | None = ask(request, view, args, kwargs)
-                if answer is not None:
-                    return answer
+        for hook in _hooks("process_view", request, reversed(self.layers)):
+            if (response := hook(request, view, args, kwargs)) is not None:
+                return response
         return None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        for hook in _hooks("process_exception", request, self.layers):
+            if (response := hook(request, exception)) is not None:
+                return response
+        return None
+
+    def process_template_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        for hook in _hooks("process_template_response", request, self.layers):
+            response = hook(request, response)
+        return response
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path.startswith(API)
+
+
+def _hooks(
+    name: str, request: HttpRequest, layers: Iterable[Any]
+) -> list[Callable[..., HttpResponseBase | None]]:
+    if _is_api(request):
+        return []
+    return [getattr(layer, name) for layer in layers if hasattr(layer, name)]

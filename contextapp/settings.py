@@ -1,55 +1,43 @@
-"""Django settings, all from the environment. `docs/configuration.md` lists the variables."""
+"""Django settings, read from the environment. `docs/configuration.md` lists the variables."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import dj_database_url
 from csp.constants import NONE, SELF
-from django.core.exceptions import ImproperlyConfigured
 
+from contextapp import env
+from contextapp.blob_storage import blob_storage
 from contextapp.embedded.home import broker_url, database_url
-from contextapp.options import *  # noqa: F403  # a setting each
-from contextapp.options import (
-    CONTEXTAPP_IDLE_CHECK_SECONDS,
-    CONTEXTAPP_MAX_BODY_BYTES,
-    CONTEXTAPP_PROFILE_SECONDS,
-    CONTEXTAPP_REFERENCE_SECONDS,
-    CONTEXTAPP_ROLLUP_SECONDS,
-    CONTEXTAPP_SWEEP_SECONDS,
-    env_flag,
-    env_list,
-)
+from contextapp.openapi import openapi_settings
+from contextapp.schedule import beat_schedule
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-HOME = Path(os.environ.get("CONTEXTAPP_HOME") or BASE_DIR / ".contextapp").absolute()
-DEBUG = env_flag("CONTEXTAPP_DEBUG")
+BASE_DIR = env.ROOT
+HOME = env.home()
+DEBUG = env.flag("CONTEXTAPP_DEBUG")
 VERSION = "0.1.0"
 
 
 def secret_key() -> str:
-    """The key of cookies and signatures: from the environment, else from the data folder.
+    """Return the key that signs cookies: from the environment, else from the data folder.
 
-    Only a process that serves needs a lasting one; a management command such as `makemigrations`
-    runs without, on a key that nothing signed with it outlives.
+    Management commands such as `makemigrations` need no lasting key, so they run with a random one.
     """
-    if key := os.environ.get("CONTEXTAPP_SECRET_KEY"):
+    if key := env.text("CONTEXTAPP_SECRET_KEY"):
         return key
     if (file := HOME / "secret-key").is_file():
         return file.read_text().strip()
-    if env_flag("CONTEXTAPP_REQUIRE_SECRET_KEY"):
-        raise ImproperlyConfigured("CONTEXTAPP_SECRET_KEY is not set")
+    if env.flag("CONTEXTAPP_REQUIRE_SECRET_KEY"):
+        raise env.InvalidVariable("CONTEXTAPP_SECRET_KEY is not set.")
     return os.urandom(32).hex()
 
 
 SECRET_KEY = secret_key()
-ALLOWED_HOSTS = env_list("CONTEXTAPP_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-CSRF_TRUSTED_ORIGINS = env_list("CONTEXTAPP_TRUSTED_ORIGINS", "")
-BEHIND_TLS = env_flag("CONTEXTAPP_BEHIND_TLS")
+ALLOWED_HOSTS = env.items("CONTEXTAPP_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.items("CONTEXTAPP_TRUSTED_ORIGINS")
+BEHIND_TLS = env.flag("CONTEXTAPP_BEHIND_TLS")
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -73,7 +61,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "sessions.api.metrics.RequestMetrics",
-    "contextapp.middleware.ForPages",
+    "contextapp.middleware.PageMiddleware",
 ]
 PAGE_MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
@@ -113,63 +101,90 @@ TEMPLATES = [
 
 DATABASES = {
     "default": dj_database_url.parse(
-        os.environ.get("DATABASE_URL") or database_url(HOME),
-        # Django's own pool keeps the connections; it asks for CONN_MAX_AGE = 0.
-        conn_max_age=0,
+        env.url(
+            "DATABASE_URL",
+            database_url(HOME),
+            schemes=("postgres", "postgresql"),
+            example="postgresql://user:password@host/name",
+        ),
+        conn_max_age=0,  # required by Django's connection pool
     )
 }
-if pool_size := int(os.environ.get("CONTEXTAPP_DB_POOL", "8")):
+if pool_size := env.integer("CONTEXTAPP_DB_POOL", 8):
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
         "min_size": 1,
         "max_size": pool_size,
         "timeout": 10,
     }
-# The hot calls prepare their statements (see `sessions/store/postgres.py`); Django sends the rest as text.
+# Only the hottest queries use prepared statements (see `sessions/store/postgres.py`).
 DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or broker_url(HOME)
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL") or broker_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_TASK_IGNORE_RESULT = True  # what a task did stands in the database
-# What was running when the broker went away is delivered again; Celery's default from 6.0 on.
+CELERY_TASK_IGNORE_RESULT = True  # tasks store their results in the database
+# Deliver running tasks again after the connection to the broker was lost. Celery's default from 6.0.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # LOGGING below holds for the worker too
-# A task that its worker did not finish goes to another one; all of them are idempotent.
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # use LOGGING below in the worker as well
+# Deliver a task to another worker if its worker dies. All tasks are idempotent.
 CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a summary takes seconds: none waits behind one while a worker is free
-_PERIODIC = {
-    "budgets": ("sessions.tasks.budgets_watch", CONTEXTAPP_ROLLUP_SECONDS),
-    "retention": ("sessions.tasks.retention_run", 3_600.0),
-    "rollups": ("sessions.tasks.rollups_fill", CONTEXTAPP_ROLLUP_SECONDS),
-    "derive": ("sessions.tasks.derive_everywhere", 300.0),
-    "sweep": ("sessions.tasks.compactions_sweep", CONTEXTAPP_SWEEP_SECONDS),
-    "webhooks": ("sessions.tasks.webhooks_sweep", CONTEXTAPP_SWEEP_SECONDS),
-    "idle": ("sessions.tasks.compactions_idle", CONTEXTAPP_IDLE_CHECK_SECONDS),
-    "upgrade": ("sessions.tasks.compactions_upgrade", CONTEXTAPP_IDLE_CHECK_SECONDS),
-    "references": ("sessions.tasks.references_check", CONTEXTAPP_REFERENCE_SECONDS),
-    "replays": ("replay.tasks.replays_sweep", CONTEXTAPP_SWEEP_SECONDS),
-    "profiles": ("sessions.tasks.profiles_refresh", CONTEXTAPP_PROFILE_SECONDS),
-    "memory": ("sessions.tasks.memory_sweep", CONTEXTAPP_SWEEP_SECONDS),
-    "proposals": ("sessions.tasks.memory_propose", CONTEXTAPP_IDLE_CHECK_SECONDS),
-}
-# What no worker has taken within a minute is not worth taking: the next one is on its way.
-CELERY_BEAT_SCHEDULE = {
-    name: {"task": task, "schedule": seconds, "options": {"expires": 60}}
-    for name, (task, seconds) in _PERIODIC.items()
-}
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a summary takes seconds: no task waits for one while a worker is idle
+
+# -- Limits and budgets -------------------------------------------------------------------------
+
+#: Limits of one request: bytes of its body, messages per push, bytes per message.
+CONTEXTAPP_MAX_BODY_BYTES = env.integer("CONTEXTAPP_MAX_BODY_BYTES", 16 * 1024 * 1024, minimum=1)
+CONTEXTAPP_MAX_MESSAGES = env.integer("CONTEXTAPP_MAX_MESSAGES", 1000, minimum=1)
+CONTEXTAPP_MAX_MESSAGE_BYTES = env.integer("CONTEXTAPP_MAX_MESSAGE_BYTES", 8 * 1024 * 1024, minimum=1)
+DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
+#: Bytes of a log imported over the API. The command line has no limit.
+CONTEXTAPP_MAX_IMPORT_BYTES = env.integer("CONTEXTAPP_MAX_IMPORT_BYTES", 64 * 1024 * 1024, minimum=1)
+#: Requests per minute and API key; 0 for no limit. A key can have its own limit.
+CONTEXTAPP_RATE_LIMIT = env.integer("CONTEXTAPP_RATE_LIMIT", 0)
+#: The budget, in input tokens, of a session without a budget and without a model of known context window.
+CONTEXTAPP_DEFAULT_BUDGET = env.integer("CONTEXTAPP_DEFAULT_BUDGET", 100_000, minimum=1)
+#: Tokens of the context window that are reserved for the model's output.
+CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
+
+# -- Background work ----------------------------------------------------------------------------
+
+CELERY_BEAT_SCHEDULE = beat_schedule()
+#: Seconds after which a pending compaction that no worker has started is queued again.
+CONTEXTAPP_REDISPATCH_SECONDS = env.seconds("CONTEXTAPP_REDISPATCH_SECONDS", 20)
+#: Seconds after which a worker that has not renewed its lease is considered dead.
+CONTEXTAPP_LEASE_SECONDS = env.seconds("CONTEXTAPP_LEASE_SECONDS", 20)
+#: Seconds without a turn after which facts are proposed and a model extracts memory from the new turns.
+CONTEXTAPP_MEMORY_REST_SECONDS = env.seconds("CONTEXTAPP_MEMORY_REST_SECONDS", 300)
+#: Webhooks may use http and private addresses: only if every project is trusted.
+CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = env.flag("CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE")
+
+# -- Summaries by a model -----------------------------------------------------------------------
+
+CONTEXTAPP_ANTHROPIC_API_KEY = env.text("CONTEXTAPP_ANTHROPIC_API_KEY") or env.text("ANTHROPIC_API_KEY")
+CONTEXTAPP_ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL") or None
+#: The summarizer model of projects that set none: "" for a cheap one, "off" for none.
+CONTEXTAPP_SUMMARIZER_MODEL = env.text("CONTEXTAPP_SUMMARIZER_MODEL")
+#: Seconds for one request, for all requests of a summary, and between the first two of them.
+CONTEXTAPP_SUMMARIZER_TIMEOUT = env.seconds("CONTEXTAPP_SUMMARIZER_TIMEOUT", 60)
+CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT = env.seconds("CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT", 180)
+CONTEXTAPP_SUMMARIZER_BACKOFF = env.seconds("CONTEXTAPP_SUMMARIZER_BACKOFF", 1)
+#: Seconds without background work for a session after `max_failures` consecutive failures.
+CONTEXTAPP_COOLDOWN_SECONDS = env.seconds("CONTEXTAPP_COOLDOWN_SECONDS", 600)
+#: Seconds without a turn after which the provider's cache has expired: a new recap then costs nothing extra.
+CONTEXTAPP_UPGRADE_IDLE_SECONDS = env.seconds("CONTEXTAPP_UPGRADE_IDLE_SECONDS", 300)
 
 # -- E-mail -------------------------------------------------------------------------------------
 
-#: The mail server that alerts go out by; "" for none.
-EMAIL_HOST = os.environ.get("CONTEXTAPP_SMTP_HOST", "")
-EMAIL_PORT = int(os.environ.get("CONTEXTAPP_SMTP_PORT", "587"))
-EMAIL_HOST_USER = os.environ.get("CONTEXTAPP_SMTP_USER", "")
-EMAIL_HOST_PASSWORD = os.environ.get("CONTEXTAPP_SMTP_PASSWORD", "")
-EMAIL_USE_TLS = env_flag("CONTEXTAPP_SMTP_TLS", default=True)
+#: The SMTP server for budget alerts. Without one, no e-mails are sent.
+EMAIL_HOST = env.text("CONTEXTAPP_SMTP_HOST")
+EMAIL_PORT = env.integer("CONTEXTAPP_SMTP_PORT", 587, minimum=1, maximum=65535)
+EMAIL_HOST_USER = env.text("CONTEXTAPP_SMTP_USER")
+EMAIL_HOST_PASSWORD = env.text("CONTEXTAPP_SMTP_PASSWORD")
+EMAIL_USE_TLS = env.flag("CONTEXTAPP_SMTP_TLS", default=True)
 EMAIL_TIMEOUT = 10  # seconds
-DEFAULT_FROM_EMAIL = os.environ.get("CONTEXTAPP_MAIL_FROM", "contextapp@localhost")
+DEFAULT_FROM_EMAIL = env.text("CONTEXTAPP_MAIL_FROM", "contextapp@localhost")
 
-# -- People -------------------------------------------------------------------------------------
+# -- Users --------------------------------------------------------------------------------------
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -213,8 +228,7 @@ USE_THOUSAND_SEPARATOR = True
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Files are served from where they lie, so that a checkout needs no collecting step; an image collects
-# them once and serves the compressed, hashed ones.
+# A checkout serves the files of STATICFILES_DIRS. The Docker image collects, compresses and hashes them.
 WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -226,94 +240,37 @@ STORAGES = {
 }
 
 
-def blob_storage(kind: str) -> dict[str, Any]:
-    """The store of large contents beside Postgres, if any. Credentials come by the usual AWS_* variables."""
-    if kind == "":
-        return {}
-    if kind == "file":
-        folder = os.environ.get("CONTEXTAPP_BLOB_FOLDER") or HOME / "blobs"
-        options: dict[str, Any] = {"location": folder, "allow_overwrite": True}
-        return {"blobs": {"BACKEND": "sessions.store.blobs.BlobFolder", "OPTIONS": options}}
-    if kind == "s3":
-        options = {
-            "bucket_name": os.environ.get("CONTEXTAPP_BLOB_BUCKET"),
-            "endpoint_url": os.environ.get("CONTEXTAPP_BLOB_ENDPOINT") or None,
-            "file_overwrite": True,
-            "querystring_auth": False,
-        }
-        if not options["bucket_name"]:
-            raise ImproperlyConfigured("CONTEXTAPP_BLOB_BUCKET is not set")
-        return {"blobs": {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}}
-    raise ImproperlyConfigured(f'CONTEXTAPP_BLOB_STORAGE is "", "file" or "s3", not {kind!r}')
-
-
-CONTEXTAPP_BLOB_STORAGE = os.environ.get("CONTEXTAPP_BLOB_STORAGE", "")
-STORAGES |= blob_storage(CONTEXTAPP_BLOB_STORAGE)
+STORAGES |= blob_storage()
 
 # -- API ----------------------------------------------------------------------------------------
 
-#: Where rates are counted: the broker, if it is a Valkey or Redis.
+#: Where requests are counted for rate limits: the broker, if it is Valkey or Redis.
 CONTEXTAPP_VALKEY_URL = CELERY_BROKER_URL if CELERY_BROKER_URL.startswith(("redis", "unix")) else ""
-DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "URL_FORMAT_OVERRIDE": None,  # `format` is the provider's format here
+    "URL_FORMAT_OVERRIDE": None,  # the query parameter `format` is the dialect of a session
     "DEFAULT_SCHEMA_CLASS": "sessions.api.schema.CallSchema",
-    "DEFAULT_AUTHENTICATION_CLASSES": [],  # `sessions.api.endpoint` knows the keys
+    "DEFAULT_AUTHENTICATION_CLASSES": [],  # `sessions.api.endpoint` checks the API key
     "UNAUTHENTICATED_USER": None,
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "contextapp",
-    "DESCRIPTION": "Session store and context compactor for LLM agents. Agents push each turn and fetch "
-    "back a prompt that fits the budget and is valid for the provider.",
-    "VERSION": VERSION,
-    "SERVERS": [{"url": "/", "description": "this server"}],
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "APPEND_COMPONENTS": {
-        "securitySchemes": {
-            "apiKey": {"type": "http", "scheme": "bearer", "description": "an API key: `ctx_…`"}
-        }
-    },
-    "ENUM_NAME_OVERRIDES": {
-        "WebhookEventEnum": "sessions.models.WebhookEvent",
-        "SharedFactStateEnum": "sessions.models.SharedFact.State",
-        "ReplayStateEnum": "replay.models.ReplayRun.State",
-        "ReplayWantedEnum": "replay.services.runs.WANTED",
-    },
-    # In the order in which an agent's author needs them.
-    "TAGS": [
-        {"name": "Sessions"},
-        {"name": "Turns and prompts"},
-        {"name": "Compactions"},
-        {"name": "What the prompt no longer shows"},
-        {"name": "The agent's tools"},
-        {"name": "Working memory"},
-        {"name": "Usage"},
-        {"name": "Imports"},
-        {"name": "Replays"},
-        {"name": "Webhooks"},
-    ],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "docExpansion": "list", "validatorUrl": None},
-}
+SPECTACULAR_SETTINGS = openapi_settings(VERSION)
 
 # -- Metrics ------------------------------------------------------------------------------------
 
-#: Where the processes count; the Prometheus client reads the variable when it is imported.
+#: The Prometheus client reads this variable when it is imported.
 CONTEXTAPP_METRICS_FOLDER = os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
-#: Who asks for /metrics with this bearer token is answered. Without a token: only this machine.
-CONTEXTAPP_METRICS_TOKEN = os.environ.get("CONTEXTAPP_METRICS_TOKEN", "")
+#: The bearer token for /metrics. Without one, only requests from this machine are answered.
+CONTEXTAPP_METRICS_TOKEN = env.text("CONTEXTAPP_METRICS_TOKEN")
 
 # -- Logs ---------------------------------------------------------------------------------------
 
+LOG_LEVEL = env.choice("CONTEXTAPP_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "WARNING")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": os.environ.get("CONTEXTAPP_LOG_LEVEL", "WARNING")},
-    # A 404 is the caller's news and not the server's.
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    # Responses such as 404 are not worth a log line.
     "loggers": {"django.request": {"level": "ERROR"}},
 }

@@ -1,21 +1,26 @@
-"""What must hold of every page that a real browser shows."""
+"""Checks of pages in a real browser."""
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import ConsoleMessage, Page
 
 _SERIOUS = {"serious", "critical"}
 
 
-def hear_complaints(page: Page, heard: list[str]) -> None:
-    """Adds to `heard` whatever the browser complains about from now on: errors of scripts, refusals of the
-    content security policy, addresses that are not there."""
-    page.on("console", lambda said: heard.append(said.text) if said.type in {"error", "warning"} else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
+def record_complaints(page: Page, complaints: list[str]) -> None:
+    """Append the browser's errors and warnings to `complaints`: script errors, violations of the content
+    security policy, failed requests."""
+
+    def record(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            complaints.append(message.text)
+
+    page.on("console", record)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
 
 
 def barriers(page: Page) -> list[str]:
-    """What axe-core finds serious or critical on the page as it stands, a line each."""
-    # Of what is in order it need not tell every element, which on a long page takes as long as the search.
+    """Return the serious and critical accessibility violations that axe-core finds, one line each."""
+    # Without the passed rules, which would double the time on long pages.
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [
         f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
@@ -26,5 +31,5 @@ def barriers(page: Page) -> list[str]:
 
 
 def fits_in_width(page: Page) -> bool:
-    """Whether the page needs no scrolling sideways in its window."""
+    """Return whether the page needs no horizontal scrolling."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))

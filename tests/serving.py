@@ -1,4 +1,4 @@
-"""A real web server and a real browser for the tests that need them."""
+"""A real web server and a real browser."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from contextapp.embedded.supervisor import Supervisor
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MACOS_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-# Headless, and quiet towards the network: tests have no use for updates, QUIC and the like.
+# No background requests such as updates.
 CHROMIUM_FLAGS = (
     "--disable-gpu",
     "--disable-quic",
@@ -33,7 +33,7 @@ CHROMIUM_FLAGS = (
 
 @contextmanager
 def web_server(root: Path = ROOT) -> Iterator[str]:
-    """The product of the code in `root` under granian on the test database; its address."""
+    """Serve the code in `root` with granian on the test database, and yield the URL."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     program = servers.web("127.0.0.1", port)
@@ -44,7 +44,7 @@ def web_server(root: Path = ROOT) -> Iterator[str]:
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
         "CONTEXTAPP_TEST_HOME": str(settings.HOME),
         "CONTEXTAPP_WEB_WORKERS": "1",
-        "PYTHONPATH": str(ROOT),  # for the settings of the tests
+        "PYTHONPATH": str(ROOT),  # for tests.settings
     }
     with Supervisor() as supervisor:
         with chdir(root):
@@ -53,7 +53,7 @@ def web_server(root: Path = ROOT) -> Iterator[str]:
 
 
 def database_url() -> str:
-    """The test database, for another process."""
+    """Return the URL of the test database, for other processes."""
     url = os.environ.get("DATABASE_URL") or homes.database_url(settings.HOME)
     return urlsplit(url)._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
 

@@ -1,6 +1,6 @@
-"""Settings of the tests: those of the product, on a data folder of their own for each pytest process.
+"""Settings of the tests, with a temporary data folder for each pytest process.
 
-A server that a test starts runs on these too, and shares the folder by CONTEXTAPP_TEST_HOME.
+Servers that a test starts use these settings too; CONTEXTAPP_TEST_HOME makes them share the folder.
 """
 
 import atexit
@@ -13,9 +13,9 @@ if not os.environ["CONTEXTAPP_HOME"]:
     os.environ["CONTEXTAPP_HOME"] = tempfile.mkdtemp(prefix="contextapp-test-")
     atexit.register(shutil.rmtree, os.environ["CONTEXTAPP_HOME"], ignore_errors=True)
 os.environ["CONTEXTAPP_SECRET_KEY"] = "of the tests"
-# No test asks a real model: one that wants a summariser names CONTEXTAPP_ANTHROPIC_API_KEY itself.
+# Tests never call a real model. Those that need a summarizer set CONTEXTAPP_ANTHROPIC_API_KEY.
 os.environ.pop("ANTHROPIC_API_KEY", None)
-# Playwright keeps an event loop in the thread of the tests, which Django takes for asynchronous code.
+# Playwright runs an event loop in the thread of the tests, which Django mistakes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 from contextapp.settings import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What `make run` starts on one machine: its own Postgres and Valkey, the web server and the worker.
+"""The programs that `make run` starts: embedded Postgres and Valkey, web server, worker and scheduler.
 
-Nothing here imports Django, so that the process that looks after the others stays small.
+Nothing here imports Django, so that the supervisor uses little memory.
 """

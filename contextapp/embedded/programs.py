@@ -1,4 +1,4 @@
-"""A program that runs as a child process: what to run, when it is ready, how it is asked to end."""
+"""Child processes: their command, how they become ready and how they are stopped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ LOG_BYTES = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """`stop_seconds` is how long it may take to end after `stop_signal` before it is killed. Without a
-    `log` it writes to the terminal. `owns` is a folder that must belong to whoever runs the program,
-    and says that this may not be root. `nice`, from 0 to 19, is how far it stands back for the others where
-    they share processors."""
+    """A program to run as a child process.
+
+    It is killed if it has not ended `stop_seconds` after `stop_signal`. Without a `log` it writes to the
+    terminal. A program with `owns` does not run as root, but as the owner of this folder. `nice` is its
+    niceness, from 0 to 19; higher values favor the other programs.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -37,10 +39,13 @@ class Program:
     nice: int = 0
 
 
-def launched(
+def launch_command(
     command: tuple[str, ...], *, stop_signal: signal.Signals, owns: Path | None, nice: int = 0
 ) -> list[str]:
-    """The command line that runs `command` so that it ends with this process, and not as root."""
+    """Return the command line that runs `command` so that it ends together with this process.
+
+    With `owns` it does not run as root.
+    """
     own = ["--unprivileged", str(owns)] if owns else []
     options = ["--parent", str(os.getpid()), "--signal", stop_signal.name, "--nice", str(nice), *own]
     return [sys.executable, "-I", "-S", launch.__file__, *options, "--", *command]
@@ -56,7 +61,7 @@ class Child:
 
     def _start(self) -> subprocess.Popen[bytes]:
         program = self.program
-        command = launched(
+        command = launch_command(
             program.command, stop_signal=program.stop_signal, owns=program.owns, nice=program.nice
         )
         with open_log(program.log) as log:
@@ -67,9 +72,9 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C reaches the whole process group of the terminal; a group of its own lets the
-                # children end in order. Where the kernel does not end them with their parent, a shared
-                # group is what makes a kill of the group reach them.
+                # Ctrl-C reaches the whole process group of the terminal. In a separate group, the children
+                # are stopped in order. Systems other than Linux do not end children with their parent:
+                # there they share its group, so that killing the group reaches them.
                 start_new_session=sys.platform == "linux",
             )
 
@@ -78,7 +83,7 @@ class Child:
         return self.process.poll() is not None
 
     def wait_until_ready(self, seconds: float = 60) -> None:
-        """Raises StartError when the program ends or does not get ready in time."""
+        """Raise StartError if the program ends or is not ready in time."""
         deadline = time.monotonic() + seconds
         while not self.program.is_ready():
             if self.has_ended:
@@ -88,12 +93,12 @@ class Child:
             time.sleep(0.02)
 
     def _reason(self) -> str:
-        """Its last words since it was started."""
+        """Return the last line of the log since the start, preferably a fatal error."""
         log = self.program.log
         if log is None:
-            return "; see its messages above."
-        words = log.read_bytes()[self.log_start :].decode(errors="replace")
-        lines = [line for line in words.splitlines() if line.strip()]
+            return "; see the messages above."
+        output = log.read_bytes()[self.log_start :].decode(errors="replace")
+        lines = [line for line in output.splitlines() if line.strip()]
         fatal = [line for line in lines if "FATAL" in line] or lines
         return f": {fatal[-1].strip()} (log: {log})" if fatal else f" (log: {log})"
 
@@ -103,25 +108,26 @@ class Child:
             try:
                 self.process.wait(self.program.stop_seconds)
             except subprocess.TimeoutExpired:
-                told = f"did not end within {self.program.stop_seconds:g} s and was killed."
-                say(f"{self.program.name} {told}")
+                name, seconds = self.program.name, self.program.stop_seconds
+                write_line(f"{name} did not stop within {seconds:g} s and was killed.")
                 self.process.kill()
                 self.process.wait()
-        self.end_group()
+        self.kill_group()
 
-    def end_group(self) -> None:
-        """Ends what an ended program has left behind: processes that it had no time to look after."""
-        if sys.platform == "linux":  # elsewhere the group is our own
+    def kill_group(self) -> None:
+        """Kill the processes that the program started and did not stop itself."""
+        if sys.platform == "linux":  # on other systems this is the group of the supervisor
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
+    """Write a message of the supervisor to stderr."""
     print(f"contextapp: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def open_log(log: Path | None) -> BinaryIO:
-    """The stream of the log, begun anew when it has grown large; one older log is kept."""
+    """Open the log for appending. A large log is rotated first; one old log is kept."""
     if log is None:
         return os.fdopen(os.dup(2), "wb")
     if log.exists() and log.stat().st_size > LOG_BYTES:

@@ -1,13 +1,13 @@
-"""The web server, the worker and the clock: how they are started, and how many of each."""
+"""The web server, the worker and the scheduler: their commands and numbers of processes."""
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 import time
 from pathlib import Path
 
+from contextapp import env
 from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Program
 
@@ -19,8 +19,8 @@ def web(host: str, port: int) -> Program:
         "interface": "wsgi",
         "host": host,
         "port": str(port),
-        "workers": os.environ.get("CONTEXTAPP_WEB_WORKERS", "2"),
-        "blocking-threads": os.environ.get("CONTEXTAPP_WEB_THREADS", "4"),
+        "workers": str(env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)),
+        "blocking-threads": str(env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)),
         "log-level": "warning",
         "workers-kill-timeout": "5",
     }
@@ -29,70 +29,71 @@ def web(host: str, port: int) -> Program:
     return Program(
         name="The web server",
         command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.wsgi:application"),
-        # A checkout serves its static files from where they lie and has collected none.
+        # A checkout has no folder of collected static files: they are served from static/.
         environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
-        is_ready=lambda: answers(host, port),
+        is_ready=lambda: responds_to_http(host, port),
     )
 
 
 def worker() -> Program:
-    options = {"concurrency": os.environ.get("CONTEXTAPP_WORKERS", "2"), "loglevel": "WARNING"}
-    arguments = (f"--{name}={value}" for name, value in options.items())
-    # Gossip, mingle and heartbeat are for workers that watch each other; here is one.
+    processes = env.integer("CONTEXTAPP_WORKERS", 2, minimum=1)
+    # Gossip, mingle and heartbeat coordinate several workers; here is only one.
     flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return Program(
         name="The worker",
-        command=(*CELERY, "contextapp.celery", "worker", *flags, *arguments),
-        # A warning about root is of no use here: tasks are JSON, which runs nothing.
+        command=(
+            *(*CELERY, "contextapp.celery", "worker", *flags),
+            *(f"--concurrency={processes}", "--loglevel=WARNING"),
+        ),
+        # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
         is_ready=lambda: True,
         stop_seconds=20,
-        nice=worker_nice(),
+        # Agents wait for the web server, not for the worker.
+        nice=env.integer("CONTEXTAPP_WORKER_NICE", 10, maximum=19),
     )
 
 
-def worker_nice() -> int:
-    """Nobody waits for what the worker does; agents wait for their pushes. Raises StartError."""
-    text = os.environ.get("CONTEXTAPP_WORKER_NICE") or "10"
-    if not text.isdecimal() or int(text) > 19:
-        raise StartError(f"CONTEXTAPP_WORKER_NICE is {text!r}, which is not a whole number from 0 to 19.")
-    return int(text)
-
-
-def beat(home: Path) -> Program:
-    """The clock of the periodic tasks: a program of its own, so that it is started again when it alone dies.
-    Without it nothing that was lost would be found."""
-    # The data folder is held by this instance alone: no file has to say who runs.
+def scheduler(home: Path) -> Program:
+    """Return Celery beat as a separate program, so that it is restarted if it alone fails."""
+    # The lock of the data folder already prevents a second scheduler, so no pid file is needed.
     options = ("--loglevel=WARNING", f"--schedule={home / 'beat-schedule'}", "--pidfile=")
     return Program(
-        name="The clock", command=(*CELERY, "contextapp.clock", "beat", *options), is_ready=lambda: True
+        name="The scheduler",
+        command=(*CELERY, "contextapp.scheduler", "beat", *options),
+        is_ready=lambda: True,
     )
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether HTTP comes back, whatever it says. A connection alone proves little: the port is bound
-    before there is a process that serves it."""
+def responds_to_http(host: str, port: int) -> bool:
+    """Return whether the web server responds, with any status.
+
+    An accepted connection is not enough: the port is bound before a process serves it.
+    """
     try:
-        with socket.create_connection((reachable(host), port), timeout=1) as client:
+        with socket.create_connection((connect_host(host), port), timeout=1) as client:
             client.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
             return client.recv(5) == b"HTTP/"
     except OSError:
         return False
 
 
-def reachable(host: str) -> str:
-    """The address at which a server bound to `host` is reached from this machine."""
+def connect_host(host: str) -> str:
+    """Return the host name with which clients on this machine reach a server that is bound to `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
 
 
 def check_port(host: str, port: int, *, patience: float = 2) -> None:
-    """Raises StartError when the address cannot be bound. The server of an instance that was killed a
-    moment ago may still be leaving, hence the patience (seconds)."""
+    """Raise StartError if the port cannot be bound.
+
+    Retries for `patience` seconds, because the server of an instance that was just killed may still be
+    shutting down.
+    """
     deadline = time.monotonic() + patience
     while (reason := bind_error(host, port)) is not None:
         if time.monotonic() > deadline:
             raise StartError(
-                f"Port {port} of {host} cannot be used: {reason}. Set CONTEXTAPP_PORT to another one."
+                f"Port {port} of {host} cannot be used: {reason}. Set CONTEXTAPP_PORT to another port."
             )
         time.sleep(0.1)
 

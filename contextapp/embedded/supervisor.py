@@ -1,9 +1,8 @@
-"""Starts the programs, looks after them, and ends them in the reverse order.
+"""Start programs, restart those that end, and stop all of them in reverse order.
 
-A program that ends is started again. One that keeps failing is, after a pause that doubles each time, and in
-the end takes the whole instance down with one clear line: a half-working instance helps nobody, and whoever
-supervises us (a person, systemd, a container) sees it at once. Somebody who restarts a program (`kill` of the
-worker, say) may do so as often as they like.
+A program that keeps failing is restarted after increasing pauses. After `MAX_FAILURES` the supervisor stops
+everything with a one-line message, so that whatever supervises it (a person, systemd, a container) notices.
+Restarts on request, for example by `kill`, are not limited.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ import signal
 import time
 
 from contextapp.embedded.errors import StartError
-from contextapp.embedded.programs import Child, Program, say
+from contextapp.embedded.programs import Child, Program, write_line
 
-# So many failures within so many seconds, and we give up. The pauses in between make 7.5 seconds.
-FAILURES, WITHIN_SECONDS = 5, 120.0
-# How a program ends that was asked to. Sooner after its start that is a failure all the same.
-ASKED = {0, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
+# Give up after this many failures within this many seconds. The pauses in between add up to 7.5 seconds.
+MAX_FAILURES, FAILURE_WINDOW = 5, 120.0
+# Exit codes of a program that was stopped on request. Shortly after the start they count as failures too.
+STOPPED_CODES = {0, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
 SETTLED_SECONDS = 10.0
 FIRST_PAUSE = 0.5
 POLL_SECONDS = 0.2
 
 
-class Supervised:
-    """A program with the history of its failures."""
+class SupervisedProgram:
+    """A program and its recent failures."""
 
     def __init__(self, program: Program) -> None:
         self.child = Child(program)
@@ -32,35 +31,37 @@ class Supervised:
         self.failures: list[float] = []
         self.restart_at: float | None = None
 
-    def look(self, now: float) -> None:
-        """Raises StartError when the program has failed too often."""
+    def check(self, now: float) -> None:
+        """Restart the program if it has ended. Raises StartError if it has failed too often."""
         if self.restart_at is None and self.child.has_ended:
-            self.child.end_group()
+            self.child.kill_group()
             pause = self._pause(now)
             self.restart_at = now + pause
-            told = f"ended ({self.child.process.returncode}); starting it again in {pause:g} s."
-            say(f"{self.child.program.name} {told}")
+            code = self.child.process.returncode
+            write_line(f"{self.child.program.name} ended (exit code {code}). Restarting it in {pause:g} s.")
         elif self.restart_at is not None and now >= self.restart_at:
             self.restart_at = None
             self.child = Child(self.child.program)
             self.started_at = now
 
     def _pause(self, now: float) -> float:
-        """Seconds until the program that has ended is started again."""
-        if self.child.process.returncode in ASKED and now - self.started_at >= SETTLED_SECONDS:
+        """Return the seconds to wait before the restart."""
+        if self.child.process.returncode in STOPPED_CODES and now - self.started_at >= SETTLED_SECONDS:
             return FIRST_PAUSE
-        self.failures = [failure for failure in self.failures if now - failure < WITHIN_SECONDS] + [now]
-        if len(self.failures) >= FAILURES:
+        self.failures = [failure for failure in self.failures if now - failure < FAILURE_WINDOW] + [now]
+        if len(self.failures) >= MAX_FAILURES:
             name = self.child.program.name
-            raise StartError(f"{name} ended {FAILURES} times in a short while; giving up.")
+            raise StartError(
+                f"{name} failed {MAX_FAILURES} times in {FAILURE_WINDOW:.0f} seconds; giving up."
+            )
         return FIRST_PAUSE * 2.0 ** (len(self.failures) - 1)
 
 
 class Supervisor:
-    """Use as a context: whatever leaves the block, everything that was started is ended."""
+    """A context manager that stops all programs on exit."""
 
     def __init__(self) -> None:
-        self.running: list[Supervised] = []
+        self.running: list[SupervisedProgram] = []
 
     def __enter__(self) -> Supervisor:
         return self
@@ -70,15 +71,15 @@ class Supervisor:
             supervised.child.stop()
 
     def start(self, *programs: Program) -> None:
-        """Start the programs at once and wait until all are ready."""
+        """Start the programs together and wait until all of them are ready."""
         for program in programs:
-            self.running.append(Supervised(program))
+            self.running.append(SupervisedProgram(program))
         for supervised in self.running[-len(programs) :]:
             supervised.child.wait_until_ready()
 
     def watch(self) -> None:
-        """Look after the programs until a signal raises out of here."""
+        """Restart programs that end, until a signal handler raises."""
         while True:
             time.sleep(POLL_SECONDS)
             for supervised in self.running:
-                supervised.look(time.monotonic())
+                supervised.check(time.monotonic())

@@ -1,5 +1,7 @@
-"""The embedded Valkey: the broker of Celery. It keeps nothing on disk: what a task is to do stands in
-Postgres, the broker only wakes the worker up."""
+"""The embedded Valkey, which is the broker of Celery.
+
+It stores nothing on disk: the work itself is recorded in Postgres, and the broker only notifies the worker.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from contextapp.embedded import home as homes
 from contextapp.embedded.errors import StartError
-from contextapp.embedded.postgres import answers
+from contextapp.embedded.postgres import accepts_connections
 from contextapp.embedded.programs import Program
 
 
@@ -34,7 +36,7 @@ def program(home: Path) -> Program:
         "save": "",
         "appendonly": "no",
         "dir": str(homes.sockets(home)),
-        # A full broker must refuse, never forget.
+        # A full broker must reject tasks instead of dropping them.
         "maxmemory": "64mb",
         "maxmemory-policy": "noeviction",
         "loglevel": "warning",
@@ -42,17 +44,19 @@ def program(home: Path) -> Program:
     return Program(
         name="Valkey",
         command=(binary(), *(part for name, value in options.items() for part in (f"--{name}", value))),
-        is_ready=lambda: answers(path),
+        is_ready=lambda: accepts_connections(path),
         log=home / "logs" / "valkey.log",
     )
 
 
 def stop_leftover(home: Path, *, seconds: float = 5) -> None:
-    """End the server that a killed instance has left behind: at its own end it would take away the socket
-    of its successor. The caller holds the data folder."""
+    """Stop the server of an instance that was killed. It would otherwise remove the socket of its successor.
+
+    The caller holds the lock of the data folder.
+    """
     path = homes.sockets(home) / homes.VALKEY_SOCKET
     deadline = time.monotonic() + seconds
-    while answers(path) and time.monotonic() < deadline:
+    while accepts_connections(path) and time.monotonic() < deadline:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
             client.sendall(b"SHUTDOWN NOSAVE\r\n")

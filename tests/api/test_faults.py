@@ -18,7 +18,10 @@ import requests
 from tests.api.load import assert_all_stored_once, at_once, write
 from tests.running.instance import Instance, children, running
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes under /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds the processes under /proc"),
+]
 
 WRITERS, TURNS = 6, 40
 

@@ -35,6 +35,7 @@ def compose_command() -> list[str] | None:
     return ["docker-compose"] if shutil.which("docker-compose") else None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("more", [(), ("docker/rabbitmq.yml",)])
 def test_compose_takes_it(tmp_path: Path, more: tuple[str, ...]) -> None:
     command = compose_command()

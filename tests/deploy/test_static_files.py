@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from tests import serving
-from tests.browsing import hear_complaints
+from tests.browsing import record_complaints
 
 PARTS = ("accounts", "compaction", "contextapp", "sessions", "static", "templates")
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
@@ -71,7 +71,7 @@ def test_modules_import_each_other_by_names_with_hashes(collected: Path) -> None
 def test_pages_load_nothing_but_names_with_hashes(page: Page, owner: User) -> None:
     complaints: list[str] = []
     asked: set[str] = set()
-    hear_complaints(page, complaints)
+    record_complaints(page, complaints)
     page.on("request", lambda request: asked.add(urlsplit(request.url).path))
 
     page.goto("/login/")

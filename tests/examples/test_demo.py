@@ -12,6 +12,7 @@ from demo.faults import FAULTS
 from scripted_model import complaint
 
 
+@pytest.mark.processes
 def test_the_project_has_its_faults_and_they_can_be_mended(project_folder: Path) -> None:
     assert not passes(project_folder)
     for fault in FAULTS:

@@ -38,7 +38,9 @@ def test_edit(toolbox: Toolbox) -> None:
         ("read_file", {"path": "b.py"}, "No such file"),
         ("read_file", {"file": "a.py"}, "unexpected keyword"),
         ("grep", {"pattern": "("}, "unterminated"),
-        ("run_command", {"command": "echo no; exit 3"}, "no\nexit code 3"),
+        pytest.param(
+            "run_command", {"command": "echo no; exit 3"}, "no\nexit code 3", marks=pytest.mark.processes
+        ),
         ("fly", {}, "no tool fly"),
         ("read_file", "not json", "Expecting value"),
     ],

@@ -118,6 +118,7 @@ def test_it_says_how_many_secrets_were_taken_out(tmp_path: Path) -> None:
     assert "secrets" not in run(path)
 
 
+@pytest.mark.processes
 def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         lines = [line | {"sessionId": name} for line in (*OPENING, *REST)]

@@ -28,6 +28,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.processes
 def test_the_table_needs_no_server_and_no_database(log: Path, tmp_path: Path) -> None:
     environment = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""An instance of the product as `make run` starts it, for tests to start, stop and kill."""
+"""An instance of contextapp as `make run` starts it."""
 
 import os
 import signal
@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a developer's shell, or the tests themselves, may have set.
+# Variables that a developer's shell or the tests may have set.
 UNSET = (
     "DATABASE_URL",
     "CELERY_BROKER_URL",
     "CONTEXTAPP_HOME",
     "CONTEXTAPP_SECRET_KEY",
     "CONTEXTAPP_HOST",
-    "PROMETHEUS_MULTIPROC_DIR",  # a start empties it, and the tests count in theirs
+    "PROMETHEUS_MULTIPROC_DIR",  # an instance empties it at the start, and the tests use it
 )
-START_SECONDS = 180  # a busy machine is no failure
+START_SECONDS = 180  # a slow start on a busy machine is not a failure
 
 
 def free_port() -> int:
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 class Instance:
-    """One `python -m contextapp` of the code in `root`, with its output in a file."""
+    """A `python -m contextapp` that runs the code in `root` and writes its output to a file."""
 
     def __init__(
         self, home: Path, output: Path, *, root: Path = ROOT, port: int | None = None, **environment: str
@@ -53,14 +53,14 @@ class Instance:
             )
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text()
 
     def wait_until_up(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while "contextapp runs at" not in self.said:
-            assert self.process.poll() is None, f"it ended:\n{self.said}"
-            assert time.monotonic() < deadline, f"it did not start:\n{self.said}"
+        while "contextapp is running at" not in self.printed:
+            assert self.process.poll() is None, f"it exited:\n{self.printed}"
+            assert time.monotonic() < deadline, f"it did not start:\n{self.printed}"
             time.sleep(0.05)
 
     def wait(self) -> int:
@@ -75,7 +75,7 @@ class Instance:
         self.process.wait()
 
     def manage(self, *arguments: str) -> str:
-        """What `manage.py` says, run beside this instance."""
+        """Return the output of `manage.py`, run on the data of this instance."""
         environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "contextapp.settings",
             "CONTEXTAPP_HOME": str(self.home),
@@ -84,7 +84,7 @@ class Instance:
         return subprocess.check_output(command, cwd=self.root, env=environment, text=True)
 
     def status(self) -> int:
-        """Of the log-in page, which needs no log-in."""
+        """Return the HTTP status of the login page."""
         address = f"http://127.0.0.1:{self.port}/login/"
         try:
             with urllib.request.urlopen(address, timeout=START_SECONDS) as answer:
@@ -95,7 +95,7 @@ class Instance:
 
 @contextmanager
 def running(instance: Instance) -> Iterator[Instance]:
-    """The instance when it is up; it does not outlive the block, whatever happens."""
+    """Wait until the instance is up, and stop it at the end of the block."""
     try:
         instance.wait_until_up()
         yield instance
@@ -105,7 +105,7 @@ def running(instance: Instance) -> Iterator[Instance]:
 
 
 def children(pid: int) -> dict[int, str]:
-    """All processes below `pid`, with their command lines. Linux only."""
+    """Return the command lines of all descendants of `pid`. Linux only."""
     parents, commands = {}, {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():

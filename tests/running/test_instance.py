@@ -1,4 +1,4 @@
-"""`make run`: it starts, stops, survives a kill, and says in one line why it cannot start."""
+"""`make run` starts, stops, recovers from a kill, and reports in one line why it cannot start."""
 
 import os
 import shutil
@@ -18,7 +18,8 @@ from tests.running.instance import START_SECONDS, Instance, alive, children, fre
 
 WORKER = "contextapp.celery worker"
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = pytest.mark.processes
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
 def count_projects(instance: Instance) -> int:
@@ -27,35 +28,35 @@ def count_projects(instance: Instance) -> int:
 
 
 @linux
-def test_it_starts_and_two_live_side_by_side_and_a_signal_ends_them(tmp_path):
-    instruments().compactions.labels("manual", "done")  # makes the file that this process counts into
+def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path):
+    instruments().compactions.labels("manual", "done")  # creates the file with the counters of this process
     counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
     first = Instance(tmp_path / "a", tmp_path / "a.out")
     second = Instance(tmp_path / "b", tmp_path / "b.out")
     with running(first), running(second):
         assert [first.status(), second.status()] == [200, 200]
-        assert [file.exists() for file in counted] == [True]  # what the tests count is theirs
+        assert [file.exists() for file in counted] == [True]  # the counters of the tests remain
         for name in ("api-key", "admin-password", "secret-key"):
             assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
-            assert str(first.home / "api-key") in first.said
+            assert str(first.home / "api-key") in first.printed
         assert [niceness(first, name) for name in ("granian", WORKER)] == [0, 10]
         commands = "\n".join(children(first.process.pid).values())
         assert all(part in commands for part in ("postgres", "valkey-server", "granian", "celery"))
 
-        assert_refused(Instance(first.home, tmp_path / "c.out"), "Another instance runs in")
+        assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance runs in")
         third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)
-        assert_refused(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
+        assert_exits_with(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
 
         below = set(children(first.process.pid)) | set(children(second.process.pid))
         assert first.stop(signal.SIGINT) == 0
         assert second.stop(signal.SIGTERM) == 0
     assert alive(below) == set()
-    assert "Traceback" not in first.said + second.said
+    assert "Traceback" not in first.printed + second.printed
     assert "database system is shut down" in (first.home / "logs" / "postgres.log").read_text()
 
 
 @linux
-def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_long_for_a_socket(tmp_path):
+def test_it_keeps_its_data_after_a_kill_in_a_folder_whose_path_is_too_long_for_a_socket(tmp_path):
     home = tmp_path / ("long-" * 20) / "Home"
     with running(Instance(home, tmp_path / "one.out")) as instance:
         key = (home / "api-key").read_text()
@@ -64,7 +65,7 @@ def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_lo
         below = set(children(instance.process.pid))
         instance.kill_group()
     with running(Instance(home, tmp_path / "two.out")) as again:
-        assert "Traceback" not in again.said
+        assert "Traceback" not in again.printed
         assert again.status() == 200
         assert count_projects(again) == 2
         assert (home / "api-key").read_text() == key
@@ -73,22 +74,22 @@ def test_it_recovers_with_all_data_after_a_kill_in_a_folder_whose_path_is_too_lo
 
 
 @linux
-def test_it_starts_a_child_that_died_again(tmp_path):
+def test_it_restarts_a_child_that_died(tmp_path):
     with running(Instance(tmp_path / "home", tmp_path / "out")) as instance:
-        for name, command in (("Valkey", "valkey-server"), ("The clock", "contextapp.clock")):
+        for name, command in (("Valkey", "valkey-server"), ("The scheduler", "contextapp.scheduler")):
             [first] = pids(instance, command)
             os.kill(first, signal.SIGKILL)
             assert eventually(lambda: pids(instance, command) not in ([], [first]))  # noqa: B023
-            assert f"{name} ended (-9); starting it again" in instance.said
+            assert f"{name} ended (exit code -9). Restarting it" in instance.printed
         assert eventually(lambda: len(pids(instance, WORKER)) >= 3)
         family = pids(instance, WORKER)
         os.kill(min(family), signal.SIGKILL)
-        assert eventually(lambda: not alive(family))  # those of its processes that it left behind too
+        assert eventually(lambda: not alive(family))  # including the processes that it started
         assert eventually(lambda: pids(instance, WORKER))
 
 
 @linux
-def test_nothing_is_left_when_it_is_stopped_while_its_worker_starts(tmp_path):
+def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tmp_path):
     instance = Instance(tmp_path / "home", tmp_path / "out")
     try:
         assert eventually(lambda: pids(instance, WORKER))
@@ -102,18 +103,18 @@ def pids(instance: Instance, command: str) -> list[int]:
 
 
 def niceness(instance: Instance, command: str) -> int:
-    """How far its processes stand back behind the instance itself."""
+    """Return the niceness of the processes relative to the instance."""
     [found] = {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids(instance, command)}
     return found - os.getpriority(os.PRIO_PROCESS, instance.process.pid)
 
 
 def using(home: Path) -> list[str]:
-    """The command lines of an instance's processes, whoever their parent is by now."""
-    told = f"CONTEXTAPP_HOME={home}\0".encode()
+    """Return the command lines of all processes of an instance, including orphans."""
+    variable = f"CONTEXTAPP_HOME={home}\0".encode()
     found = []
     for folder in Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and told in (folder / "environ").read_bytes():
+            if folder.name.isdigit() and variable in (folder / "environ").read_bytes():
                 found.append((folder / "cmdline").read_text())
         except OSError:
             continue
@@ -128,51 +129,53 @@ def test_an_argument_starts_no_server(argument, code):
     assert "usage: python -m contextapp" in done.stdout + done.stderr
 
 
-def test_it_says_that_the_data_folder_cannot_be_used(tmp_path):
+def test_it_reports_an_unusable_data_folder(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    assert_refused(Instance(tmp_path / "file" / "home", tmp_path / "out"), "cannot be used: Not a directory")
+    assert_exits_with(
+        Instance(tmp_path / "file" / "home", tmp_path / "out"), "cannot be used: Not a directory"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_it_says_that_the_data_folder_is_not_writable(tmp_path):
+def test_it_reports_a_read_only_data_folder(tmp_path):
     (tmp_path / "closed").mkdir(mode=0o500)
-    assert_refused(Instance(tmp_path / "closed", tmp_path / "out"), "cannot be used: Permission denied")
+    assert_exits_with(Instance(tmp_path / "closed", tmp_path / "out"), "cannot be used: Permission denied")
 
 
-def test_it_says_that_the_port_is_none(tmp_path):
+def test_it_reports_an_invalid_port(tmp_path):
     instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_PORT="http")
-    assert_refused(instance, "'http', which is not a port number")
+    assert_exits_with(instance, "CONTEXTAPP_PORT is 'http': expected a whole number from 1 to 65535")
 
 
-def test_it_says_that_the_worker_cannot_be_that_nice(tmp_path):
+def test_it_reports_an_invalid_niceness(tmp_path):
     instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_WORKER_NICE="-5")
-    assert_refused(instance, "'-5', which is not a whole number from 0 to 19")
+    assert_exits_with(instance, "CONTEXTAPP_WORKER_NICE is '-5': expected a whole number from 0 to 19")
 
 
-def test_it_says_that_the_database_cannot_be_reached(tmp_path):
+def test_it_reports_an_unreachable_database(tmp_path):
     url = f"postgresql://somebody:hidden@127.0.0.1:{free_port()}/nowhere"
     instance = Instance(tmp_path / "home", tmp_path / "out", DATABASE_URL=url)
-    assert_refused(instance, "The database nowhere on 127.0.0.1 cannot be reached")
-    assert "hidden" not in instance.said
+    assert_exits_with(instance, "The database nowhere on 127.0.0.1 cannot be reached")
+    assert "hidden" not in instance.printed
     assert not (tmp_path / "home" / "postgres").exists()
 
 
-def test_it_says_that_the_broker_cannot_be_reached(tmp_path, servers, settings):
+def test_it_reports_an_unreachable_broker(tmp_path, servers, settings):
     url = f"redis://:hidden@127.0.0.1:{free_port()}/0"
     database = os.environ.get("DATABASE_URL") or homes.database_url(settings.HOME)
     instance = Instance(tmp_path / "home", tmp_path / "out", DATABASE_URL=database, CELERY_BROKER_URL=url)
-    assert_refused(instance, "The broker on 127.0.0.1 cannot be reached")
-    assert "hidden" not in instance.said
+    assert_exits_with(instance, "The broker on 127.0.0.1 cannot be reached")
+    assert "hidden" not in instance.printed
 
 
-def test_commands_find_the_database_of_a_home_without_being_told():
+def test_the_database_url_follows_from_the_data_folder():
     home = Path("/data/With Capitals")
     assert homes.database_url(home) == (
         "postgresql://contextapp@/contextapp?host=/data/With%20Capitals/run&port=5432"
     )
 
 
-def test_a_swept_short_folder_is_made_anew(tmp_path):
+def test_a_removed_short_folder_is_created_again(tmp_path):
     home = tmp_path / ("long-" * 20)
     home.mkdir()
     homes.make_sockets(home)
@@ -185,22 +188,22 @@ def test_a_swept_short_folder_is_made_anew(tmp_path):
     second.rmdir()
 
 
-def assert_refused(instance: Instance, reason: str) -> None:
-    """It ends by itself, with an error and exactly one line."""
+def assert_exits_with(instance: Instance, reason: str) -> None:
+    """Assert that the instance exits with an error and prints exactly one line."""
     assert instance.wait() == 1
-    assert reason in instance.said
-    assert instance.said.startswith("contextapp: ")
-    assert instance.said.count("\n") == 1, instance.said
+    assert reason in instance.printed
+    assert instance.printed.startswith("contextapp: ")
+    assert instance.printed.count("\n") == 1, instance.printed
 
 
-def eventually(holds: Callable[[], object]) -> object:
+def eventually(condition: Callable[[], object]) -> object:
     deadline = time.monotonic() + START_SECONDS
-    while not holds() and time.monotonic() < deadline:
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
-    return holds()
+    return condition()
 
 
-def test_the_launcher_ends_when_its_parent_is_gone_already():
+def test_the_launcher_exits_if_its_parent_has_ended():
     launcher = Path(homes.__file__).with_name("launch.py")
     command = [sys.executable, str(launcher), "--parent", "1", "--signal", "SIGTERM", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -8,14 +8,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from django.core.files.storage import storages
 from django.db import connection, transaction
 from storages.backends.s3 import S3Storage
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from contextapp.settings import blob_storage
+from contextapp.blob_storage import blob_storage
+from contextapp.env import InvalidVariable
 from importers.base import ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Blob
 from sessions.selectors.convert import message_body
@@ -32,8 +32,9 @@ GIANT = output(0, 900)
 @pytest.fixture
 def folder(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder in which large contents lie from here on."""
+    monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", "file")
     monkeypatch.setenv("CONTEXTAPP_BLOB_FOLDER", str(tmp_path))
-    settings.STORAGES = settings.STORAGES | blob_storage("file")
+    settings.STORAGES = settings.STORAGES | blob_storage()
     return tmp_path
 
 
@@ -186,9 +187,10 @@ def test_a_put_that_is_rolled_back_leaves_a_file_for_the_retry(project: Project,
 
 class TestTheSettings:
     def test_build_a_store_that_speaks_s3(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", "s3")
         monkeypatch.setenv("CONTEXTAPP_BLOB_BUCKET", "contents")
         monkeypatch.setenv("CONTEXTAPP_BLOB_ENDPOINT", "http://objects.invalid:9000")
-        settings.STORAGES = settings.STORAGES | blob_storage("s3")
+        settings.STORAGES = settings.STORAGES | blob_storage()
         store = storages["blobs"]
         assert isinstance(store, S3Storage)
         assert (store.bucket_name, store.endpoint_url) == ("contents", "http://objects.invalid:9000")
@@ -196,14 +198,15 @@ class TestTheSettings:
         assert blobs.is_external()
 
     def test_are_postgres_where_nothing_is_said(self) -> None:
-        assert blob_storage("") == {}
+        assert blob_storage() == {}
         assert not blobs.is_external()
 
     @pytest.mark.parametrize("kind", ["s3", "ftp"])
     def test_refuse_what_cannot_be(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("CONTEXTAPP_BLOB_BUCKET", raising=False)
-        with pytest.raises(ImproperlyConfigured):
-            blob_storage(kind)
+        monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", kind)
+        with pytest.raises(InvalidVariable):
+            blob_storage()
 
 
 def test_a_file_that_is_put_again_is_whole_at_every_moment(folder: Path) -> None:

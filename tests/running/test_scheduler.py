@@ -1,4 +1,4 @@
-"""The clock of the periodic tasks, asked to end while it starts."""
+"""The scheduler stops without output when a signal arrives, even during its start."""
 
 import os
 import signal
@@ -10,21 +10,24 @@ import pytest
 from celery.beat import PersistentScheduler
 
 
-class StoppedWhileMade(PersistentScheduler):
+class StoppedDuringStart(PersistentScheduler):
     def __init__(self, *args: Any, **options: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         super().__init__(*args, **options)
 
 
-class StoppedAtWork(PersistentScheduler):
+class StoppedWhileRunning(PersistentScheduler):
     def tick(self, *args: Any, **options: Any) -> float:
         os.kill(os.getpid(), signal.SIGTERM)
         return 60.0
 
 
-@pytest.mark.parametrize(("scheduler", "code"), [(StoppedWhileMade, -signal.SIGTERM), (StoppedAtWork, 0)])
-def test_a_signal_ends_it_without_a_word(scheduler, code, tmp_path):
-    command = [sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.clock", "beat"]
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("scheduler", "code"), [(StoppedDuringStart, -signal.SIGTERM), (StoppedWhileRunning, 0)]
+)
+def test_a_signal_stops_it_without_output(scheduler, code, tmp_path):
+    command = [sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.scheduler", "beat"]
     options = [f"--scheduler={__name__}:{scheduler.__name__}", f"--schedule={tmp_path / 'schedule'}"]
     done = subprocess.run(
         [*command, *options, "--pidfile="], capture_output=True, text=True, timeout=180, check=False

@@ -1,7 +1,6 @@
-"""The clock of the periodic tasks: `celery -A contextapp.clock beat`.
+"""The scheduler of the periodic tasks: `celery -A contextapp.scheduler beat`.
 
-A Celery application that knows when to call what by name, and loads neither Django nor the tasks: it takes
-half the memory of one that does.
+This Celery application sends tasks by name. It loads neither Django nor the tasks, which halves its memory.
 """
 
 import os
@@ -15,18 +14,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
 
 class ReadyService(Service):  # type: ignore[misc]  # Celery is untyped
-    """Has its scheduler before the handler of signals is installed, which asks for it: made by that handler,
-    in the middle of its making, it fails. A signal that comes sooner ends a process with nothing to save."""
+    """Create the schedule before the signal handler is installed.
+
+    Celery's signal handler creates the schedule on first access. A signal that arrives during the creation
+    would start a second one, which fails.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.scheduler = self.get_scheduler()
 
 
-class Clock(Beat):  # type: ignore[misc]
+class ReadyBeat(Beat):  # type: ignore[misc]
     Service = ReadyService
 
 
 app = Celery("contextapp", fixups=[])
-app.Beat = app.subclass_with_self(Clock)
+app.Beat = app.subclass_with_self(ReadyBeat)
 app.config_from_object(os.environ["DJANGO_SETTINGS_MODULE"], namespace="CELERY")

@@ -1,0 +1,120 @@
+"""Environment variables: an invalid value is reported in one line, and each variable is documented."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contextapp import env
+
+ROOT = Path(__file__).resolve().parents[2]
+READERS = {"text", "integer", "seconds", "flag", "items", "choice", "url"}
+#: Read by libraries or by the tests themselves.
+READ_ELSEWHERE = {
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "PROMETHEUS_MULTIPROC_DIR"),
+    *("CONTEXTAPP_TRAJECTORIES", "CONTEXTAPP_CHROMIUM"),
+}
+
+
+def test_an_unset_or_empty_variable_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("X", raising=False)
+    assert env.integer("X", 7) == 7
+    monkeypatch.setenv("X", "")
+    assert (env.integer("X", 7), env.flag("X", default=True), env.text("X", "a")) == (7, True, "a")
+    assert (env.seconds("X", 1.5), env.items("X", "a, b"), env.choice("X", ("a",))) == (1.5, ["a", "b"], "")
+
+
+def test_a_valid_variable_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X", "12")
+    assert (env.integer("X", 7), env.seconds("X", 1), env.text("X")) == (12, 12.0, "12")
+    monkeypatch.setenv("X", "off")
+    assert env.flag("X", default=True) is False
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "message"),
+    [
+        (lambda: env.integer("X", 7), "many", "X is 'many': expected a whole number of at least 0."),
+        (lambda: env.integer("X", 7, minimum=1), "0", "X is '0': expected a whole number of at least 1."),
+        (lambda: env.integer("X", 7, maximum=9), "10", "X is '10': expected a whole number from 0 to 9."),
+        (lambda: env.seconds("X", 7), "0", "X is '0': expected a number of seconds greater than 0."),
+        (lambda: env.seconds("X", 7), "nan", "X is 'nan': expected a number of seconds greater than 0."),
+        (lambda: env.flag("X"), "maybe", "X is 'maybe': expected true or false."),
+        (lambda: env.choice("X", ("file", "s3")), "ftp", "X is 'ftp': expected file or s3."),
+        (
+            lambda: env.url("X", "", schemes=("https",), example="https://host"),
+            "//user:hidden@host",
+            "X is invalid: expected a URL such as https://host.",
+        ),
+    ],
+)
+def test_an_invalid_variable_is_named(
+    read, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("X", value)
+    with pytest.raises(env.InvalidVariable) as raised:
+        read()
+    assert raised.value.code == f"contextapp: {message}"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("-m", "contextapp"),
+        ("manage.py", "migrate"),
+        ("-c", "import contextapp.wsgi"),
+        ("-m", "celery", "-A", "contextapp.celery", "worker"),
+        ("-m", "celery", "-A", "contextapp.scheduler", "beat"),
+    ],
+)
+def test_every_program_reports_it_in_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
+    environment = os.environ | {
+        "CONTEXTAPP_HOME": str(tmp_path / "home"),
+        "CONTEXTAPP_PORT": "0",
+        "CONTEXTAPP_RATE_LIMIT": "many",
+        "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"contextapp: CONTEXTAPP_(PORT is '0'|RATE_LIMIT is 'many'): expected .*\n", done.stderr
+    )
+
+
+def test_the_documentation_lists_every_variable() -> None:
+    documented = set(
+        re.findall(r"`([A-Z]+(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "configuration.md").read_text())
+    )
+    assert documented == set(variables()) | READ_ELSEWHERE
+
+
+def variables() -> Iterator[str]:
+    """Yield the names in calls such as `env.text("NAME")`."""
+    for file in (ROOT / "contextapp").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                function = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+                name = str(node.args[0].value)
+                if function in READERS and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):
+                    yield name
+
+
+def test_variables_are_read_in_one_place() -> None:
+    """Other uses of `os.environ` pass the environment on to child processes or name the settings module."""
+    allowed = re.compile(r"DJANGO_SETTINGS_MODULE|PROMETHEUS|\*\*os\.environ|XDG_RUNTIME_DIR|= str\(home\)")
+    packages = ("contextapp", "accounts", "sessions", "replay", "compaction", "redaction", "pricing")
+    for package in packages:
+        for file in (ROOT / package).rglob("*.py"):
+            for line in file.read_text().splitlines():
+                if "os.environ" in line and file.name not in {"env.py", "credentials.py"}:
+                    assert allowed.search(line), f"{file}: {line}"

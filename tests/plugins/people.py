@@ -1,0 +1,92 @@
+"""Projects, their members and their API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from accounts.models import Membership, Project, Role
+from accounts.services import api_key_create, project_create
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return project_create(name="Alpha", slug="alpha")
+
+
+@pytest.fixture
+def other_project(db: None) -> Project:
+    return project_create(name="Beta", slug="beta")
+
+
+def _member(project: Project, role: Role, name: str) -> User:
+    user = User.objects.create_user(name, password="correct horse battery")
+    Membership.objects.create(project=project, user=user, role=role)
+    return user
+
+
+@pytest.fixture
+def owner(project: Project) -> User:
+    return _member(project, Role.OWNER, "olga")
+
+
+@pytest.fixture
+def member(project: Project) -> User:
+    return _member(project, Role.MEMBER, "marc")
+
+
+@pytest.fixture
+def viewer(project: Project) -> User:
+    return _member(project, Role.VIEWER, "vera")
+
+
+@pytest.fixture
+def stranger(other_project: Project) -> User:
+    """Return the owner of another project, who must not see anything of `project`."""
+    return _member(other_project, Role.OWNER, "sten")
+
+
+@pytest.fixture
+def logged_in() -> Callable[[User], Client]:
+    """Return a function that returns a Django test client for a user: `logged_in(owner).get("/")`."""
+
+    def client_of(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return client_of
+
+
+@pytest.fixture
+def owner_client(owner: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(owner)
+
+
+@pytest.fixture
+def member_client(member: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(member)
+
+
+@pytest.fixture
+def viewer_client(viewer: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(viewer)
+
+
+@pytest.fixture
+def stranger_client(stranger: User, logged_in: Callable[[User], Client]) -> Client:
+    return logged_in(stranger)
+
+
+@pytest.fixture
+def api_key(project: Project) -> str:
+    """Return the text of an API key of `project` with the scopes `push` and `read`."""
+    return api_key_create(project=project, name="tests")[1]
+
+
+@pytest.fixture
+def stranger_api_key(other_project: Project) -> str:
+    return api_key_create(project=other_project, name="tests")[1]
