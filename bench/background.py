@@ -121,15 +121,17 @@ class Late(Served):
         if trigger is not None:
             self._compact(trigger)
         tokens = self._view.tokens
-        state = TriggerState(tokens=tokens, budget=self._budget.input_tokens, fired_tokens=self._fired_tokens)
-        firing = evaluate(state, self._policy)
-        if firing is not None:
-            self.fired.append((firing.trigger, tokens, self._fired_tokens))
-            self._fired_tokens = tokens
-            if firing.background:
-                self.pending = firing.trigger
+        state = TriggerState(
+            tokens=tokens, budget=self._budget.input_tokens, compacted_tokens=self._compacted_tokens
+        )
+        due = evaluate(state, self._policy)
+        if due is not None:
+            self.fired.append((due.name, tokens, self._compacted_tokens))
+            self._compacted_tokens = tokens
+            if due.is_background:
+                self.pending = due.name
             else:
-                self._compact(firing.trigger)
+                self._compact(due.name)
         return self._view
 
 

@@ -24,13 +24,10 @@ from statistics import median
 from compaction import dialects, references
 from compaction.adapters import tiktoken_counter
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.capabilities import Capabilities
-from compaction.context import Context
 from compaction.continuation import Continuation
-from compaction.layout import split
 from compaction.messages import JSON, Message, Role
-from compaction.pipeline import plan
-from compaction.policy import STEPS, Budget, get_policy
+from compaction.pipeline import PlanRequest, plan
+from compaction.policy import Budget, get_policy
 from compaction.strategies import STRATEGIES
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
@@ -129,7 +126,17 @@ def _call(call_id: str, path: str, lines: list[str], chance: random.Random) -> J
 
 def _plan(messages: tuple[Message, ...], tokens: int) -> None:
     """A hard plan of the whole session, as a worker that has just read it makes it."""
-    plan(apply((), messages), POLICY, COUNTER, budget=Budget(input_tokens=tokens), trigger="hard")
+    plan(_request(messages, tokens))
+
+
+def _request(messages: tuple[Message, ...], tokens: int) -> PlanRequest:
+    return PlanRequest(
+        view=apply((), messages),
+        policy=POLICY,
+        counter=COUNTER,
+        budget=Budget(input_tokens=tokens),
+        trigger="hard",
+    )
 
 
 def _median_ms(work: Callable[[], None], runs: int, *, forget: bool = False) -> float:
@@ -149,13 +156,11 @@ def _steps(messages: tuple[Message, ...], tokens: int, runs: int) -> dict[str, f
     found: dict[str, list[float]] = {}
     for _ in range(runs):
         started = time.process_time()
-        view = apply((), messages)
-        share, least = POLICY.tail_share, POLICY.tail_messages
-        layout = split(view, budget_tokens=tokens, tail_share=share, tail_messages=least)
-        context = Context(view, layout, POLICY, COUNTER, budget=tokens, capabilities=Capabilities())
-        for name in ("layout", *STEPS):
+        context = _request(messages, tokens).context()
+        view = context.start
+        for name in ("layout", *STRATEGIES):
             if name != "layout" and view.tokens > context.goal:
-                view, _ = STRATEGIES[name].run(view, context)
+                view = STRATEGIES[name].run(view, context).view
             ended = time.process_time()
             found.setdefault(name, []).append(1_000 * (ended - started))
             started = ended

@@ -1,14 +1,14 @@
-"""What a strategy works with: the policy's figures, the layout, and what is known about the tools.
+"""What strategies read while a compaction is planned: limits, settings, and facts about the tools.
 
-One `Context` serves one plan. It finds out once what several strategies ask for: which call an output
-answers, what that call does, how large a part is, which messages are pinned.
+One `Context` serves one plan and never changes. What several strategies need is computed once, on first use:
+the call that an output answers, what that call does, the size of a part, the pinned messages.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from compaction.capabilities import Capabilities
@@ -18,10 +18,11 @@ from compaction.invariants.pairs import matches
 from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
-from compaction.policy import Policy, ToolRule
 from compaction.recap import Recap
+from compaction.recap.spans import Summary
 from compaction.references import Mentions
-from compaction.tokens import MESSAGE_OVERHEAD, OnceCounter, TokenCounter, part_tokens
+from compaction.settings import StrategySettings, ToolRule
+from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View, with_text
 
@@ -31,13 +32,13 @@ _OTHER = Action(kind=Kind.OTHER)
 
 
 def default_handle(position: int, part: int) -> str:
-    """A handle that is the same always, for use without a store. A store makes ones nobody can guess."""
+    """Return a predictable handle, for use without a store. Handles of a store cannot be guessed."""
     return "h_" + hashlib.sha256(f"{position}.{part}".encode()).hexdigest()[:10]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One tool output as it was pushed, with what is known about the call that it answers."""
+    """One tool output as pushed, with the call that it answers."""
 
     position: int
     part: int
@@ -56,89 +57,60 @@ class Output:
         return is_error(self.result, shows_file=self.is_read)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """A model's summary that is ready to stand for the messages `first` to `last`."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Context:
+    """The circumstances of one plan. Token figures are raw estimates, like those of messages.
 
-    recap: Recap
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evicted:
-    """What an extracted recap stands for: what a model may summarise instead, in how many tokens.
-
-    `messages` are as they were pushed; `first` and `last` bound the span, what stood for earlier
-    evictions included.
+    `start` is the view before the plan. A compaction aims at `goal` tokens; at `ceiling` tokens a prompt is
+    compacted at once. `previous` is the recap that `start` shows. `memory_text` is rendered after a recap.
     """
 
-    messages: tuple[Message, ...]
-    first: int
-    last: int
-    cap_tokens: int
+    start: View
+    layout: Layout
+    settings: StrategySettings
+    counter: TokenCounter
+    budget: int
+    goal: int
+    ceiling: int
+    capabilities: Capabilities
+    make_handle: MakeHandle = default_handle
+    previous: Recap | None = None
+    summary: Summary | None = None
+    memory_text: str = ""
+    mentions: Mentions = field(default_factory=Mentions)
 
+    @cached_property
+    def head_last(self) -> int:
+        """The last position of the head, -1 if there is none."""
+        return self.start.entries[self.layout.head_end - 1].last if self.layout.head_end else -1
 
-class Context:
-    """The circumstances of one plan. Token figures are raw estimates, as those of messages."""
+    @cached_property
+    def tail_first(self) -> int:
+        """The first position of the tail."""
+        entries, index = self.start.entries, self.layout.tail_start
+        return entries[index].first if index < len(entries) else self.end_position
 
-    def __init__(
-        self,
-        view: View,
-        layout: Layout,
-        policy: Policy,
-        counter: TokenCounter,
-        *,
-        budget: int,
-        make_handle: MakeHandle = default_handle,
-        capabilities: Capabilities,
-        previous: Recap | None = None,
-        summary: Summary | None = None,
-        memory_text: str = "",
-    ) -> None:
-        self.policy = policy
-        self.counter = OnceCounter(counter)
-        self.budget = budget
-        self.goal = int(budget * policy.target)
-        self.ceiling = int(budget * (policy.hard or 1.0))
-        self.make_handle = make_handle
-        self.capabilities = capabilities
-        self.previous = previous
-        self.summary = summary
-        self.memory_text = memory_text
-        self.recap: Recap | None = None  #: the one that this plan made
-        self.evicted: Evicted | None = None  #: and what it stands for
-        self.layout = layout
-        self.mentions = Mentions()
-        self._start = view
-        self._sizes: dict[tuple[int, int], int] = {}
-        self._largest: dict[int, int] = {}
-        entries = view.entries
-        self.head_last = entries[layout.head_end - 1].last if layout.head_end else -1
-        at_tail = layout.tail_start < len(entries)
-        self.tail_first = entries[layout.tail_start].first if at_tail else self.end_position
-
-    @property
+    @cached_property
     def end_position(self) -> int:
-        """The position behind the newest message."""
-        return self._start.entries[-1].last + 1 if self._start.entries else 0
+        """The position after the newest message."""
+        return self.start.entries[-1].last + 1 if self.start.entries else 0
 
     def original(self, position: int) -> Message:
-        """A message as it was pushed."""
+        """Return a message as pushed."""
         return self._originals[position]
 
     @cached_property
     def _originals(self) -> dict[int, Message]:
-        return {message.position: message for message in self._start.transcript}
+        return {message.position: message for message in self.start.transcript}
 
     @cached_property
     def _shown(self) -> list[Message]:
-        """The messages at the plan's start, edited ones as they were pushed: parts keep their indices."""
-        return [self._originals.get(e.first, e.message) for e in self._start.entries if not e.is_made]
+        """The messages of the start view, edited ones as pushed so that their parts keep their indices."""
+        return [self._originals.get(e.first, e.message) for e in self.start.entries if not e.is_made]
 
     @cached_property
     def _actions(self) -> dict[tuple[int, int], tuple[ToolCall, Action]]:
-        """By position and part of an output: the call that it answers, and what that does."""
+        """By position and part of an output: the call that it answers, and what the call does."""
         shown = self._shown
         found: dict[tuple[int, int], tuple[ToolCall, Action]] = {}
         for (index, part), (call_index, call_part) in matches(shown).items():
@@ -151,25 +123,25 @@ class Context:
     def pinned(self) -> frozenset[int]:
         """Positions of pinned messages and of the rest of their tool groups."""
         found: set[int] = set()
-        messages = list(self._start.messages)
+        messages = list(self.start.messages)
         if not any(message.pinned for message in messages):
             return frozenset()
-        cuts = sorted(self._start.cuts)
+        cuts = sorted(self.start.cuts)
         for start, end in zip([0, *cuts], cuts, strict=False):
             if any(message.pinned for message in messages[start:end]):
                 found.update(message.position for message in messages[start:end])
         return frozenset(found)
 
     def in_middle(self, position: int) -> bool:
-        """Whether an edit may touch the message."""
+        """Whether an edit may change the message."""
         return self.head_last < position < self.tail_first and position not in self.pinned
 
     def middle(self, view: View) -> list[Entry]:
-        """The entries that edits may touch, oldest first, what stands for evicted messages included."""
+        """Return the entries that edits may change, oldest first, with replacements of evicted messages."""
         return [entry for entry in view.entries if self.in_middle(entry.first)]
 
     def outputs(self, view: View) -> list[Output]:
-        """The client tools' outputs that the view shows as they were pushed, oldest first."""
+        """Return the outputs of client tools that the view still shows unedited, oldest first."""
         shown = {entry.first for entry in view.entries if not entry.is_made}
         edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
         return [
@@ -196,23 +168,32 @@ class Context:
             result=result,
             call=call,
             action=action,
-            rule=self.policy.tool_rule(call.name if call else ""),
+            rule=self.settings.tool_rule(call.name if call else ""),
         )
 
     def describe(self, output: Output, handle: str) -> str:
-        """The line that stands for an output which is not shown."""
-        names = self.policy.descriptor_names
+        """Return the descriptor that replaces an output."""
+        names = self.settings.descriptor_names
         return describe(output.result.text, output.action, handle, names=names, mentions=self.mentions)
 
     def size(self, position: int, part: int) -> int:
-        """Tokens of one part as it was pushed."""
+        """Return the tokens of one part as pushed."""
         known = self._sizes.get((position, part))
         if known is None:
             known = self._sizes[position, part] = self._size(self.original(position), part)
         return known
 
+    @cached_property
+    def _sizes(self) -> dict[tuple[int, int], int]:
+        return {}
+
+    @cached_property
+    def _largest(self) -> dict[int, int]:
+        """By position, the index of the message's longest part."""
+        return {}
+
     def _size(self, message: Message, index: int) -> int:
-        """The largest part is what the others leave of the message: it need not be counted."""
+        """Count one part. The longest is the rest of the message after the others, so it is not counted."""
         position, parts = message.position, message.parts
         if position not in self._largest:
             lengths = [_length(part) for part in parts]
@@ -225,7 +206,7 @@ class Context:
     def replace(
         self, strategy: str, position: int, part: int, text: str, *, handle: str, reason: str
     ) -> Edit | None:
-        """The edit that shows `text` for a part; None where that would not be shorter."""
+        """Return the edit that replaces a part with `text`, or None if that would not be shorter."""
         before = self.size(position, part)
         after = part_tokens(with_text(self.original(position).parts[part], text), self.counter)
         if after >= before:
@@ -242,18 +223,6 @@ class Context:
             tokens_before=before,
             tokens_after=after,
         )
-
-    def shortened(self, view: View, edits: Iterable[Edit | None]) -> tuple[View, tuple[Edit, ...]]:
-        """The view after the first of the edits, as many as the target asks for, and these; None is passed
-        over. No edit is asked for that is not needed."""
-        made: list[Edit] = []
-        excess = view.tokens - self.goal
-        for edit in filter(None, edits if excess > 0 else ()):
-            made.append(edit)
-            excess -= edit.tokens_before - edit.tokens_after
-            if excess <= 0:
-                break
-        return view.with_edits(made), tuple(made)
 
 
 def _length(part: Part) -> int:

@@ -1,6 +1,6 @@
-"""Evicting the oldest of the middle: which whole tool groups, and the edits for it.
+"""Choose the oldest tool groups of the middle and write the edits that evict them.
 
-Both ways of evicting, with a recap and with a marker, choose and cut alike.
+Shared by the strategies that evict with a recap and those that evict with a marker.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ class Span:
     """Entries to evict, oldest first, in runs without a shown message between them."""
 
     runs: tuple[tuple[Entry, ...], ...]
-    messages: tuple[Message, ...]  #: as they were pushed, without what stands for others
+    messages: tuple[Message, ...]  #: as pushed, without the replacements of earlier evictions
 
     @classmethod
     def of(cls, entries: Sequence[Entry], view: View, context: Context) -> Span:
-        wanted = {entry.first for entry in entries}
+        """Return the span of these entries of the view."""
+        positions = {entry.first for entry in entries}
         runs: list[list[Entry]] = []
         adjacent = False
         for entry in view.entries:
-            taken = entry.first in wanted
+            taken = entry.first in positions
             if taken and adjacent:
                 runs[-1].append(entry)
             elif taken:
@@ -44,7 +45,7 @@ class Span:
 
     @cached_property
     def positions(self) -> frozenset[int]:
-        """Where its entries begin."""
+        """The first position of each entry."""
         return frozenset(entry.first for entry in self.entries)
 
     @property
@@ -57,14 +58,14 @@ class Span:
 
     @property
     def count(self) -> int:
-        """How many pushed messages it stands for, those of earlier evictions included."""
+        """How many pushed messages it covers, including those of earlier evictions."""
         return sum(entry.last - entry.first + 1 for entry in self.entries)
 
 
 def oldest(view: View, context: Context, *, room: int) -> Span | None:
-    """The oldest groups whose eviction brings the view to the goal, with `room` for what stands for them.
+    """Return the oldest groups whose eviction brings the view to the goal, with `room` for their replacement.
 
-    All of the middle where that is not enough; None where the goal is met, or nothing new could go.
+    Returns all of the middle if that is not enough; None if the goal is met or nothing new can be evicted.
     """
     freed = context.goal - view.tokens - room
     if view.tokens <= context.goal:
@@ -81,7 +82,7 @@ def oldest(view: View, context: Context, *, room: int) -> Span | None:
 
 
 def _groups(view: View, context: Context) -> list[list[Entry]]:
-    """The middle in pieces that live and die together, oldest first."""
+    """Split the middle into groups that must be kept or evicted together, oldest first."""
     groups: list[list[Entry]] = []
     for index, entry in enumerate(view.entries):
         if not context.in_middle(entry.first):
@@ -92,13 +93,20 @@ def _groups(view: View, context: Context) -> list[list[Entry]]:
     return groups
 
 
-def standing_recap(view: View, context: Context) -> Entry | None:
-    """The recap that the view shows, where there is one."""
-    return next((e for e in context.middle(view) if e.is_made and e.rule == "recap"), None)
+#: The strategies whose evictions may show a recap: the one that writes it, and the one that drops more
+#: messages after it and keeps its text.
+SHOWS_RECAP = ("recap", "drop_oldest")
+
+
+def recap_entry(view: View, context: Context) -> Entry | None:
+    """Return the entry that shows a recap, if there is one."""
+    replacements = [entry for entry in context.middle(view) if entry.is_made]
+    shown = SHOWS_RECAP if context.previous else SHOWS_RECAP[:1]
+    return next((entry for rule in shown for entry in replacements if entry.rule == rule), None)
 
 
 def evict(strategy: str, span: Span, context: Context, *, text: str, reason: str) -> tuple[Edit, ...]:
-    """The edits that evict a span: `text` stands where its first run was, the other runs leave nothing."""
+    """Return the edits that evict a span: `text` replaces its first run, the other runs are removed."""
     edits: list[Edit] = []
     for run in span.runs:
         shown = text if not edits else ""

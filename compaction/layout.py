@@ -1,8 +1,8 @@
-"""Head, middle, tail: which part of a view an edit may touch.
+"""Head, middle and tail: which part of a view edits may change.
 
-Head: leading system messages and the first user message, the rules and the task. Tail: the recent
-messages, walked back until two floors hold, a share of the budget and a number of messages, and then to
-where no tool pair is cut. Only the middle between them is ever compressed.
+The head is the leading system messages and the first user message: the rules and the task. The tail is the
+recent messages. It reaches back until two minimums are met, a share of the budget and a number of messages,
+and then to the nearest point that cuts no tool pair. Only the middle between them is compressed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from compaction.messages import Message, Role
-from compaction.policy import Policy
+from compaction.settings import StrategySettings
 from compaction.view import View
 
 
@@ -19,9 +19,9 @@ from compaction.view import View
 class Layout:
     """Indices into a view's entries: head `[0, head_end)`, middle, tail `[tail_start, …)`.
 
-    `bound` says what set the tail's start: `tokens` or `messages`, the floor that was met last; `both`;
-    or `all` where everything behind the head is tail. `snapped` counts the messages that joined the tail
-    to keep tool pairs whole. Token figures are raw estimates of the messages.
+    `bound` is what determined the start of the tail: `tokens` or `messages`, the minimum that was met last;
+    `both`; or `all` if everything after the head is tail. `snapped` counts the messages that were added to
+    the tail to keep tool pairs whole. Token figures are raw estimates of the messages.
     """
 
     head_end: int
@@ -34,7 +34,7 @@ class Layout:
 
 
 def head_end(messages: Sequence[Message]) -> int:
-    """Index behind the head of pushed messages."""
+    """Return the index after the head of pushed messages."""
     end = 0
     while end < len(messages) and messages[end].role is Role.SYSTEM:
         end += 1
@@ -43,12 +43,12 @@ def head_end(messages: Sequence[Message]) -> int:
     return end
 
 
-def split(view: View, *, budget_tokens: int, tail_share: float, tail_messages: int) -> Layout:
-    """Where the head ends and the tail begins."""
+def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layout:
+    """Determine where the head ends and the tail begins."""
     messages = view.messages
     pushed = next((i for i, entry in enumerate(view.entries) if entry.is_made), len(messages))
     head = head_end(messages[:pushed])
-    start, bound = _tail_start(messages, head, tail_share * budget_tokens, tail_messages)
+    start, bound = _tail_start(messages, head, settings.tail_share * budget_tokens, settings.tail_messages)
     snapped = _snap(view.cuts, start, head)
     tokens = [message.tokens for message in messages]
     return Layout(
@@ -62,34 +62,32 @@ def split(view: View, *, budget_tokens: int, tail_share: float, tail_messages: i
     )
 
 
-def positions_kept(view: View, policy: Policy, *, budget_tokens: int) -> frozenset[int]:
-    """The positions of the messages that a compaction under the policy would leave word for word."""
-    layout = split(
-        view, budget_tokens=budget_tokens, tail_share=policy.tail_share, tail_messages=policy.tail_messages
-    )
+def positions_kept(view: View, settings: StrategySettings, *, budget_tokens: int) -> frozenset[int]:
+    """Return the positions of the messages that a compaction with these settings would leave unchanged."""
+    layout = split(view, settings, budget_tokens=budget_tokens)
     kept = (*view.entries[: layout.head_end], *view.entries[layout.tail_start :])
     return frozenset(entry.first for entry in kept)
 
 
 def _tail_start(
-    messages: Sequence[Message], head: int, token_floor: float, message_floor: int
+    messages: Sequence[Message], head: int, min_tokens: float, min_messages: int
 ) -> tuple[int, str]:
-    """Where both floors hold, and which of them held last."""
+    """Return the index at which both minimums are met, and which of them was met last."""
     tokens, tokens_at = 0, None
     for start in range(len(messages) - 1, head - 1, -1):
         tokens += messages[start].tokens
         count = len(messages) - start
-        if tokens_at is None and tokens >= token_floor:
+        if tokens_at is None and tokens >= min_tokens:
             tokens_at = count
-        if tokens_at is not None and count >= message_floor:
-            if tokens_at == message_floor:
+        if tokens_at is not None and count >= min_messages:
+            if tokens_at == min_messages:
                 return start, "both"
-            return start, "tokens" if tokens_at > message_floor else "messages"
+            return start, "tokens" if tokens_at > min_messages else "messages"
     return min(head, len(messages)), "all"
 
 
 def _snap(cuts: Collection[int], start: int, head: int) -> int:
-    """The nearest index at or before `start` where no tool pair is cut."""
+    """Return the nearest index at or before `start` that cuts no tool pair."""
     while start > head and start not in cuts:
         start -= 1
     return start

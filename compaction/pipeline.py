@@ -1,38 +1,36 @@
-"""Planning a compaction: the steps in their order, each only if the cheaper ones did not reach the target.
+"""Plan a compaction: try the steps in order, each only if the cheaper ones did not reach the goal.
 
-    plan(view, policy, counter, budget=...) -> Plan
+    plan(PlanRequest(view=view, policy=policy, counter=counter, budget=budget)) -> Plan
 
-A plan is one batch of edits with its record. It never calls a model and never fails: where nothing fits,
-it says why.
+A plan is one batch of edits with its record. Planning never calls a model and never fails: if the prompt
+cannot fit, the record gives the reason.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compaction.capabilities import Capabilities
-from compaction.context import Context, Evicted, MakeHandle, Summary, default_handle
+from compaction.context import Context
 from compaction.edits import Edit
-from compaction.layout import split
 from compaction.messages import Role
-from compaction.policy import STEPS, Budget, Policy
+from compaction.plan_request import PlanRequest
+from compaction.policy import Policy
 from compaction.recap import Recap
-from compaction.record import Record, State, StepRecord, record_of
-from compaction.strategies import STRATEGIES
-from compaction.tokens import TokenCounter
+from compaction.recap.spans import Evicted
+from compaction.record import Change, PlanState, Record, StepRecord, record_of
+from compaction.strategies import STRATEGIES, StepResult, clear_thinking
 from compaction.view import View
 
-_UNKNOWN_MODEL = Capabilities()
+__all__ = ["Plan", "PlanRequest", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a compaction does. `view` is the view after `edits`, which are empty where nothing was gained.
+    """The result of planning: a batch of edits, the view after them, and the record.
 
-    `recap` is the recap that stands in the view, for the next plan to fold; `evicted` what this plan's own
-    extract stands for, None where it made none. `fits` says whether the prompt is within the budget,
-    `reason` why not.
+    `edits` are empty if nothing was gained. `recap` is the recap that the view shows, for the next plan to
+    include; `evicted` are the messages that this plan's own extracted recap replaces, None if it wrote none.
     """
 
     edits: tuple[Edit, ...]
@@ -43,123 +41,106 @@ class Plan:
 
     @property
     def fits(self) -> bool:
+        """Whether the prompt is within the budget."""
         return self.record.fits
 
     @property
     def reason(self) -> str:
+        """Why the prompt does not fit; "" if it does."""
         return self.record.reason
 
 
-def plan(
-    view: View,
-    policy: Policy,
-    counter: TokenCounter,
-    *,
-    budget: Budget,
-    trigger: str | None = None,
-    calibration: float = 1.0,
-    capabilities: Capabilities = _UNKNOWN_MODEL,
-    make_handle: MakeHandle = default_handle,
-    previous: Recap | None = None,
-    summary: Summary | None = None,
-    memory_text: str = "",
-) -> Plan:
-    """One batch of edits that brings the prompt to the policy's target.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    """The steps taken so far, and what they add up to."""
 
-    Without a `trigger` it acts only where the prompt is at or over `policy.hard`; a named trigger asks
-    for a compaction whatever the size. `calibration` is real tokens per estimated token. `previous` is
-    the recap that the view shows, `summary` a model's that is ready. `memory_text` stands with the recap.
-    """
+    total: StepResult
+    steps: tuple[StepRecord, ...] = ()
+
+    def applied(self, result: StepResult) -> _Progress:
+        """Add the result of one more step."""
+        edits = self.total.edits + result.edits
+        return self._with(replace(self._remembered(result), view=result.view, edits=edits))
+
+    def recorded(self, name: str, result: StepResult) -> _Progress:
+        """Add the result of one more step and its record."""
+        step = StepRecord(name=name, edits=len(result.edits), tokens_after=result.view.tokens)
+        return replace(self.applied(result), steps=(*self.steps, step))
+
+    def rejected(self, result: StepResult) -> _Progress:
+        """Keep only the recap of a step that gained nothing: the next recap needs it if a later step evicts
+        the same messages."""
+        return self._with(self._remembered(result))
+
+    def _remembered(self, result: StepResult) -> StepResult:
+        recap, evicted = result.recap or self.total.recap, result.evicted or self.total.evicted
+        return replace(self.total, recap=recap, evicted=evicted)
+
+    def _with(self, total: StepResult) -> _Progress:
+        return replace(self, total=total)
+
+
+def plan(request: PlanRequest) -> Plan:
+    """Return one batch of edits that brings the prompt down to the policy's target."""
     started = time.perf_counter()
-    raw_budget = max(1, int(budget.input_tokens / calibration))
-    layout = split(
-        view,
-        budget_tokens=raw_budget,
-        tail_share=policy.tail_share,
-        tail_messages=policy.tail_messages,
-    )
-    context = Context(
-        view,
-        layout,
-        policy,
-        counter,
-        budget=raw_budget,
-        make_handle=make_handle,
-        capabilities=capabilities,
-        previous=previous,
-        summary=summary,
-        memory_text=memory_text,
-    )
-    return _planned(view, context, trigger=trigger, calibration=calibration, started=started)
-
-
-def _planned(
-    view: View, context: Context, *, trigger: str | None, calibration: float, started: float
-) -> Plan:
-    """What the steps make of the view, if a compaction is due. `started` is a time of `perf_counter`."""
-    policy = context.policy
-    if trigger is not None and view.tokens <= context.goal:
-        context.goal = int(view.tokens * policy.target)  # somebody asked, so there is to be a difference
-    due = trigger is not None or (policy.hard > 0 and view.tokens >= context.ceiling)
-    after, edits, steps = _run(view, context) if due else (view, (), ())
-    gained = after.tokens < view.tokens
-    if not gained:
-        after, edits = view, ()
-    record = record_of(
-        before=view,
-        after=after,
-        edits=edits,
-        layout=context.layout,
-        policy=policy,
-        budget=context.budget,
-        calibration=calibration,
-        trigger=trigger or ("hard" if due else ""),
-        state=State.DONE if gained else State.NO_GAIN if due else State.NOT_DUE,
-        steps=steps,
-        goal=context.goal,
-        reason=_why_not(after, context),
+    before, is_due = request.view, request.is_due
+    context = request.context()
+    progress = _Progress(total=StepResult(view=before))
+    if is_due:
+        progress = _run_steps(progress, context, request.policy)
+    gained = progress.total.view.tokens < before.tokens
+    total = progress.total if gained else StepResult(view=before)
+    change = Change(
+        after=total.view,
+        edits=total.edits,
+        steps=progress.steps,
+        state=PlanState.DONE if gained else PlanState.NO_GAIN if is_due else PlanState.NOT_DUE,
+        trigger=request.trigger or ("hard" if is_due else ""),
+        goal=request.goal,
+        reason=_reason_over_budget(total.view, context, request.policy),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
     return Plan(
-        edits=edits,
-        view=after,
-        record=record,
-        recap=context.recap if gained and context.recap else context.previous,
-        evicted=context.evicted if gained else None,
+        edits=total.edits,
+        view=total.view,
+        record=record_of(request, change),
+        recap=total.recap or request.previous,
+        evicted=total.evicted,
     )
 
 
-def _run(view: View, context: Context) -> tuple[View, tuple[Edit, ...], tuple[StepRecord, ...]]:
-    edits: tuple[Edit, ...] = ()
-    steps: list[StepRecord] = []
-    bound = context.capabilities.bound_thinking
-    for name in STEPS:
-        if name not in context.policy.steps or (bound and name == "clear_thinking"):
+def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progress:
+    """Run the policy's steps in order until the view is down to the goal."""
+    # Where every edit invalidates the thinking after it, thinking is cleared once, after all other steps.
+    clear_last = context.capabilities.bound_thinking
+    for name, strategy in STRATEGIES.items():
+        if name not in policy.steps or (clear_last and name == clear_thinking.NAME):
             continue
+        view = progress.total.view
         if view.tokens <= context.goal:
             break
-        shown, made = STRATEGIES[name].run(view, context)
-        if made and shown.tokens < view.tokens:
-            view, edits = shown, edits + made
-            steps.append(StepRecord(name=name, edits=len(made), tokens_after=view.tokens))
-    if edits and bound and "clear_thinking" in context.policy.steps:
-        view, made = STRATEGIES["clear_thinking"].run(view, context)
-        edits += made
-    return view, edits, tuple(steps)
+        result = strategy.run(view, context)
+        if result.edits and result.view.tokens < view.tokens:
+            progress = progress.recorded(name, result)
+        else:
+            progress = progress.rejected(result)
+    if progress.total.edits and clear_last and clear_thinking.NAME in policy.steps:
+        progress = progress.applied(clear_thinking.run(progress.total.view, context))
+    return progress
 
 
-def _why_not(view: View, context: Context) -> str:
-    """Why the prompt does not fit; "" where it does."""
-    budget, policy = context.budget, context.policy
+def _reason_over_budget(view: View, context: Context, policy: Policy) -> str:
+    """Return why the prompt does not fit; "" if it does."""
+    budget = context.budget
     if view.tokens <= budget:
         return ""
-    told = f"{view.tokens} tokens, the budget is {budget}"
-    beside = view.components.total
-    if beside > budget:
-        return f"{told}: system prompt, tools and memory alone take {beside}"
+    size = f"{view.tokens} tokens, the budget is {budget}"
+    other = view.components.total
+    if other > budget:
+        return f"{size}: system prompt, tools and memory alone take {other}"
     if "last_resort" not in policy.steps:
-        return f"{told}: policy {policy.name!r} has no step that could shorten it further"
+        return f"{size}: policy {policy.name!r} has no step that could shorten it further"
     requests = [m for m in view.messages if m.role is Role.USER and not m.tool_results]
-    if requests and requests[-1].tokens + context.layout.head_tokens + beside > budget:
-        return f"{told}: the system prompt and the latest user message alone take more"
-    return f"{told}: nothing is left that may be shortened"
+    if requests and requests[-1].tokens + context.layout.head_tokens + other > budget:
+        return f"{size}: the system prompt and the latest user message alone take more"
+    return f"{size}: nothing is left that may be shortened"

@@ -1,29 +1,29 @@
-"""The record of a compaction: every figure that explains what was done, and what it costs."""
+"""The record of a compaction: the figures that explain its effect and its cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from compaction.edits import Edit, Op
-from compaction.layout import Layout
 from compaction.messages import JSON
+from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
+from compaction.strategies import STRATEGIES
 from compaction.view import View
 
 
-class State(StrEnum):
+class PlanState(StrEnum):
     """How a plan ended."""
 
     DONE = "done"
     NO_GAIN = "no_gain"  #: nothing became shorter, so nothing was applied
-    NOT_DUE = "not_due"  #: the prompt is below the trigger and nobody asked
+    NOT_DUE = "not_due"  #: the prompt is below the trigger and no compaction was requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """What one step did: its edits, and the raw size of the prompt behind it."""
+    """One step: the number of its edits and the raw size of the prompt after it."""
 
     name: str
     edits: int
@@ -32,17 +32,17 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Figures of one compaction. Token figures are raw estimates; times `calibration` they are real ones.
+    """The figures of one compaction. Token figures are raw estimates; times `calibration` they are real.
 
-    `tokens_rebilled` are the kept tokens behind the first change, which the provider's cache has to be
-    given anew. `break_even_turns` is after how many turns the saving has paid for that, by
+    `tokens_rebilled` are the remaining tokens after the first change, which have to be written to the
+    provider's cache again. `break_even_turns` is the number of turns until the savings have paid for that:
 
         N = (w - r) / r * rebilled / saved
 
-    with the policy's prices w for a cache write and r for a read; None where nothing was saved.
+    with the policy's prices w for a cache write and r for a cache read; None if nothing was saved.
     """
 
-    state: State
+    state: PlanState
     trigger: str
     strategies: tuple[str, ...]
     steps: tuple[StepRecord, ...]
@@ -52,8 +52,8 @@ class Record:
     tokens_before: int
     tokens_after: int
     tokens_saved: int
-    dropped: int  #: messages that went
-    collapsed: int  #: parts that became shorter
+    dropped: int  #: messages that were removed
+    collapsed: int  #: parts that were shortened
     summarizer_needed: bool
     head_tokens: int
     middle_tokens: int
@@ -73,78 +73,92 @@ class Record:
         return asdict(self)
 
 
-#: Steps that lose nothing which a handle would not bring back.
-FREE_STEPS = frozenset({"dedupe", "supersede", "collapse", "clip", "recency", "clear_thinking"})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a compaction changed. `goal` is the size that it aimed at, in raw tokens; `reason` says why the
+    prompt does not fit, "" if it does."""
+
+    after: View
+    edits: tuple[Edit, ...]
+    steps: tuple[StepRecord, ...] = ()
+    state: PlanState
+    trigger: str
+    goal: int
+    reason: str = ""
+    duration_ms: float = 0.0
 
 
-def record_of(
-    *,
-    before: View,
-    after: View,
-    edits: Sequence[Edit],
-    layout: Layout,
-    policy: Policy,
-    budget: int,
-    calibration: float,
-    trigger: str,
-    state: State,
-    steps: tuple[StepRecord, ...],
-    goal: int,
-    reason: str,
-    duration_ms: float,
-) -> Record:
-    """The record of the change from `before` to `after`."""
+def record_of(request: PlanRequest, change: Change) -> Record:
+    """Return the record of a change to the view of `request`."""
+    before, after, edits, layout, policy = (
+        request.view,
+        change.after,
+        change.edits,
+        request.layout,
+        request.policy,
+    )
     saved = before.tokens - after.tokens
     rebilled = _rebilled(before, after) if edits else 0
-    price = (policy.cache_write_price - policy.cache_read_price) / policy.cache_read_price
-    free = [step.tokens_after for step in steps if step.name in FREE_STEPS]
     head, tail = layout.head_end, len(before.entries) - layout.tail_start
     return Record(
-        state=state,
-        trigger=trigger,
-        strategies=tuple(step.name for step in steps) if edits else (),
-        steps=steps,
-        budget=budget,
-        target=goal,
-        calibration=calibration,
+        state=change.state,
+        trigger=change.trigger,
+        strategies=tuple(step.name for step in change.steps) if edits else (),
+        steps=change.steps,
+        budget=request.budget_tokens,
+        target=change.goal,
+        calibration=request.calibration,
         tokens_before=before.tokens,
         tokens_after=after.tokens,
         tokens_saved=saved,
         dropped=_dropped(before, after),
         collapsed=sum(edit.op is Op.REPLACE for edit in edits),
-        summarizer_needed=state is not State.NOT_DUE and (free[-1] if free else before.tokens) > goal,
+        summarizer_needed=_needs_summarizer(before, change),
         head_tokens=layout.head_tokens,
         middle_tokens=layout.middle_tokens,
         tail_tokens=layout.tail_tokens,
         tail_bound=layout.bound,
-        head_verbatim=_same(before, after, range(head), range(head)),
-        tail_verbatim=_same(before, after, range(-tail, 0), range(-tail, 0)),
+        head_verbatim=_is_same(before, after, range(head)),
+        tail_verbatim=_is_same(before, after, range(-tail, 0)),
         tokens_rebilled=rebilled,
-        break_even_turns=round(max(0.0, price * rebilled / saved), 1) if saved > 0 else None,
+        break_even_turns=_break_even_turns(policy, rebilled, saved),
         policy=policy.name,
         policy_version=policy.version,
-        fits=after.tokens <= budget,
-        reason=reason,
-        duration_ms=round(duration_ms, 3),
+        fits=after.tokens <= request.budget_tokens,
+        reason=change.reason,
+        duration_ms=round(change.duration_ms, 3),
     )
 
 
-def _same(before: View, after: View, here: range, there: range) -> bool:
-    """Whether the messages are the very same objects: equality would hide one that was made anew."""
+def _needs_summarizer(before: View, change: Change) -> bool:
+    """Whether the free steps left the prompt above the goal, so that a model's summary would help."""
+    free = [step.tokens_after for step in change.steps if STRATEGIES[step.name].is_free]
+    return change.state is not PlanState.NOT_DUE and (free[-1] if free else before.tokens) > change.goal
+
+
+def _break_even_turns(policy: Policy, rebilled: int, saved: int) -> float | None:
+    if saved <= 0:
+        return None
+    price = (policy.cache_write_price - policy.cache_read_price) / policy.cache_read_price
+    return round(max(0.0, price * rebilled / saved), 1)
+
+
+def _is_same(before: View, after: View, indices: range) -> bool:
+    """Whether the messages are identical objects. Equality would not reveal one that was recreated."""
     old, new = before.messages, after.messages
-    if len(here) > min(len(old), len(new)):
+    if len(indices) > min(len(old), len(new)):
         return False
-    return all(old[i] is new[j] for i, j in zip(here, there, strict=True))
+    return all(old[i] is new[i] for i in indices)
 
 
 def _dropped(before: View, after: View) -> int:
-    """Pushed messages that were shown before and are not any more."""
+    """Count the pushed messages that are no longer shown."""
     kept = {entry.first for entry in after.entries if not entry.is_made}
     return sum(not entry.is_made and entry.first not in kept for entry in before.entries)
 
 
 def _rebilled(before: View, after: View) -> int:
-    """Tokens of the messages from the first one that is no longer the same object."""
+    """Count the tokens of the messages from the first one that is not the same object."""
     shared = 0
     for old, new in zip(before.messages, after.messages, strict=False):
         if old is not new:

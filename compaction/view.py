@@ -1,9 +1,9 @@
-"""What is shown: recorded edits applied to messages.
+"""The view: recorded edits applied to messages.
 
     view = apply(edits, messages)
 
-The same edits and messages give the same view, whatever was pushed or decided later. A message that no
-edit touches is the same object in the view, so that "carried through unchanged" can be checked by `is`.
+The same edits and messages always give the same view, whatever was pushed or decided later. A message without
+edits is the same object in the view, so `is` checks that it was not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compaction.edits import Edit, Op
 from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
-#: Components of a prompt that are no message, in the order in which they may be shed.
+#: Components of a prompt that are not messages, in the order in which they are shed.
 MEMORY, TOOLS = "memory", "tools"
 
 VERBATIM = "verbatim"
@@ -24,7 +24,7 @@ VERBATIM = "verbatim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """Tokens of what stands in a prompt beside its messages."""
+    """Tokens of the parts of a prompt that are not messages."""
 
     system: int = 0
     tools: int = 0
@@ -37,7 +37,7 @@ class Components:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One shown message: by which rule it looks as it does, and the positions that it stands for."""
+    """One message of a view, the rule that determined its content, and the positions that it represents."""
 
     message: Message
     rule: str = VERBATIM
@@ -46,18 +46,23 @@ class Entry:
 
     @property
     def is_made(self) -> bool:
-        """Whether the message is ours (a recap, a marker) and nobody pushed it."""
+        """Whether the message was generated (a recap, a marker) and not pushed."""
         return self.rule != VERBATIM and self.message.source is None and self.message.format is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """The shown messages with what they came from. `edits` are those still in force, in order."""
+    """The messages of a prompt and their sources.
+
+    `edits` are those in force, in order. `transcript` are the messages as pushed. `known_cuts` are the `cuts`
+    of an earlier view with the same messages.
+    """
 
     entries: tuple[Entry, ...]
     edits: tuple[Edit, ...] = ()
     components: Components = field(default_factory=Components)
     transcript: Sequence[Message] = ()
+    known_cuts: frozenset[int] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
@@ -65,8 +70,8 @@ class View:
 
     @cached_property
     def cuts(self) -> frozenset[int]:
-        """Indices at which it may be cut: no tool pair is parted there."""
-        return frozenset(safe_cuts(self.messages))
+        """Indices at which the messages can be cut without separating a tool pair."""
+        return frozenset(safe_cuts(self.messages)) if self.known_cuts is None else self.known_cuts
 
     @cached_property
     def message_tokens(self) -> int:
@@ -78,43 +83,41 @@ class View:
         return self.message_tokens + self.components.total
 
     def with_edits(self, edits: Sequence[Edit]) -> View:
-        """This view after more edits. Messages that they do not touch are the same objects still."""
+        """Return this view after more edits. Messages that they do not change remain the same objects."""
         if not edits:
             return self
         current = in_force((*self.edits, *edits))
         if any(edit.op is Op.EVICT for edit in edits):
             return _view(current, self.transcript, self.components, self)
-        after = replace(
+        return replace(
             self,
             entries=_patched(self, current, {edit.position for edit in edits}),
             edits=current,
             components=shed(self.components, current),
+            known_cuts=self.cuts,  # no message was evicted, and only thinking can be stripped from one
         )
-        if "cuts" in vars(self):  # no message went, and of parts at most thinking: they still hold
-            vars(after)["cuts"] = self.cuts
-        return after
 
 
 def shed(components: Components, edits: Iterable[Edit]) -> Components:
-    """The components without those that the edits shed."""
-    gone = {edit.text: 0 for edit in edits if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS)}
-    return replace(components, **gone)
+    """Return the components without those that the edits shed."""
+    removed = {edit.text: 0 for edit in edits if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS)}
+    return replace(components, **removed)
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
-    """The edits without one batch. What the batch had replaced stands again when they are applied."""
-    gone = {id(edit) for edit in batch}
-    kept = tuple(edit for edit in edits if id(edit) not in gone)
+    """Return the edits without one batch. Applying them restores what the batch had replaced."""
+    reverted = {id(edit) for edit in batch}
+    kept = tuple(edit for edit in edits if id(edit) not in reverted)
     if len(edits) - len(kept) == len(batch):
         return kept
-    remaining = list(edits)  # the batch came back from a store: equal values, other objects
+    remaining = list(edits)  # the batch was read from a store: equal values, other objects
     for edit in batch:
         remaining.remove(edit)
     return tuple(remaining)
 
 
 def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
-    """The edits that still show: those that a later one covers are left out."""
+    """Return the edits that have an effect, without those that a later one covers."""
     evicted: list[tuple[int, int]] = []
     parts: set[tuple[int, int | None]] = set()
     kept: list[Edit] = []
@@ -137,16 +140,16 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
 def apply(
     edits: Sequence[Edit], messages: Sequence[Message], *, components: Components | None = None
 ) -> View:
-    """The view of `messages` after `edits`, both in their order.
+    """Return the view of `messages` after `edits`, both in order.
 
-    `messages` may leave out what an EVICT covers: fetching a prompt then asks for the shown ones only.
-    An edit of a part that is not there changes nothing.
+    `messages` may omit those that an EVICT covers, so that fetching a prompt loads only the visible ones. An
+    edit of a missing part has no effect.
     """
     return _view(in_force(edits), messages, components or Components(), None)
 
 
 def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> tuple[Entry, ...]:
-    """The entries of a view after edits that evict nothing and touch only these positions."""
+    """Return the entries of a view after edits that evict nothing and change only these positions."""
     pushed = {message.position: message for message in view.transcript if message.position in positions}
     changed = _by_position(edit for edit in edits if edit.position in positions)
     return tuple(
@@ -160,7 +163,7 @@ def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> tuple[En
 def _view(
     current: Sequence[Edit], messages: Sequence[Message], components: Components, known: View | None
 ) -> View:
-    """The view of `messages` under edits that are all in force."""
+    """Return the view of `messages` under edits that are all in force."""
     changed = _by_position(current)
     entries = _entries(
         messages,
@@ -177,7 +180,7 @@ def _view(
 
 
 def _unchanged(known: View, changed: dict[int, list[Edit]]) -> dict[int, Entry]:
-    """The entries of an earlier view that look the same after these edits, by position."""
+    """Return the entries of an earlier view that these edits leave unchanged, by position."""
     before = _by_position(known.edits)
     return {
         entry.first: entry
@@ -187,7 +190,7 @@ def _unchanged(known: View, changed: dict[int, list[Edit]]) -> dict[int, Entry]:
 
 
 def _by_position(edits: Iterable[Edit]) -> dict[int, list[Edit]]:
-    """The edits of parts, by the message that they touch."""
+    """Group the edits of parts by the message that they change."""
     found: dict[int, list[Edit]] = {}
     for edit in edits:
         if edit.op in (Op.REPLACE, Op.STRIP):
@@ -202,19 +205,19 @@ def _entries(
     known: dict[int, Entry],
 ) -> Iterator[Entry]:
     waiting = list(reversed(evictions))
-    gone_until = -1
+    evicted_until = -1
     for message in messages:
         while waiting and waiting[-1].position <= message.position:
             eviction = waiting.pop()
-            gone_until = max(gone_until, eviction.end)
-            yield from _stand_in(eviction)
-        if message.position > gone_until:
+            evicted_until = max(evicted_until, eviction.end)
+            yield from _replacement(eviction)
+        if message.position > evicted_until:
             yield known.get(message.position) or _entry(message, changed.get(message.position))
     for eviction in reversed(waiting):
-        yield from _stand_in(eviction)
+        yield from _replacement(eviction)
 
 
-def _stand_in(eviction: Edit) -> Iterator[Entry]:
+def _replacement(eviction: Edit) -> Iterator[Entry]:
     if not eviction.text:
         return
     message = Message(
@@ -247,7 +250,7 @@ def _edited(part: Part, edit: Edit | None) -> Part | None:
 
 
 def with_text(part: Part, text: str) -> Part:
-    """The part with our text in place of its own; a tool call keeps its name and gets other arguments."""
+    """Return the part with `text` as its content; a tool call keeps its name and gets other arguments."""
     match part:
         case Text():
             return replace(part, text=text, patched=True)

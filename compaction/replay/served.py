@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compaction.capabilities import capabilities_of
-from compaction.context import Summary
 from compaction.edits import Op
 from compaction.errors import SummaryError
 from compaction.messages import Usage
-from compaction.pipeline import Plan, plan
+from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap, Summarizer
+from compaction.recap.spans import Summary
 from compaction.record import Record
 from compaction.references import references
 from compaction.replay.transcript import Call, Transcript
@@ -51,7 +51,7 @@ class Served:
         self._transcript, self._policy, self._counter = transcript, policy, counter
         self._budget = Budget(input_tokens=max(1, budget))
         self._recap: Recap | None = None
-        self._fired_tokens: int | None = None
+        self._compacted_tokens: int | None = None
         self._recoverable: frozenset[str] | None = None
         self._summarizer, self._memory_text = summarizer, memory_text
         self._capabilities = capabilities_of(transcript.model)
@@ -69,12 +69,12 @@ class Served:
         state = TriggerState(
             tokens=self._view.tokens,
             budget=self._budget.input_tokens,
-            fired_tokens=self._fired_tokens,
-            turns_since_fired=self._calls,
+            compacted_tokens=self._compacted_tokens,
+            turns_since_compaction=self._calls,
         )
-        firing = evaluate(state, self._policy)
-        if firing:
-            self._compact(firing.trigger)
+        trigger = evaluate(state, self._policy)
+        if trigger:
+            self._compact(trigger.name)
         return self._view
 
     def recoverable(self) -> frozenset[str]:
@@ -86,7 +86,7 @@ class Served:
     def _begin(self, start: int) -> None:
         self._start, self._until, self._calls = start, start, 0
         self._view = _EMPTY
-        self._recap = self._fired_tokens = self._recoverable = None
+        self._recap = self._compacted_tokens = self._recoverable = None
 
     def _append(self, call: Call) -> None:
         new = self._transcript.messages[self._until : call.answer]
@@ -106,19 +106,21 @@ class Served:
             made = self._plan(trigger, summary)
         self.records.append(made.record)
         self._view, self._recap, self._recoverable = made.view, made.recap, None
-        self._fired_tokens, self._calls = made.view.tokens, 0
+        self._compacted_tokens, self._calls = made.view.tokens, 0
 
     def _plan(self, trigger: str, summary: Summary | None) -> Plan:
         return plan(
-            self._view,
-            self._policy,
-            self._counter,
-            budget=self._budget,
-            trigger=trigger,
-            capabilities=self._capabilities,
-            previous=self._recap,
-            summary=summary,
-            memory_text=self._memory_text(self._view, self._until),
+            PlanRequest(
+                view=self._view,
+                policy=self._policy,
+                counter=self._counter,
+                budget=self._budget,
+                trigger=trigger,
+                capabilities=self._capabilities,
+                previous=self._recap,
+                summary=summary,
+                memory_text=self._memory_text(self._view, self._until),
+            )
         )
 
     def _summary(self, made: Plan) -> Summary | None:

@@ -1,52 +1,41 @@
-"""The strategies: a file each, and a line here. None knows another.
+"""The strategies. To add one, write its module with a `STRATEGY` and list the module here.
 
-A strategy takes the view and the circumstances, and gives the view after its edits, and the edits.
+Everything else follows from this list: the order of steps, the presets, the tooltips, the documentation.
+Strategies do not import each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from importlib import import_module
 
-from compaction.context import Context
-from compaction.edits import Edit
-from compaction.strategies import (
-    clear_thinking,
-    clip,
-    collapse,
-    dedupe,
-    drop_oldest,
-    last_resort,
-    offload,
-    recap,
-    recency,
-    shed,
-    supersede,
-)
-from compaction.view import View
+from compaction.strategies.base import StepResult, Strategy
 
+__all__ = ["STRATEGIES", "StepResult", "Strategy", "steps_of"]
 
-class Strategy(Protocol):
-    """What a strategy's module offers. `MEANING` tells people in a line what became of an output."""
-
-    NAME: str
-    MEANING: str
-
-    def run(self, view: View, context: Context) -> tuple[View, tuple[Edit, ...]]: ...
-
-
-_ALL: tuple[Strategy, ...] = (
-    dedupe,
-    supersede,
-    collapse,
-    clip,
-    recency,
-    clear_thinking,
-    recap,
-    offload,
-    drop_oldest,
-    shed,
-    last_resort,
+#: In the order in which a compaction tries them, cheapest first.
+_MODULES = (
+    "dedupe",
+    "supersede",
+    "collapse",
+    "clip",
+    "recency",
+    "clear_thinking",
+    "recap",
+    "offload",
+    "drop_oldest",
+    "shed",
+    "last_resort",
 )
 
-STRATEGIES: Mapping[str, Strategy] = {strategy.NAME: strategy for strategy in _ALL}
+
+def _load(module: str) -> Strategy:
+    strategy: Strategy = import_module(f"{__name__}.{module}").STRATEGY
+    return strategy
+
+
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in map(_load, _MODULES)}
+
+
+def steps_of(preset: str) -> tuple[str, ...]:
+    """Return the names of the strategies that a preset runs, in order."""
+    return tuple(name for name, strategy in STRATEGIES.items() if preset in strategy.presets)

@@ -1,8 +1,8 @@
-"""Clear thinking: thinking that the provider would refuse after this compaction, or that nobody reads.
+"""Clear thinking: remove thinking that the provider would reject, or that the model no longer needs.
 
-Models that bind thinking to the prompt before it (A11) refuse every block that was made before an edit
-in front of it: there all thinking behind the first edit goes, the tail's included. Elsewhere thinking of
-the middle goes, but never within the tool loop that is still open (A10).
+Models that bind thinking to the prompt before it (rule A11) reject every block that was written before an
+earlier edit, so all thinking after the first edit is removed, in the tail too. For other models, thinking in
+the middle is removed, but never within the open tool loop (rule A10).
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from collections.abc import Sequence
 from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import Message, Role, Thinking
+from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import Entry, View
 
 NAME = "clear_thinking"
-MEANING = "Thinking of earlier turns, left out."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    gone = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.STRIP}
-    edits = [edit for entry in _entries(view, context) for edit in _stripped(entry, gone, context)]
-    return view.with_edits(edits), tuple(edits)
+def run(view: View, context: Context) -> StepResult:
+    stripped = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.STRIP}
+    edits = [edit for entry in _entries(view, context) for edit in _strip_edits(entry, stripped, context)]
+    return StepResult.of(view, edits)
 
 
 def _entries(view: View, context: Context) -> list[Entry]:
+    """Return the entries whose thinking is to be removed."""
     if context.capabilities.bound_thinking:
         first = min((edit.position for edit in view.edits), default=None)
         return [] if first is None else [entry for entry in view.entries if entry.first >= first]
     loop = _open_loop_start(view.messages)
-    behind = view.entries[loop].first if loop < len(view.entries) else context.end_position
-    return [entry for entry in context.middle(view) if entry.first < behind]
+    end = view.entries[loop].first if loop < len(view.entries) else context.end_position
+    return [entry for entry in context.middle(view) if entry.first < end]
 
 
 def _open_loop_start(messages: Sequence[Message]) -> int:
@@ -42,7 +43,7 @@ def _open_loop_start(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _stripped(entry: Entry, gone: set[tuple[int, int | None]], context: Context) -> list[Edit]:
+def _strip_edits(entry: Entry, stripped: set[tuple[int, int | None]], context: Context) -> list[Edit]:
     if entry.is_made or not any(isinstance(part, Thinking) for part in entry.message.parts):
         return []
     return [
@@ -56,5 +57,15 @@ def _stripped(entry: Entry, gone: set[tuple[int, int | None]], context: Context)
             tokens_before=context.size(entry.first, index),
         )
         for index, part in enumerate(context.original(entry.first).parts)
-        if isinstance(part, Thinking) and (entry.first, index) not in gone
+        if isinstance(part, Thinking) and (entry.first, index) not in stripped
     ]
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="Thinking from earlier turns, removed.",
+    description="Removes thinking from the middle, but never within the open tool loop.",
+    run=run,
+    is_free=True,
+    presets=FULL | {"masking"},
+)

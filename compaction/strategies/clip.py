@@ -1,6 +1,6 @@
-"""Clip: an output over its cap keeps its head and tail, with a marker between them.
+"""Clip: shorten an output over its cap to its head and tail, with a marker between them.
 
-Never a file read: a file that looks whole and is not gets edited wrongly. Never an error.
+File reads are never clipped: a file that looks complete and is not gets edited wrongly. Nor are errors.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 from compaction.context import Context, Output
 from compaction.descriptors import clip
 from compaction.edits import Edit
+from compaction.strategies.base import StepResult, Strategy
 from compaction.view import View
 
 NAME = "clip"
-MEANING = "Beginning and end of a long tool output, with a handle that brings back the rest."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    edits = (_clipped(output, context) for output in context.outputs(view))
-    return context.shortened(view, edits)
+def run(view: View, context: Context) -> StepResult:
+    edits = (_clip_edit(output, context) for output in context.outputs(view))
+    return StepResult.shortened(view, edits, goal=context.goal)
 
 
-def _clipped(output: Output, context: Context) -> Edit | None:
-    cap = output.rule.clip_tokens or context.policy.clip_tokens
+def _clip_edit(output: Output, context: Context) -> Edit | None:
+    cap = output.rule.clip_tokens or context.settings.clip_tokens
     if output.rule.exempt or output.is_read or not context.in_middle(output.position):
         return None
     if context.size(output.position, output.part) <= cap or output.is_error:
@@ -29,10 +29,20 @@ def _clipped(output: Output, context: Context) -> Edit | None:
     text = clip(
         output.result.text,
         cap=cap,
-        head_share=context.policy.clip_head,
+        head_share=context.settings.clip_head,
         handle=handle,
         counter=context.counter,
     )
     return context.replace(
         NAME, output.position, output.part, text, handle=handle, reason=f"over {cap} tokens"
     )
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="Beginning and end of a long tool output, with a handle that restores the rest.",
+    description="Shortens outputs over 1,500 tokens that may not collapse to 60% head and 40% tail. Never a "
+    "file read, never an error; JSON stays JSON.",
+    run=run,
+    is_free=True,
+)

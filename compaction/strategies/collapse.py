@@ -1,32 +1,44 @@
-"""Collapse: a large tool output becomes one factual line. All of it or nothing, errors stay whole.
+"""Collapse: replace a large tool output with one factual line. All of it or nothing; errors stay whole.
 
-Oldest first, and no further than the target asks.
+Oldest outputs first, and only as many as the goal requires.
 """
 
 from __future__ import annotations
 
 from compaction.context import Context, Output
 from compaction.edits import Edit
+from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import View
 
 NAME = "collapse"
-MEANING = "A large tool output as one line, with a handle that brings it back."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    edits = (_collapsed(output, context) for output in context.outputs(view))
-    return context.shortened(view, edits)
+def run(view: View, context: Context) -> StepResult:
+    edits = (_collapse_edit(output, context) for output in context.outputs(view))
+    return StepResult.shortened(view, edits, goal=context.goal)
 
 
-def _collapsed(output: Output, context: Context) -> Edit | None:
+def _collapse_edit(output: Output, context: Context) -> Edit | None:
+    least = context.settings.collapse_tokens
     if output.rule.exempt or output.rule.never_collapse or not context.in_middle(output.position):
         return None
-    if context.original(output.position).tokens < context.policy.collapse_tokens:
+    if context.original(output.position).tokens < least:
         return None
-    if context.size(output.position, output.part) < context.policy.collapse_tokens or output.is_error:
+    if context.size(output.position, output.part) < least or output.is_error:
         return None
     handle = context.make_handle(output.position, output.part)
     text = context.describe(output, handle)
     return context.replace(
         NAME, output.position, output.part, text, handle=handle, reason="large output of the middle"
     )
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="A large tool output, replaced with one line and a handle that restores it.",
+    description="Replaces outputs of 800 tokens or more with one line: source, size, JSON keys or table "
+    "columns, exit code, the identifiers mentioned most, a handle. All or nothing; errors stay whole.",
+    run=run,
+    is_free=True,
+    presets=FULL | {"masking"},
+)

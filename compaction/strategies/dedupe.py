@@ -1,7 +1,7 @@
-"""De-duplicate: of identical tool outputs the older becomes a pointer to the newest.
+"""De-duplicate: of identical tool outputs, replace the older with a pointer to the newest.
 
-Compared is the content, never the request alone: the same file read again after a change is other content,
-and eliding the second read would leave the stale one.
+Only the content is compared, never the request: a file that was read again after a change has other content,
+and removing the second read would leave the stale one.
 """
 
 from __future__ import annotations
@@ -9,34 +9,45 @@ from __future__ import annotations
 from compaction.context import Context, Output
 from compaction.descriptors import pointer
 from compaction.edits import Edit
+from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import View
 
 NAME = "dedupe"
-MEANING = "The same output stands again later; a pointer leads there."
 
-#: Shorter outputs cost less than a pointer.
+#: Shorter outputs take fewer tokens than a pointer.
 _MIN_CHARACTERS = 200
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+def run(view: View, context: Context) -> StepResult:
     newest: dict[str, Output] = {}
     edits: list[Edit] = []
     for output in reversed(context.outputs(view)):
         if len(output.result.text) < _MIN_CHARACTERS or output.result.media_tokens:
             continue
-        again = newest.setdefault(output.result.text, output)
-        if again is output or output.rule.exempt or not context.in_middle(output.position):
+        later = newest.setdefault(output.result.text, output)
+        if later is output or output.rule.exempt or not context.in_middle(output.position):
             continue
         handle = context.make_handle(output.position, output.part)
         edit = context.replace(
             NAME,
             output.position,
             output.part,
-            pointer(handle, turn=again.turn, position=again.position),
+            pointer(handle, turn=later.turn, position=later.position),
             handle=handle,
-            reason=f"identical to the output in message {again.position}",
+            reason=f"identical to the output in message {later.position}",
         )
         if edit:
             edits.append(edit)
     edits.reverse()
-    return view.with_edits(edits), tuple(edits)
+    return StepResult.of(view, edits)
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="The same output appears again later; this line points to it.",
+    description="Replaces the older of two identical tool outputs with a pointer to the newest. Compares the "
+    "content, never the request.",
+    run=run,
+    is_free=True,
+    presets=FULL | {"masking"},
+)

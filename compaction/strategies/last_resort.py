@@ -1,6 +1,6 @@
-"""Last resort: the system prompt and the latest user message, nothing else.
+"""Last resort: keep the system prompt and the latest user message, and nothing else.
 
-First the head stays too; it goes only where that does not fit either.
+The rest of the head is kept if it fits.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
 from compaction.eviction import Span, evict
 from compaction.messages import Role
+from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import Entry, View
 
 NAME = "last_resort"
-MEANING = "Only the system text and the latest user message are left."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+def run(view: View, context: Context) -> StepResult:
     if view.tokens <= context.budget:
-        return view, ()
+        return StepResult(view=view)
     head = [entry for entry in view.entries if entry.last <= context.head_last]
-    edits: tuple[Edit, ...] = ()
+    result = StepResult(view=view)
     for kept in (head, [entry for entry in head if entry.message.role is Role.SYSTEM]):
-        made = _all_but(kept, view, context)
-        if made:
-            edits, shown = (*edits, *made), view.with_edits((*edits, *made))
-            if shown.tokens <= context.budget:
-                return shown, edits
-    return view.with_edits(edits), edits
+        evicted = _evict_all_but(kept, view, context)
+        if evicted:
+            result = StepResult.of(view, (*result.edits, *evicted))
+            if result.view.tokens <= context.budget:
+                break
+    return result
 
 
-def _all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edit, ...]:
-    """Evicts every message but these, the latest user message and the pinned ones."""
+def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edit, ...]:
+    """Evict every message but these, the latest user message and the pinned ones."""
     latest = next((e for e in reversed(view.entries) if _is_request(e)), None)
     stays = {entry.first for entry in kept} | ({latest.first} if latest else set()) | context.pinned
     entries = [entry for entry in view.entries if entry.first not in stays]
@@ -45,3 +45,12 @@ def _all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edit, ...
 def _is_request(entry: Entry) -> bool:
     message = entry.message
     return message.role is Role.USER and not message.tool_results and not entry.is_made
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="Only the system prompt and the latest user message are left.",
+    description="Keeps the system prompt and the latest user message.",
+    run=run,
+    presets=FULL | {"masking", "baseline"},
+)

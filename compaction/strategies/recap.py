@@ -1,36 +1,45 @@
-"""Recap: the oldest groups of the middle go, and one message of four sections stands for them.
+"""Recap: replace the oldest groups of the middle with one message of four sections.
 
-A model's summary takes the place where one is ready, else the deterministic extractor. It folds the
-recap that stood there before, and the working memory stands with it.
+Uses a model's summary if one is ready, otherwise the deterministic extractor. The new recap includes the
+previous one, and the working memory follows it.
 """
 
 from __future__ import annotations
 
-from compaction.context import Context, Evicted
-from compaction.edits import Edit
+from compaction.context import Context
 from compaction.eviction import Span, evict, oldest
 from compaction.recap import Recap, extract
+from compaction.recap.spans import Evicted
 from compaction.references import message_references, references
+from compaction.strategies.base import StepResult, Strategy
 from compaction.view import View
 
 NAME = "recap"
-MEANING = "A summary that stands for the oldest turns."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
-    made = _summarised(view, context) or _extracted(view, context)
-    if made is None:
-        return view, ()
-    span, recap = made
-    context.recap = recap
+def run(view: View, context: Context) -> StepResult:
+    summarized = _summarized(view, context)
+    if summarized:
+        return _result(view, context, *summarized)
+    extracted = _extracted(view, context)
+    if extracted is None:
+        return StepResult(view=view)
+    span, recap, cap = extracted
+    evicted = Evicted(messages=span.messages, first=span.first, last=span.last, cap_tokens=cap)
+    return _result(view, context, span, recap, evicted)
+
+
+def _result(
+    view: View, context: Context, span: Span, recap: Recap, evicted: Evicted | None = None
+) -> StepResult:
     text = "\n\n".join(filter(None, (recap.render(), context.memory_text)))
     reason = f"{len(span.messages)} oldest messages of the middle"
     edits = evict(NAME, span, context, text=text, reason=reason)
-    return view.with_edits(edits), edits
+    return StepResult.of(view, edits, recap=recap, evicted=evicted)
 
 
-def _summarised(view: View, context: Context) -> tuple[Span, Recap] | None:
-    """The model's summary, where one is ready and its span is still all in the middle."""
+def _summarized(view: View, context: Context) -> tuple[Span, Recap] | None:
+    """Return the model's summary if one is ready and its span is still entirely in the middle."""
     summary = context.summary
     if summary is None:
         return None
@@ -39,13 +48,13 @@ def _summarised(view: View, context: Context) -> tuple[Span, Recap] | None:
     return (span, summary.recap) if span.messages else None
 
 
-def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
-    largest = _largest(view, context)
+def _extracted(view: View, context: Context) -> tuple[Span, Recap, int] | None:
+    """Return the span to evict, its recap and the recap's cap; None if nothing can be evicted."""
+    largest = _largest_cap(view, context)
     span = oldest(view, context, room=largest + context.counter.count(context.memory_text))
     if span is None or not span.messages:
         return None
     cap = _cap(span, context, largest)
-    context.evicted = Evicted(messages=span.messages, first=span.first, last=span.last, cap_tokens=cap)
     shown = [entry.message for entry in view.entries if entry.first not in span.positions]
     recap = extract(
         span.messages,
@@ -55,19 +64,27 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap] | None:
         visible=message_references(*shown) | references(context.memory_text),
         mentions=context.mentions,
     )
-    return span, recap
+    return span, recap, cap
 
 
-def _largest(view: View, context: Context) -> int:
-    """A share of the budget within the policy's bounds; half of it where head and tail leave no more."""
-    policy = context.policy
-    share = int(context.budget * policy.recap_share)
+def _largest_cap(view: View, context: Context) -> int:
+    """A share of the budget within the policy's bounds; half of it if head and tail leave less room."""
+    settings = context.settings
+    share = int(context.budget * settings.recap_share)
     left = context.goal - view.tokens + sum(entry.message.tokens for entry in context.middle(view))
-    return max(policy.recap_tokens_min, min(policy.recap_tokens_max, share, max(left, share // 2)))
+    return max(settings.recap_tokens_min, min(settings.recap_tokens_max, share, max(left, share // 2)))
 
 
 def _cap(span: Span, context: Context, largest: int) -> int:
-    """What stands there now and a share of what goes, at most the largest."""
-    standing = sum(entry.message.tokens for entry in span.entries if entry.is_made)
-    share = int(sum(message.tokens for message in span.messages) * context.policy.recap_span_share)
-    return max(context.policy.recap_tokens_min, min(largest, standing + share))
+    """The size of the recap that it replaces and a share of the newly evicted messages, up to `largest`."""
+    previous = sum(entry.message.tokens for entry in span.entries if entry.is_made)
+    share = int(sum(message.tokens for message in span.messages) * context.settings.recap_span_share)
+    return max(context.settings.recap_tokens_min, min(largest, previous + share))
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="A summary that replaces the oldest turns.",
+    description="Replaces the oldest groups with one message of four sections and the working memory.",
+    run=run,
+)

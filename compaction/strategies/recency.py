@@ -1,8 +1,7 @@
-"""Recency: the older the turn, the stronger the step.
+"""Recency: shorten older turns more than newer ones.
 
-The newer half of the middle keeps what the steps before left. In the older half, outputs collapse that
-were too small for that before, and the long arguments of calls are cut down to their shape: what a call
-wrote to a file stands in the file.
+In the older half of the middle, smaller outputs collapse too, and long arguments of calls are reduced to
+their shape: what a call wrote to a file can be read from the file.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from compaction.context import Context
 from compaction.descriptors import short_arguments
 from compaction.edits import Edit, Op
 from compaction.messages import ToolCall
+from compaction.strategies.base import StepResult, Strategy
 from compaction.view import View
 
 NAME = "recency"
-MEANING = "An old tool output as one line, with a handle that brings it back."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+def run(view: View, context: Context) -> StepResult:
     middle = context.middle(view)
     if not middle:
-        return view, ()
+        return StepResult(view=view)
     older = middle[len(middle) // 2].first
     edits = heapq.merge(_outputs(view, context, older), _arguments(view, context, older), key=_place)
-    return context.shortened(view, edits)
+    return StepResult.shortened(view, edits, goal=context.goal)
 
 
 def _place(edit: Edit) -> tuple[int, int]:
@@ -34,7 +33,7 @@ def _place(edit: Edit) -> tuple[int, int]:
 
 
 def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
-    least = context.policy.recency_collapse_tokens
+    least = context.settings.recency_collapse_tokens
     for output in context.outputs(view):
         position = output.position
         if position >= older or not context.in_middle(position) or output.is_error:
@@ -49,7 +48,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
 
 
 def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
-    least = context.policy.recency_collapse_tokens
+    least = context.settings.recency_collapse_tokens
     edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
     for entry in context.middle(view):
         if entry.first >= older or entry.is_made:
@@ -66,3 +65,13 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
             edit = context.replace(NAME, message.position, part, text, handle=handle, reason=reason)
             if edit:
                 yield edit
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="An old tool output or call, replaced with one line and a handle that restores it.",
+    description="In the older half of the middle, collapses outputs of 200 tokens or more and long arguments "
+    "of calls too.",
+    run=run,
+    is_free=True,
+)

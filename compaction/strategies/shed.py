@@ -1,6 +1,7 @@
-"""Shed: whole components go in the order history, memory, tool definitions, cheapest to lose first.
+"""Shed: remove whole components in the order history, memory, tool definitions.
 
-History can be read again, memory can be fetched again, but an agent without its tools cannot act.
+The cheapest to lose comes first: history and memory can be retrieved, but an agent without its tools cannot
+act.
 """
 
 from __future__ import annotations
@@ -9,25 +10,25 @@ from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
 from compaction.eviction import Span, evict
+from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import MEMORY, TOOLS, View
 
 NAME = "shed"
-MEANING = "A whole component, left out."
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+def run(view: View, context: Context) -> StepResult:
     edits: tuple[Edit, ...] = ()
-    for step in (_history, _memory, _tools):
+    for shed in (_history, _memory, _tools):
         if view.tokens <= context.ceiling:
             break
-        made = step(view, context)
-        edits += made
-        view = view.with_edits(made)
-    return view, edits
+        more = shed(view, context)
+        edits += more
+        view = view.with_edits(more)
+    return StepResult(view=view, edits=edits)
 
 
 def _history(view: View, context: Context) -> tuple[Edit, ...]:
-    """All of the middle, the recap included."""
+    """Evict all of the middle, including the recap."""
     entries = context.middle(view)
     if not entries or (len(entries) == 1 and entries[0].is_made):
         return ()
@@ -52,3 +53,12 @@ def _component(name: str, tokens: int, context: Context) -> tuple[Edit, ...]:
     return (
         Edit(strategy=NAME, op=Op.SHED, position=at, end=at, text=name, reason=reason, tokens_before=tokens),
     )
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="A whole component, removed.",
+    description="Removes whole components in the order history, memory, tool definitions.",
+    run=run,
+    presets=FULL | {"masking", "baseline"},
+)

@@ -1,7 +1,7 @@
-"""Supersede: a read of a file that was later read again, or changed, shows the past.
+"""Supersede: replace a read of a file that was later read again or changed.
 
-A later read of a part of the file does not stand for the whole; a later change makes every earlier read
-stale. What the model saw comes back by the handle.
+A later read of a part of the file does not supersede a read of the whole; a later change makes every earlier
+read stale. The handle restores what the model saw.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from compaction.context import Context, Output
 from compaction.descriptors import superseded
 from compaction.edits import Edit
+from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.tools import Kind
 from compaction.view import View
 
 NAME = "supersede"
-MEANING = "The file was read again or changed later; one line says so."
 
 _VERBS = {Kind.READ: "read again", Kind.EDIT: "edited", Kind.WRITE: "written"}
 
 
-def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
+def run(view: View, context: Context) -> StepResult:
     changed: dict[str, Output] = {}
     read: dict[tuple[str, str], Output] = {}
     edits: list[Edit] = []
@@ -49,9 +49,20 @@ def run(view: View, context: Context) -> tuple[View, tuple[Edit, ...]]:
         if edit:
             edits.append(edit)
     edits.reverse()
-    return view.with_edits(edits), tuple(edits)
+    return StepResult.of(view, edits)
 
 
 def _latest(*candidates: Output | None) -> Output | None:
     found = [output for output in candidates if output is not None]
     return max(found, key=lambda output: output.position, default=None)
+
+
+STRATEGY = Strategy(
+    name=NAME,
+    meaning="The file was read again or changed later, so this read was replaced with one line.",
+    description="Replaces a read of a file that was later read again or changed. A later read of a part does "
+    "not supersede a read of the whole.",
+    run=run,
+    is_free=True,
+    presets=FULL | {"masking"},
+)

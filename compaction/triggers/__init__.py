@@ -1,87 +1,60 @@
-"""When to compact: a file a trigger, and a line here.
+"""When to compact. To add a trigger, write its module with a `TRIGGER` and list the module here.
 
-    evaluate(state, policy) -> Firing | None
+    evaluate(state, policy) -> Trigger | None
 
-Three rules stand over all of them. The re-fire cursor: none fires again before the prompt has grown by
-`refire_delta` since the last time. The quiet point: none but hard fires while a tool call is open, for a
-summary in the middle of an action loses the plan; and an action that the agent has just planned, in the
-`next` of its working memory, is left the turns to be done in. The circuit breaker: after `max_failures`
-failures in a row nothing is tried in the background.
+Two rules limit all triggers. Re-fire cursor: after a compaction, none fires until the prompt has grown by
+`refire_delta`. Quiet point: in the background, none fires while a tool call is open, since a summary in the
+middle of an action loses the plan; and an action that the agent has just planned, in the `next` of its
+working memory, is given a few turns to complete. The circuit breaker of the background is part of the store,
+which knows about failures.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from importlib import import_module
 
 from compaction.policy import Policy
-from compaction.triggers import hard, idle, soft, turns, user
+from compaction.triggers.base import PLAN_TURNS, Trigger
 from compaction.triggers.state import TriggerState
 
-__all__ = ["TRIGGERS", "Firing", "Trigger", "TriggerState", "evaluate"]
+__all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
+
+#: In order of precedence.
+_MODULES = ("user", "hard", "soft", "turns", "idle", "upgrade", "edit")
 
 
-class Trigger(Protocol):
-    """What a trigger's module offers. `MEANING` tells people in a line why it fired."""
-
-    NAME: str
-    MEANING: str
-    BACKGROUND: bool
-
-    def fires(self, state: TriggerState, policy: Policy) -> bool: ...
+def _load(module: str) -> Trigger:
+    trigger: Trigger = import_module(f"{__name__}.{module}").TRIGGER
+    return trigger
 
 
-#: How many turns a planned action is left to be carried out: the call, and what came of it.
-PLAN_TURNS = 2
-
-#: In the order of their precedence.
-TRIGGERS: tuple[Trigger, ...] = (user, hard, soft, turns, idle)
+TRIGGERS: dict[str, Trigger] = {trigger.name: trigger for trigger in map(_load, _MODULES)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
-    """The trigger that fired, and whether the work is for the background."""
-
-    trigger: str
-    background: bool
-
-
-def evaluate(state: TriggerState, policy: Policy) -> Firing | None:
-    """The first trigger that fires and may, None where none does."""
-    for trigger in TRIGGERS:
-        if trigger.fires(state, policy) and _may(trigger, state, policy):
-            return Firing(trigger=trigger.NAME, background=trigger.BACKGROUND)
+def evaluate(state: TriggerState, policy: Policy) -> Trigger | None:
+    """Return the first trigger whose condition holds and which nothing holds back, or None."""
+    for trigger in TRIGGERS.values():
+        if trigger.condition(state, policy) and _may_fire(trigger, state, policy):
+            return trigger
     return None
 
 
-def _may(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
-    if trigger.NAME == user.NAME:
+def _may_fire(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
+    if trigger.is_urgent(state, policy):
         return True
-    if trigger.NAME == hard.NAME and state.tokens > state.budget:
-        return True  # over the budget nothing may hold it back
     if not _has_grown(state, policy):
         return False
-    if not trigger.BACKGROUND:
+    if not trigger.is_background:
         return True
-    if state.failures >= policy.max_failures:
-        return False
-    return state.open_calls == 0 and not _plan_in_flight(trigger, state, policy)
+    return state.open_calls == 0 and not (_has_new_plan(state) and trigger.waits_for_plan(state, policy))
 
 
-def _plan_in_flight(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
-    """Whether to wait for what was just planned. An agent may plan anew at each turn, so the wait has an
-    end: soft waits no further than `refire_delta`, turns no longer than `PLAN_TURNS`."""
-    if state.planned_turns is None or state.planned_turns >= PLAN_TURNS:
-        return False
-    if trigger.NAME == soft.NAME:
-        return state.occupancy < policy.soft + policy.refire_delta
-    if trigger.NAME == turns.NAME:
-        return state.turns_since_fired < policy.every_turns + PLAN_TURNS
-    return False  # who has gone idle is not at work on a plan
+def _has_new_plan(state: TriggerState) -> bool:
+    return state.planned_turns is not None and state.planned_turns < PLAN_TURNS
 
 
 def _has_grown(state: TriggerState, policy: Policy) -> bool:
-    """The re-fire cursor."""
-    if state.fired_tokens is None:
+    """Whether the prompt has passed the re-fire cursor."""
+    if state.compacted_tokens is None:
         return True
-    return state.tokens - state.fired_tokens >= policy.refire_delta * state.budget
+    return state.tokens - state.compacted_tokens >= policy.refire_delta * state.budget

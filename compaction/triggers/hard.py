@@ -1,14 +1,24 @@
-"""Hard: the prompt is about to outgrow the budget. Acts at once, and even inside an open tool loop."""
+"""Hard: the prompt is about to exceed the budget. Compacts at once, even inside an open tool loop."""
 
 from __future__ import annotations
 
 from compaction.policy import Policy
+from compaction.triggers.base import Trigger
 from compaction.triggers.state import TriggerState
 
-NAME = "hard"
-MEANING = "The prompt had reached the limit that no prompt may pass; done at once, before the next call."
-BACKGROUND = False
 
-
-def fires(state: TriggerState, policy: Policy) -> bool:
+def condition(state: TriggerState, policy: Policy) -> bool:
     return policy.hard > 0 and state.occupancy >= policy.hard
+
+
+def is_urgent(state: TriggerState, policy: Policy) -> bool:
+    return state.tokens > state.budget
+
+
+TRIGGER = Trigger(
+    name="hard",
+    meaning="The prompt reached the hard limit; compacted at once, before the next call.",
+    description="The prompt reaches 95% of the budget (`hard`). At once, even inside an open tool loop.",
+    condition=condition,
+    is_urgent=is_urgent,
+)

@@ -1,14 +1,27 @@
-"""Soft: time to compact in the background, before the hard trigger has to."""
+"""Soft: compact in the background, before the hard trigger has to."""
 
 from __future__ import annotations
 
 from compaction.policy import Policy
+from compaction.triggers.base import Trigger
 from compaction.triggers.state import TriggerState
 
-NAME = "soft"
-MEANING = "The prompt came near the limit; done in the background."
-BACKGROUND = True
 
-
-def fires(state: TriggerState, policy: Policy) -> bool:
+def condition(state: TriggerState, policy: Policy) -> bool:
     return policy.soft > 0 and state.occupancy >= policy.soft
+
+
+def waits_for_plan(state: TriggerState, policy: Policy) -> bool:
+    """An agent may plan something new every turn, so the wait ends at `refire_delta` above the threshold."""
+    return state.occupancy < policy.soft + policy.refire_delta
+
+
+TRIGGER = Trigger(
+    name="soft",
+    meaning="The prompt approached the limit; compacted in the background.",
+    description="The prompt reaches 70% of the budget (`soft`). In the background, so that a model's summary "
+    "is ready in time. Without a summarizer, only if the policy sets `soft` explicitly.",
+    condition=condition,
+    is_background=True,
+    waits_for_plan=waits_for_plan,
+)

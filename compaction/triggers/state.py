@@ -1,4 +1,4 @@
-"""What triggers look at: one small value, kept up to date by each push."""
+"""The state of a session that triggers are evaluated on. Each push keeps it up to date."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerState:
-    """A session as triggers see it. Token figures are of the prompt alone, and in the budget's unit.
+    """A session as triggers see it. Token figures are of the prompt, in the unit of the budget.
 
-    `fired_tokens` is the prompt's size behind the last compaction or attempt, None where there was none:
-    the re-fire cursor. `open_calls` are calls that nobody has answered yet. `planned_turns` is how many
-    turns ago the working memory's `next` was written, None where it names no action. `failures` counts
-    background failures in a row.
+    `compacted_tokens` is the size of the prompt after the last compaction or attempt, None before the first.
+    `turns_since_compaction` counts from the same moment. `open_calls` are tool calls without a result.
+    `planned_turns` is how many turns ago `next` was written in the working memory, None if it is empty.
     """
 
     tokens: int
     budget: int
-    fired_tokens: int | None = None
-    turns_since_fired: int = 0
+    compacted_tokens: int | None = None
+    turns_since_compaction: int = 0
     idle_seconds: int = 0
     open_calls: int = 0
     planned_turns: int | None = None
-    failures: int = 0
-    asked: bool = False
 
     @property
     def occupancy(self) -> float:
+        """The share of the budget that the prompt takes."""
         return self.tokens / self.budget

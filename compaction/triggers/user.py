@@ -1,14 +1,11 @@
-"""User: somebody asked."""
+"""User: a compaction was requested over the API or on a page."""
 
 from __future__ import annotations
 
-from compaction.policy import Policy
-from compaction.triggers.state import TriggerState
+from compaction.triggers.base import Trigger
 
-NAME = "user"
-MEANING = "Somebody asked for it."
-BACKGROUND = False
-
-
-def fires(state: TriggerState, policy: Policy) -> bool:
-    return state.asked
+TRIGGER = Trigger(
+    name="user",
+    meaning="Requested by a user or the agent.",
+    description="Requested over the API or on a page. At once, or in the background if a model summarizes.",
+)

@@ -1,4 +1,4 @@
-"""What the words of the pages mean, in a line each: presets, the rules of a prompt's lines, triggers."""
+"""The tooltips of recorded names: presets, strategies, triggers and states, one sentence each."""
 
 from __future__ import annotations
 
@@ -7,23 +7,50 @@ from collections.abc import Mapping
 from compaction.strategies import STRATEGIES
 from compaction.triggers import TRIGGERS
 
-PRESETS: Mapping[str, str] = {
-    "off": "everything is shown; nothing is ever compacted",
-    "baseline": "a sliding window: the oldest messages go when the budget is full",
-    "masking": "repeated, outdated and large tool outputs become one line, then the oldest turns go",
-    "balanced": "repeated, outdated and large tool outputs become one line, then a recap stands "
-    "for the oldest turns",
-    "aggressive": "as balanced, but earlier and further, and smaller outputs too",
+_PRESETS: Mapping[str, str] = {
+    "off": "nothing is ever compacted",
+    "baseline": "a sliding window: removes the oldest messages when the budget is full",
+    "masking": "reduces repeated, outdated and large tool outputs to one line, then removes old turns",
+    "balanced": "reduces repeated, outdated and large tool outputs to one line, then replaces old turns "
+    "with a recap",
+    "aggressive": "like balanced, but compacts earlier and further, and shortens smaller outputs too",
 }
 
-RULES: Mapping[str, str] = {
-    "verbatim": "As it was pushed.",
-    "shown": "As it was pushed.",
+#: What determined how a message of a prompt looks, apart from the strategies.
+_RULES: Mapping[str, str] = {
+    "verbatim": "Unchanged, as pushed.",
+    "shown": "Unchanged, as pushed.",
     "gone": "Not in the prompt.",
-    **{name: strategy.MEANING for name, strategy in STRATEGIES.items()},
 }
 
-FIRINGS: Mapping[str, str] = {
-    **{trigger.NAME: trigger.MEANING for trigger in TRIGGERS},
-    "edit": "A person wrote the recap anew.",
+_STATES: Mapping[str, str] = {
+    "preview": "Not applied: what a compaction would do now.",
+    "pending": "Waiting for a worker.",
+    "running": "A worker is running it.",
+    "done": "Applied: prompts show its edits.",
+    "skipped": "Not applied: it would have gained nothing, or another compaction came first.",
+    "failed": "Not applied: it failed repeatedly.",
+    "reverted": "Applied and later reverted: prompts since then do not show its edits.",
 }
+
+
+def preset_meaning(name: str) -> str:
+    """Return what a policy preset does; "" if it is unknown."""
+    return _PRESETS.get(name, "")
+
+
+def rule_meaning(name: str) -> str:
+    """Return what a strategy, or another rule, did to a message; "" if it is unknown."""
+    strategy = STRATEGIES.get(name)
+    return strategy.meaning if strategy else _RULES.get(name, "")
+
+
+def trigger_meaning(name: str) -> str:
+    """Return why a compaction was triggered; "" if the trigger is unknown."""
+    trigger = TRIGGERS.get(name)
+    return trigger.meaning if trigger else ""
+
+
+def state_meaning(name: str) -> str:
+    """Return what the state of a compaction means; "" if it is unknown."""
+    return _STATES.get(name, "")

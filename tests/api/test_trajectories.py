@@ -23,7 +23,7 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit, Op
 from compaction.messages import Message
-from compaction.pipeline import plan
+from compaction.pipeline import PlanRequest, plan
 from compaction.policy import Budget
 from compaction.recap import Recap
 from compaction.rendering import render
@@ -66,7 +66,7 @@ class Core:
         self.messages: list[Message] = []
         self.edits: Sequence[Edit] = ()
         self.recap: Recap | None = None
-        self.fired_tokens: int | None = None
+        self.compacted_tokens: int | None = None
         self.make_handle = partial(handle_make, id)
         self.policy = policy_of(POLICY)
 
@@ -74,21 +74,23 @@ class Core:
         start = len(self.messages)
         self.messages += (replace(m, position=start + i, turn=turn) for i, m in enumerate(messages))
         view = apply(self.edits, self._shown())
-        state = TriggerState(tokens=view.tokens, budget=self.budget, fired_tokens=self.fired_tokens)
-        firing = evaluate(state, self.policy)
-        if firing is None:
+        state = TriggerState(tokens=view.tokens, budget=self.budget, compacted_tokens=self.compacted_tokens)
+        trigger = evaluate(state, self.policy)
+        if trigger is None:
             return
         made = plan(
-            view,
-            self.policy,
-            counter(),
-            budget=Budget(input_tokens=self.budget),
-            trigger=firing.trigger,
-            capabilities=capabilities_of(model),
-            make_handle=self.make_handle,
-            previous=self.recap,
+            PlanRequest(
+                view=view,
+                policy=self.policy,
+                counter=counter(),
+                budget=Budget(input_tokens=self.budget),
+                trigger=trigger.name,
+                capabilities=capabilities_of(model),
+                make_handle=self.make_handle,
+                previous=self.recap,
+            )
         )
-        self.fired_tokens = made.view.tokens
+        self.compacted_tokens = made.view.tokens
         self.edits, self.recap = made.view.edits, made.recap
 
     def _shown(self) -> list[Message]:

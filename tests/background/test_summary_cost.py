@@ -10,8 +10,8 @@ import pytest
 import pricing
 from accounts.models import Project
 from compaction.adapters.claude import DEFAULT_MODEL
-from compaction.context import Evicted
 from compaction.messages import Usage
+from compaction.recap.spans import Evicted
 from replay.services.summarizers import asked_cost
 from sessions.selectors import summarizers
 from sessions.services.compactions.summaries import Attempt, summary_ask

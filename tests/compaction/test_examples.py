@@ -6,9 +6,10 @@ import pytest
 
 from compaction.descriptors import clip
 from compaction.layout import split
-from compaction.pipeline import Plan, plan
+from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy, get_policy
 from compaction.rendering import render
+from compaction.settings import StrategySettings
 from compaction.view import Components, View, apply
 from tests.compaction.builders import (
     COUNTER,
@@ -29,7 +30,9 @@ ERROR = "ConnectionError: could not reach db.internal:5432\n" + lines(54, word="
 
 def planned(view: View, policy: str | Policy, budget: int, **more: object) -> Plan:
     chosen = get_policy(policy) if isinstance(policy, str) else policy
-    return plan(view, chosen, COUNTER, budget=Budget(input_tokens=budget), **more)  # type: ignore[arg-type]
+    return plan(
+        PlanRequest(view=view, policy=chosen, counter=COUNTER, budget=Budget(input_tokens=budget), **more)
+    )  # type: ignore[arg-type]
 
 
 def early_giant() -> list[dict[str, object]]:
@@ -130,7 +133,7 @@ def test_d_the_message_floor_binds() -> None:
         user("Three."),
     ]
     view = view_of(items)
-    layout = split(view, budget_tokens=8_000, tail_share=0.25, tail_messages=4)
+    layout = split(view, StrategySettings(tail_share=0.25, tail_messages=4), budget_tokens=8_000)
     assert (layout.head_end, layout.tail_start - layout.head_end, len(items) - layout.tail_start) == (2, 6, 4)
     assert layout.bound == "messages"
     made = planned(view, "balanced", 8_000, trigger="user")
@@ -150,7 +153,7 @@ def test_e_the_tail_never_begins_on_a_tool_result() -> None:
         assistant("Seen."),
         user("And?"),
     ]
-    layout = split(view_of(items), budget_tokens=10, tail_share=0.25, tail_messages=4)
+    layout = split(view_of(items), StrategySettings(tail_share=0.25, tail_messages=4), budget_tokens=10)
     assert layout.tail_start == 4
     assert layout.snapped == 1
 

@@ -11,9 +11,9 @@ import pytest
 from compaction.capabilities import Capabilities
 from compaction.edits import Edit
 from compaction.messages import Message, Thinking
-from compaction.pipeline import Plan, plan
+from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import PRESETS, Budget, ToolRule, get_policy
-from compaction.record import State
+from compaction.record import PlanState
 from compaction.rendering import render
 from compaction.strategies import STRATEGIES
 from compaction.validation import validate
@@ -57,7 +57,9 @@ class Session:
         """The plan for the prompt of the first `count` messages; its edits are kept."""
         view = apply(self.edits, self.messages[:count])
         previous = self.plans[-1].recap if self.plans else None
-        made = plan(view, self.policy, COUNTER, budget=self.budget, previous=previous)
+        made = plan(
+            PlanRequest(view=view, policy=self.policy, counter=COUNTER, budget=self.budget, previous=previous)
+        )
         self.plans.append(made)
         self.batches.append(made.edits)
         return made
@@ -103,16 +105,31 @@ def test_every_step_of_both_inputs(
 
 
 def test_nothing_happens_below_the_trigger() -> None:
-    made = plan(view_of(dialogue(3)), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=100_000))
+    made = plan(
+        PlanRequest(
+            view=view_of(dialogue(3)),
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=100_000),
+        )
+    )
     assert made.edits == ()
-    assert made.record.state is State.NOT_DUE
+    assert made.record.state is PlanState.NOT_DUE
     assert made.fits
 
 
 def test_what_does_not_shrink_is_not_applied() -> None:
     view = view_of([system(), user("x" * 400), assistant("ok")])
-    made = plan(view, get_policy("balanced"), COUNTER, budget=Budget(input_tokens=100), trigger="user")
-    assert made.record.state is State.NO_GAIN
+    made = plan(
+        PlanRequest(
+            view=view,
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=100),
+            trigger="user",
+        )
+    )
+    assert made.record.state is PlanState.NO_GAIN
     assert made.view is view
     assert not made.fits
     assert "latest user message" in made.reason
@@ -120,7 +137,14 @@ def test_what_does_not_shrink_is_not_applied() -> None:
 
 def test_a_plan_is_the_same_every_time() -> None:
     first, second = (
-        plan(view_of(INPUT_B), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=3_000))
+        plan(
+            PlanRequest(
+                view=view_of(INPUT_B),
+                policy=get_policy("balanced"),
+                counter=COUNTER,
+                budget=Budget(input_tokens=3_000),
+            )
+        )
         for _ in range(2)
     )
     assert first.edits == second.edits
@@ -128,10 +152,23 @@ def test_a_plan_is_the_same_every_time() -> None:
 
 
 def test_planning_again_at_once_changes_nothing() -> None:
-    made = plan(view_of(INPUT_A), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=5_000))
+    made = plan(
+        PlanRequest(
+            view=view_of(INPUT_A),
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=5_000),
+        )
+    )
     assert made.edits
     again = plan(
-        made.view, get_policy("balanced"), COUNTER, budget=Budget(input_tokens=5_000), previous=made.recap
+        PlanRequest(
+            view=made.view,
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=5_000),
+            previous=made.recap,
+        )
     )
     assert again.edits == ()
 
@@ -162,9 +199,16 @@ def test_a_reverted_batch_leaves_no_trace() -> None:
 
 
 def test_the_record_tells_what_it_costs() -> None:
-    made = plan(view_of(INPUT_A), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=5_000))
+    made = plan(
+        PlanRequest(
+            view=view_of(INPUT_A),
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=5_000),
+        )
+    )
     record = made.record
-    assert record.state is State.DONE
+    assert record.state is PlanState.DONE
     assert record.trigger == "hard"
     assert record.tokens_saved == record.tokens_before - record.tokens_after > 0
     assert record.tokens_after == made.view.tokens <= record.target
@@ -181,7 +225,14 @@ def test_the_record_tells_what_it_costs() -> None:
 def test_a_pinned_message_is_never_edited() -> None:
     items = tool_loop(30, width=60)
     messages = tuple(replace(m, pinned=m.position in (9, 20)) for m in parse(items))
-    made = plan(apply((), messages), get_policy("aggressive"), COUNTER, budget=Budget(input_tokens=6_000))
+    made = plan(
+        PlanRequest(
+            view=apply((), messages),
+            policy=get_policy("aggressive"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=6_000),
+        )
+    )
     assert made.fits
     assert all(any(shown is messages[p] for shown in made.view.messages) for p in (8, 9, 20, 21))
     for format in ("anthropic", "openai"):
@@ -200,7 +251,9 @@ def test_exempt_tools_and_errors_stay_whole() -> None:
         result("e", "Error: no\n" + lines(120)),
     ]
     items += [assistant("Hm."), user("Go on."), assistant("Yes."), user("Well?")]
-    made = plan(view_of(items), policy, COUNTER, budget=Budget(input_tokens=5_000))
+    made = plan(
+        PlanRequest(view=view_of(items), policy=policy, counter=COUNTER, budget=Budget(input_tokens=5_000))
+    )
     assert [edit.position for edit in made.edits] == [5]
 
 
@@ -211,7 +264,11 @@ def test_a_step_makes_no_edit_that_the_target_does_not_ask_for(name: str) -> Non
         items += [call(f"c{step}", "bash", command=f"make part_{step}"), result(f"c{step}", lines(400))]
     view = view_of(items)
     policy = replace(get_policy("balanced"), steps=(name,), target=0.8)
-    made = plan(view, policy, COUNTER, budget=Budget(input_tokens=view.tokens), trigger="user")
+    made = plan(
+        PlanRequest(
+            view=view, policy=policy, counter=COUNTER, budget=Budget(input_tokens=view.tokens), trigger="user"
+        )
+    )
     assert len(made.edits) > 1
     assert made.view.tokens <= made.record.target < view.with_edits(made.edits[:-1]).tokens
 
@@ -224,7 +281,15 @@ def test_bound_thinking_goes_with_every_edit_before_it() -> None:
         items.append(user(f"Go on {n}. " * 10))
     bound = Capabilities(bound_thinking=True)
     view = view_of(items, "anthropic")
-    made = plan(view, get_policy("balanced"), COUNTER, budget=Budget(input_tokens=4_000), capabilities=bound)
+    made = plan(
+        PlanRequest(
+            view=view,
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=4_000),
+            capabilities=bound,
+        )
+    )
     assert made.edits
     assert not any(isinstance(part, Thinking) for m in made.view.messages for part in m.parts)
     shown = render(made.view.messages, format="anthropic", capabilities=bound).messages
@@ -239,7 +304,11 @@ def test_every_strategy_keeps_every_rule(name: str, format: str, seed: int) -> N
     items = untidy(random.Random(seed))
     policy = replace(get_policy("balanced"), steps=(name,), tail_messages=2, tail_share=0.1)
     view = view_of(items)
-    made = plan(view, policy, COUNTER, budget=Budget(input_tokens=max(50, view.tokens // 3)))
+    made = plan(
+        PlanRequest(
+            view=view, policy=policy, counter=COUNTER, budget=Budget(input_tokens=max(50, view.tokens // 3))
+        )
+    )
     shown = render(made.view.messages, format=format).messages
     assert validate(shown, format) == ()
     assert faults(shown, format) == []
@@ -268,7 +337,44 @@ def test_presets_are_sound() -> None:
 
 
 def test_off_does_nothing_and_says_so() -> None:
-    made = plan(view_of(INPUT_A), get_policy("off"), COUNTER, budget=Budget(input_tokens=1_000))
+    made = plan(
+        PlanRequest(
+            view=view_of(INPUT_A),
+            policy=get_policy("off"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=1_000),
+        )
+    )
     assert made.edits == ()
     assert not made.fits
     assert "'off'" in made.reason
+
+
+def test_what_drop_oldest_evicts_below_a_recap_is_recorded_as_its_own() -> None:
+    messages = parse(dialogue(60))
+    recapped = plan(
+        PlanRequest(
+            view=apply((), messages[:120]),
+            policy=replace(get_policy("balanced"), steps=("recap",)),
+            counter=COUNTER,
+            budget=Budget(input_tokens=3_000),
+        )
+    )
+    assert recapped.recap is not None
+    edits, view, recap = recapped.edits, recapped.view, recapped.recap
+    for count in (180, 240):  # the second drop finds the recap in the edit of the first
+        dropped = plan(
+            PlanRequest(
+                view=apply(edits, messages[:count]),
+                policy=replace(get_policy("balanced"), steps=("drop_oldest",)),
+                counter=COUNTER,
+                budget=Budget(input_tokens=2_500),
+                previous=recap,
+            )
+        )
+        assert {edit.strategy for edit in dropped.edits} == {"drop_oldest"}
+        shown = [entry for entry in dropped.view.entries if entry.is_made]
+        assert [entry.rule for entry in shown] == ["drop_oldest"]
+        assert shown[0].message.text.startswith(recap.render())
+        edits, view = edits + dropped.edits, dropped.view
+    assert view.tokens <= 2_500

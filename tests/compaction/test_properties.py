@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.pipeline import plan
+from compaction.pipeline import PlanRequest, plan
 from compaction.policy import PRESETS, Budget
 from compaction.rendering import render
 from compaction.validation import validate
@@ -79,12 +79,19 @@ def test_any_transcript_gives_a_valid_prompt(
     messages = parse(items, source)
     view = apply((), messages, components=Components(tools=tools))
     limit = Budget(input_tokens=budget)
-    made = plan(view, PRESETS[policy], COUNTER, budget=limit, capabilities=model)
+    made = plan(
+        PlanRequest(view=view, policy=PRESETS[policy], counter=COUNTER, budget=limit, capabilities=model)
+    )
     assert made.view.tokens <= view.tokens
     assert made.fits == (made.view.tokens <= budget)
     assert made.fits or made.reason
     assert apply(made.edits, messages, components=Components(tools=tools)).messages == made.view.messages
-    assert plan(view, PRESETS[policy], COUNTER, budget=limit, capabilities=model).edits == made.edits
+    assert (
+        plan(
+            PlanRequest(view=view, policy=PRESETS[policy], counter=COUNTER, budget=limit, capabilities=model)
+        ).edits
+        == made.edits
+    )
     for format in ("anthropic", "openai"):
         shown = render(made.view.messages, format=format, capabilities=model).messages
         assert validate(shown, format, capabilities=model) == ()
@@ -114,7 +121,7 @@ def test_a_session_goes_on_after_its_compactions(
     for count in range(2, len(items) + 1, 3):
         view = apply(edits, messages[:count])
         limit = Budget(input_tokens=budget)
-        made = plan(view, policy, COUNTER, budget=limit, previous=previous)
+        made = plan(PlanRequest(view=view, policy=policy, counter=COUNTER, budget=limit, previous=previous))
         edits, previous = edits + made.edits, made.recap
         assert apply(edits, messages[:count]).messages == made.view.messages
         for format in ("anthropic", "openai"):

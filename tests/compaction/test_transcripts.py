@@ -18,7 +18,7 @@ from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.edits import Edit
 from compaction.messages import Message, Role
-from compaction.pipeline import Plan, plan
+from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, get_policy
 from compaction.recap import Recap
 from compaction.rendering import render
@@ -66,11 +66,13 @@ class Replay:
         messages = self.session.messages[:count]
         view = apply(self.edits, messages)
         made = plan(
-            view,
-            get_policy("balanced"),
-            TiktokenCounter(),
-            budget=Budget(input_tokens=self.budget),
-            previous=self.recap,
+            PlanRequest(
+                view=view,
+                policy=get_policy("balanced"),
+                counter=TiktokenCounter(),
+                budget=Budget(input_tokens=self.budget),
+                previous=self.recap,
+            )
         )
         self.edits, self.recap = self.edits + made.edits, made.recap
         self.steps += 1

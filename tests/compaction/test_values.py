@@ -11,7 +11,7 @@ from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
 from compaction.memory.values import FRAME
 from compaction.meter import Calibration, Composition, OutputMean, Verdict, compose, measure, slope
-from compaction.pipeline import plan
+from compaction.pipeline import PlanRequest, plan
 from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
@@ -141,11 +141,13 @@ def test_churn_is_told_from_growth() -> None:
 def test_memory_stands_with_the_recap() -> None:
     text = WorkingMemory(task="fix the pool").render()
     made = plan(
-        view_of(dialogue(40)),
-        get_policy("balanced"),
-        COUNTER,
-        budget=Budget(input_tokens=2_000),
-        memory_text=text,
+        PlanRequest(
+            view=view_of(dialogue(40)),
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=2_000),
+            memory_text=text,
+        )
     )
     assert "recap" in made.record.strategies
     assert [m.text.endswith(text) for m in made.view.messages].count(True) == 1
@@ -177,7 +179,14 @@ def test_the_composition_of_a_turn_adds_up() -> None:
 
 
 def test_the_recap_is_a_component() -> None:
-    made = plan(view_of(dialogue(40)), get_policy("balanced"), COUNTER, budget=Budget(input_tokens=2_000))
+    made = plan(
+        PlanRequest(
+            view=view_of(dialogue(40)),
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=2_000),
+        )
+    )
     measured = measure(made.view)
     assert measured.recap > 0
     assert measured.total == made.view.tokens
@@ -195,11 +204,13 @@ def test_calibration_follows_the_reports_and_not_the_outliers() -> None:
 
 def test_a_calibrated_plan_fits_in_real_tokens() -> None:
     made = plan(
-        view_of(dialogue(40)),
-        get_policy("balanced"),
-        COUNTER,
-        budget=Budget(input_tokens=3_000),
-        calibration=1.5,
+        PlanRequest(
+            view=view_of(dialogue(40)),
+            policy=get_policy("balanced"),
+            counter=COUNTER,
+            budget=Budget(input_tokens=3_000),
+            calibration=1.5,
+        )
     )
     assert made.view.tokens * 1.5 <= 3_000
     assert made.record.calibration == 1.5
@@ -276,29 +287,35 @@ QUIET = TriggerState(tokens=75_000, budget=100_000)
         (replace(QUIET, tokens=60_000), {}, None),
         (QUIET, {}, "soft"),
         (replace(QUIET, open_calls=1), {}, None),
-        (replace(QUIET, failures=3), {}, None),
         (replace(QUIET, tokens=74_000, planned_turns=1), {}, None),
         (replace(QUIET, tokens=74_000, planned_turns=2), {}, "soft"),
         (replace(QUIET, tokens=75_000, planned_turns=0), {}, "soft"),
         (replace(QUIET, tokens=96_000, planned_turns=0), {}, "hard"),
-        (replace(QUIET, tokens=30_000, turns_since_fired=11, planned_turns=0), {"every_turns": 10}, None),
-        (replace(QUIET, tokens=30_000, turns_since_fired=12, planned_turns=0), {"every_turns": 10}, "turns"),
+        (
+            replace(QUIET, tokens=30_000, turns_since_compaction=11, planned_turns=0),
+            {"every_turns": 10},
+            None,
+        ),
+        (
+            replace(QUIET, tokens=30_000, turns_since_compaction=12, planned_turns=0),
+            {"every_turns": 10},
+            "turns",
+        ),
         (replace(QUIET, tokens=60_000, idle_seconds=700, planned_turns=0), {"idle_seconds": 600}, "idle"),
-        (replace(QUIET, fired_tokens=72_000), {}, None),
-        (replace(QUIET, fired_tokens=65_000), {}, "soft"),
-        (replace(QUIET, tokens=96_000, open_calls=2, failures=9), {}, "hard"),
-        (replace(QUIET, tokens=96_000, fired_tokens=95_000), {}, None),
-        (replace(QUIET, tokens=101_000, fired_tokens=100_900), {}, "hard"),
-        (replace(QUIET, tokens=10_000, asked=True, open_calls=1), {}, "user"),
-        (replace(QUIET, tokens=30_000, turns_since_fired=10), {"every_turns": 10}, "turns"),
-        (replace(QUIET, tokens=30_000, turns_since_fired=9), {"every_turns": 10}, None),
+        (replace(QUIET, compacted_tokens=72_000), {}, None),
+        (replace(QUIET, compacted_tokens=65_000), {}, "soft"),
+        (replace(QUIET, tokens=96_000, open_calls=2), {}, "hard"),
+        (replace(QUIET, tokens=96_000, compacted_tokens=95_000), {}, None),
+        (replace(QUIET, tokens=101_000, compacted_tokens=100_900), {}, "hard"),
+        (replace(QUIET, tokens=30_000, turns_since_compaction=10), {"every_turns": 10}, "turns"),
+        (replace(QUIET, tokens=30_000, turns_since_compaction=9), {"every_turns": 10}, None),
         (replace(QUIET, tokens=60_000, idle_seconds=700), {"idle_seconds": 600}, "idle"),
         (replace(QUIET, tokens=40_000, idle_seconds=700), {"idle_seconds": 600}, None),
         (replace(QUIET, tokens=99_000), {"soft": 0, "hard": 0}, None),
     ],
 )
 def test_when_a_trigger_fires(state: TriggerState, policy: dict[str, Any], fired: str | None) -> None:
-    firing = evaluate(state, replace(get_policy("balanced"), **policy))
-    assert (firing.trigger if firing else None) == fired
-    if firing:
-        assert firing.background == (fired in ("soft", "turns", "idle"))
+    trigger = evaluate(state, replace(get_policy("balanced"), **policy))
+    assert (trigger.name if trigger else None) == fired
+    if trigger:
+        assert trigger.is_background == (fired in ("soft", "turns", "idle"))

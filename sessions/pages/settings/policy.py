@@ -18,7 +18,7 @@ from compaction.policy import PRESETS, Policy
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, owner_of, session_of, user_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
-from sessions.pages.terms import PRESETS as MEANINGS
+from sessions.pages.terms import preset_meaning
 from sessions.services.compactions.planning import session_plan, view_load
 
 #: A preview loads all messages of a session, so long sessions are not offered.
@@ -41,7 +41,7 @@ FORM_FIELDS: Mapping[str, str] = {
 
 class PolicyForm(PlainForm):
     preset = forms.ChoiceField(
-        choices=[(name, f"{name}: {MEANINGS[name]}") for name in PRESETS],
+        choices=[(name, f"{name}: {preset_meaning(name)}") for name in PRESETS],
         help_text="Fields left blank use the preset's value.",
     )
     soft = forms.FloatField(required=False, label="Soft threshold")

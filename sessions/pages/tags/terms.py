@@ -1,4 +1,4 @@
-"""What a word of the pages means, for its tooltip; nothing for a word that is not ours."""
+"""Template filters for the tooltips of recorded names; "" for a name that has none."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from sessions.pages import terms
 
 register = template.Library()
 
-
-@register.filter
-def rule_meaning(name: str) -> str:
-    return terms.RULES.get(name, "")
-
-
-@register.filter
-def preset_meaning(name: str) -> str:
-    return terms.PRESETS.get(name, "")
-
-
-@register.filter
-def trigger_meaning(name: str) -> str:
-    return terms.FIRINGS.get(name, "")
+register.filter(terms.preset_meaning)
+register.filter(terms.rule_meaning)
+register.filter(terms.state_meaning)
+register.filter(terms.trigger_meaning)

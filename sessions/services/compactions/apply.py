@@ -21,8 +21,9 @@ from compaction.edits import Edit as EditValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
-from compaction.record import State
+from compaction.record import PlanState
 from compaction.tools import edited_tools
+from compaction.triggers import TRIGGERS
 from compaction.view import View, in_force
 from sessions.models import AgentSession, Compaction, Edit, Recap, WebhookEvent
 from sessions.selectors.convert import edit_row, edit_value
@@ -76,13 +77,16 @@ def compaction_open(
     instructions: str = "",
     upgrades: Compaction | None = None,
 ) -> Compaction:
-    """Writes the row of a firing and moves the re-fire cursor to it. The session is locked."""
+    """Write the row of a compaction and move the re-fire cursor to it. The session is locked.
+
+    Raises KeyError for a trigger that is not registered: pages explain every recorded trigger.
+    """
     now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
     compaction = Compaction.objects.create(
         session=session,
         number=_newest_number(session) + 1,
         state=state,
-        trigger=trigger,
+        trigger=TRIGGERS[trigger].name,
         reason=reason,
         instructions=instructions,
         turn_index=max(session.turn_count - 1, 0),
@@ -183,7 +187,7 @@ def session_compact(
 
 def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, origin: Origin) -> Compaction:
     """Writes a plan: the record, its edits and recap, and the new prompt snapshot. The session is locked."""
-    session, done = loaded.session, made.record.state is State.DONE
+    session, done = loaded.session, made.record.state is PlanState.DONE
     compaction.state = Compaction.State.DONE if done else Compaction.State.SKIPPED
     if not done:
         compaction.reason = "no gain: nothing became shorter"

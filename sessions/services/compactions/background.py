@@ -15,9 +15,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from compaction.context import Evicted, Summary
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
+from compaction.recap.spans import Evicted, Summary
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
 from sessions.services.compactions.apply import Origin, compaction_apply, compaction_skip
 from sessions.services.compactions.lease import lease_end, lease_kept

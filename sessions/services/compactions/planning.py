@@ -9,12 +9,12 @@ from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.capabilities import capabilities_of
-from compaction.context import Summary
 from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
-from compaction.pipeline import Plan, plan
+from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
+from compaction.recap.spans import Summary
 from compaction.view import View, apply
 from sessions.models import AgentSession, Preamble, PromptSnapshot
 from sessions.selectors.memory import memory_latest, memory_notes
@@ -69,12 +69,19 @@ def _previous_recap(session: AgentSession) -> RecapValue | None:
 def session_plan(
     loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
 ) -> Plan:
-    """What a compaction would do now, with a model's summary where one is ready."""
+    """Plan a compaction of the session as it is now, with a model's summary if one is ready."""
+    return plan(plan_request(loaded, trigger=trigger, policy=policy, summary=summary))
+
+
+def plan_request(
+    loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
+) -> PlanRequest:
+    """Return the inputs of a plan for the session."""
     session, policy = loaded.session, policy or policy_of(loaded.session.policy)
-    return plan(
-        loaded.view,
-        policy,
-        counter(),
+    return PlanRequest(
+        view=loaded.view,
+        policy=policy,
+        counter=counter(),
         budget=Budget(input_tokens=session_budget(session)),
         trigger=trigger,
         calibration=session.calibration,

@@ -10,6 +10,7 @@ from django.db.models import Max
 from accounts.models import ApiKey, Project
 from accounts.services import audit_record
 from compaction.recap.written import recap_read
+from compaction.triggers import edit
 from redaction import redact
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.recaps import recap_newest, recap_value
@@ -25,7 +26,7 @@ from sessions.services.compactions.apply import (
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.recaps import recap_plan, recap_standing
 
-TRIGGER = "edit"
+TRIGGER = edit.TRIGGER.name
 
 
 class NotEditable(Exception):

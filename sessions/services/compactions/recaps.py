@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.context import Evicted
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
-from compaction.layout import split
+from compaction.eviction import SHOWS_RECAP
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
-from compaction.record import State, record_of
+from compaction.recap.spans import Evicted
+from compaction.record import Change, PlanState, record_of
 from compaction.tokens import MESSAGE_OVERHEAD
 from sessions.models import Compaction, Edit, Message
 from sessions.selectors.convert import edit_value, message_value
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.recaps import recap_newest, recap_value, recaps_of
-from sessions.services.compactions.planning import Loaded, edits_in_force, session_budget
+from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,9 @@ class Standing:
 
 def recap_standing(compaction: Compaction) -> Standing | None:
     """The compaction's recap with the messages that it has taken up; None where it no longer shows."""
-    edits = Edit.objects.filter(compaction=compaction, strategy="recap", op=Op.EVICT).order_by("ordinal")
+    edits = Edit.objects.filter(compaction=compaction, strategy__in=SHOWS_RECAP, op=Op.EVICT).order_by(
+        "ordinal"
+    )
     in_force = edits_in_force(compaction.session_id)
     shown = next((edit for edit in edits if edit.pk in in_force and edit.text), None)
     own = recap_newest(compaction)
@@ -43,7 +45,7 @@ def recap_standing(compaction: Compaction) -> Standing | None:
     first, last = shown.position, max(edit.end for edit in edits)
     taken = -1
     if before is not None:
-        ends = Edit.objects.filter(compaction=before.compaction, strategy="recap", op=Op.EVICT)
+        ends = Edit.objects.filter(compaction=before.compaction, strategy__in=SHOWS_RECAP, op=Op.EVICT)
         taken = max(ends.values_list("end", flat=True), default=-1)
     session = compaction.session
     rows = Message.objects.filter(session=session, position__gt=max(first - 1, taken), position__lte=last)
@@ -68,7 +70,7 @@ def recap_plan(
     loaded: Loaded, *, edit: EditValue, recap: RecapValue, policy: Policy, trigger: str, reason: str
 ) -> Plan:
     """The plan that shows `recap` where `edit` showed another one. It need not be shorter."""
-    session, memory = loaded.session, memory_notes(memory_latest(session_id=loaded.session.pk)).render()
+    memory = memory_notes(memory_latest(session_id=loaded.session.pk)).render()
     text = "\n\n".join(filter(None, (recap.render(), memory)))
     made = replace(
         edit,
@@ -77,26 +79,7 @@ def recap_plan(
         tokens_before=edit.tokens_after,
         tokens_after=MESSAGE_OVERHEAD + counter().count(text),
     )
+    request = plan_request(loaded, trigger=trigger, policy=policy)
     view = loaded.view.with_edits((made,))
-    budget = max(1, int(session_budget(session) / session.calibration))
-    record = record_of(
-        before=loaded.view,
-        after=view,
-        edits=(made,),
-        layout=split(
-            loaded.view,
-            budget_tokens=budget,
-            tail_share=policy.tail_share,
-            tail_messages=policy.tail_messages,
-        ),
-        policy=policy,
-        budget=budget,
-        calibration=session.calibration,
-        trigger=trigger,
-        state=State.DONE,
-        steps=(),
-        goal=view.tokens,
-        reason="",
-        duration_ms=0.0,
-    )
-    return Plan(edits=(made,), view=view, record=record, recap=recap)
+    change = Change(after=view, edits=(made,), state=PlanState.DONE, trigger=trigger, goal=view.tokens)
+    return Plan(edits=(made,), view=view, record=record_of(request, change), recap=recap)

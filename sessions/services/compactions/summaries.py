@@ -9,10 +9,10 @@ from typing import Any
 
 import pricing
 from accounts.models import Project
-from compaction.context import Evicted
 from compaction.errors import SummaryError, SummaryRefused
 from compaction.messages import Usage, usage_sum
 from compaction.recap import Recap
+from compaction.recap.spans import Evicted
 from compaction.recap.summary import SummaryResult
 from sessions.selectors.summarizers import OFF, summarizer, summarizer_missing, summarizer_model
 

@@ -15,8 +15,7 @@ from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
-from compaction.triggers import Firing, TriggerState, evaluate, soft
-from compaction.triggers import idle as idle_trigger
+from compaction.triggers import Trigger, TriggerState, evaluate, idle, soft, user
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.summarizers import summarizer_missing
@@ -41,42 +40,42 @@ _IDLE_BATCH = 500
 class PushTrigger:
     """The triggers of a push: one that acts at once is deterministic, the others leave it to a worker."""
 
-    def due(self, pushed: Pushed) -> Firing | None:
+    def due(self, pushed: Pushed) -> Trigger | None:
         session = pushed.session
         policy = policy_of(session.policy)
         state = TriggerState(
             tokens=round(pushed.shown.total * pushed.calibration),
             budget=push_budget(pushed),
-            fired_tokens=session.fired_tokens,
-            turns_since_fired=pushed.turn + 1 - (session.fired_turn or 0),
+            compacted_tokens=session.fired_tokens,
+            turns_since_compaction=pushed.turn + 1 - (session.fired_turn or 0),
             open_calls=len(pushed.seam.open_calls),
         )
-        firing = evaluate(state, policy)
-        if firing is None or not firing.background:
-            return firing
-        if _gains_nothing(firing, session.policy):
+        trigger = evaluate(state, policy)
+        if trigger is None or not trigger.is_background:
+            return trigger
+        if _gains_nothing(trigger, session.policy):
             return None
         # The memory is looked at only where something is about to fire.
         planned = _planned_turns(session.id, pushed.turn)
         return evaluate(replace(state, planned_turns=planned), policy)
 
-    def act(self, pushed: Pushed, firing: Firing) -> Fired:
-        if firing.background:
+    def act(self, pushed: Pushed, trigger: Trigger) -> Fired:
+        if trigger.is_background:
             row = AgentSession.objects.get(pk=pushed.session.id)
-            return Fired(told=[fired_json(background_fire(row, firing.trigger))], shown=pushed.shown)
+            return Fired(told=[fired_json(background_fire(row, trigger.name))], shown=pushed.shown)
         row = AgentSession(pk=pushed.session.id)  # it is read where it is locked
-        compaction = session_compact(session=row, trigger=firing.trigger, supersede=True)
+        compaction = session_compact(session=row, trigger=trigger.name, supersede=True)
         row.refresh_from_db(fields=["shown_components"])
         return Fired(told=[fired_json(compaction)], shown=TokenBreakdown(tokens=row.shown_components))
 
 
-def _gains_nothing(firing: Firing, policy: Mapping[str, Any]) -> bool:
+def _gains_nothing(trigger: Trigger, policy: Mapping[str, Any]) -> bool:
     """Whether to let the soft trigger pass: no model would summarise, and nobody asked for it by name.
 
     Without a model the hard trigger does the same work later, and so less often: 0.47 of the raw input cost
     against 0.57 on recorded sessions (docs/compaction.md).
     """
-    return firing.trigger == soft.NAME and not settings.CONTEXTAPP_ANTHROPIC_API_KEY and "soft" not in policy
+    return trigger is soft.TRIGGER and not settings.CONTEXTAPP_ANTHROPIC_API_KEY and "soft" not in policy
 
 
 def _planned_turns(session_id: UUID, turn: int) -> int | None:
@@ -143,7 +142,11 @@ def compaction_ask(
     """
     if summarizer_missing(session.project):
         return session_compact(
-            session=session, trigger="user", reason=reason, instructions=instructions, policy=policy
+            session=session,
+            trigger=user.TRIGGER.name,
+            reason=reason,
+            instructions=instructions,
+            policy=policy,
         )
     with transaction.atomic():
         locked = AgentSession.objects.select_for_update().get(pk=session.pk)
@@ -151,7 +154,7 @@ def compaction_ask(
             raise CompactionOpen(str(session.pk))
         return compaction_fire(
             session=locked,
-            trigger="user",
+            trigger=user.TRIGGER.name,
             policy=policy or policy_of(locked.policy),
             reason=reason,
             instructions=instructions,
@@ -180,12 +183,12 @@ def _idle_fire(session_id: UUID, now: datetime) -> bool:
     state = TriggerState(
         tokens=round(TokenBreakdown(tokens=session.shown_components).total * session.calibration),
         budget=session_budget(session),
-        fired_tokens=session.fired_tokens,
+        compacted_tokens=session.fired_tokens,
         idle_seconds=int((now - session.last_active_at).total_seconds()),
         open_calls=len(session.open_calls),
     )
-    firing = evaluate(state, policy)
-    if firing is None or firing.trigger != idle_trigger.NAME:
+    trigger = evaluate(state, policy)
+    if trigger is None or trigger is not idle.TRIGGER:
         return False
-    background_fire(session, firing.trigger)
+    background_fire(session, trigger.name)
     return True

@@ -16,7 +16,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Project
+from compaction.eviction import SHOWS_RECAP
 from compaction.policy import Policy
+from compaction.triggers import upgrade
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.services.compactions.apply import (
@@ -30,7 +32,7 @@ from sessions.services.compactions.recaps import Standing, recap_plan
 from sessions.services.compactions.summaries import Attempt
 from sessions.services.compactions.triggers import breaker_until
 
-TRIGGER = "upgrade"
+TRIGGER = upgrade.TRIGGER.name
 
 #: Sessions that nobody has used for longer are left as they are.
 _OF_USE = timedelta(days=1)
@@ -69,7 +71,7 @@ def _fire(row: Compaction) -> bool:
         return False
     if Compaction.objects.filter(pk=row.pk, awaits_upgrade=True).update(awaits_upgrade=False) == 0:
         return False
-    if not row.edits.filter(strategy="recap", pk__in=edits_in_force(row.session_id)).exists():
+    if not row.edits.filter(strategy__in=SHOWS_RECAP, pk__in=edits_in_force(row.session_id)).exists():
         return False  # a later compaction has folded it
     compaction_fire(
         session=session,

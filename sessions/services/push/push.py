@@ -20,7 +20,7 @@ import pricing
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from compaction.meter import Calibration
-from compaction.triggers import Firing
+from compaction.triggers import Trigger as DueTrigger
 from pricing.custom import custom_cost
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.push.rows import preamble_parameters, write_parameters
@@ -58,10 +58,10 @@ class Replayed:
 class Trigger(Protocol):
     """What a push may set off (see `services/triggers.py`)."""
 
-    def due(self, pushed: Pushed) -> Firing | None:
+    def due(self, pushed: Pushed) -> DueTrigger | None:
         """Whether something fires that has to act at once. Reads nothing."""
 
-    def act(self, pushed: Pushed, firing: Firing) -> Fired:
+    def act(self, pushed: Pushed, due: DueTrigger) -> Fired:
         """Acts, within the transaction of the push."""
 
 
@@ -158,8 +158,8 @@ def _push_locked(asked: Mapping[str, Any], push: Push, trigger: Trigger, answer:
             execute(raw, WRITE, write_parameters(decided, push, key_id=asked["key"], answer=None))
             if push.preamble is not None and decided.preamble_version != decided.session.preamble_version:
                 execute(raw, WRITE_PREAMBLE, preamble_parameters(decided, push.preamble))
-        firing = trigger.due(decided)
-        fired = trigger.act(decided, firing) if firing is not None else Fired(shown=decided.shown)
+        due = trigger.due(decided)
+        fired = trigger.act(decided, due) if due is not None else Fired(shown=decided.shown)
         body = bodies.json_bytes(answer(decided, fired))
         if push.idempotency_key is not None:
             with connection.wrap_database_errors:

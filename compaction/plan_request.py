@@ -1,0 +1,82 @@
+"""The inputs of a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from compaction.capabilities import Capabilities
+from compaction.context import Context, MakeHandle, default_handle
+from compaction.layout import Layout, split
+from compaction.policy import Budget, Policy
+from compaction.recap import Recap
+from compaction.recap.spans import Summary
+from compaction.tokens import OnceCounter, TokenCounter
+from compaction.view import View
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """What a plan is made from.
+
+    Without a `trigger`, a plan compacts only if the prompt has reached `policy.hard`; a named trigger
+    compacts at any size. `calibration` is real tokens per estimated token. `previous` is the recap that the
+    view shows, `summary` a model's recap that is ready. `memory_text` is rendered after the recap.
+    """
+
+    view: View
+    policy: Policy
+    counter: TokenCounter
+    budget: Budget
+    trigger: str | None = None
+    calibration: float = 1.0
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    make_handle: MakeHandle = default_handle
+    previous: Recap | None = None
+    summary: Summary | None = None
+    memory_text: str = ""
+
+    @cached_property
+    def budget_tokens(self) -> int:
+        """The budget in estimated tokens, the unit of messages and views."""
+        return max(1, int(self.budget.input_tokens / self.calibration))
+
+    @cached_property
+    def ceiling(self) -> int:
+        """The size from which the prompt is compacted at once."""
+        return int(self.budget_tokens * (self.policy.hard or 1.0))
+
+    @cached_property
+    def goal(self) -> int:
+        """The size to aim at. A named trigger must make a difference, even if the target is already met."""
+        goal = int(self.budget_tokens * self.policy.target)
+        if self.trigger is not None and self.view.tokens <= goal:
+            return int(self.view.tokens * self.policy.target)
+        return goal
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the plan should compact at all."""
+        reached_hard = self.policy.hard > 0 and self.view.tokens >= self.ceiling
+        return self.trigger is not None or reached_hard
+
+    @cached_property
+    def layout(self) -> Layout:
+        return split(self.view, self.policy, budget_tokens=self.budget_tokens)
+
+    def context(self) -> Context:
+        """Return a new context for the strategies."""
+        return Context(
+            start=self.view,
+            layout=self.layout,
+            settings=self.policy,
+            counter=OnceCounter(self.counter),
+            budget=self.budget_tokens,
+            goal=self.goal,
+            ceiling=self.ceiling,
+            capabilities=self.capabilities,
+            make_handle=self.make_handle,
+            previous=self.previous,
+            summary=self.summary,
+            memory_text=self.memory_text,
+        )

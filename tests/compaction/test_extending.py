@@ -1,0 +1,144 @@
+"""A new strategy or trigger is one file and one line: everything else follows from the registry.
+
+Each test copies the package, adds the file and the line, and uses the result in another process, as a
+contributor would.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compaction.reference import strategies_table, triggers_table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+STRATEGY = """
+from compaction.strategies.base import FULL, StepResult, Strategy
+
+NAME = "shout"
+
+def run(view, context):
+    edits = []
+    for output in context.outputs(view):
+        if context.in_middle(output.position):
+            handle = context.make_handle(output.position, output.part)
+            edits.append(context.replace(
+                NAME, output.position, output.part, "LOUD", handle=handle, reason="too quiet"))
+    return StepResult.shortened(view, edits, goal=context.goal)
+
+STRATEGY = Strategy(
+    name=NAME, meaning="Shouted.", description="Shouts.", run=run, is_free=True, presets=FULL | {"masking"})
+"""
+
+TRIGGER = """
+from compaction.triggers.base import Trigger
+
+def condition(state, policy):
+    return state.tokens == 4_321
+
+TRIGGER = Trigger(
+    name="moon", meaning="The moon was full.", description="The moon is full.", condition=condition,
+    is_background=True)
+"""
+
+USE_STRATEGY = """
+from compaction.pipeline import PlanRequest, plan
+from compaction.policy import PRESETS, Budget, Policy
+from compaction.reference import strategies_table
+from compaction.strategies import STRATEGIES
+from tests.compaction.builders import COUNTER, dialogue, view_of
+
+request = PlanRequest(
+    view=view_of(dialogue(40)), policy=Policy(), counter=COUNTER, budget=Budget(input_tokens=2_000))
+record = plan(request).record
+print(json.dumps({
+    "steps": record.strategies,
+    "recorded": record.to_json()["steps"][0]["name"],
+    "presets": [name for name, policy in PRESETS.items() if "shout" in policy.steps],
+    "accepted": Policy.from_json({"preset": "off", "steps": ["shout"]}).steps,
+    "tooltip": STRATEGIES["shout"].meaning,
+    "documented": "| `shout` | Shouts. |" in strategies_table(),
+}))
+"""
+
+USE_TRIGGER = """
+from compaction.policy import Policy
+from compaction.reference import triggers_table
+from compaction.triggers import TRIGGERS, TriggerState, evaluate
+
+trigger = evaluate(TriggerState(tokens=4_321, budget=100_000), Policy())
+print(json.dumps({
+    "name": trigger.name,
+    "tooltip": TRIGGERS["moon"].meaning,
+    "held_back": evaluate(TriggerState(tokens=4_321, budget=100_000, open_calls=1), Policy()) is None,
+    "documented": "| `moon` | The moon is full. |" in triggers_table(),
+}))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package that may be changed."""
+    shutil.copytree(
+        ROOT / "compaction", tmp_path / "compaction", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return tmp_path
+
+
+def add(package: Path, registry: str, module: str, source: str, *, before: str) -> None:
+    """Add a module to a registry: the file, and the one line that lists it."""
+    folder = package / "compaction" / registry
+    (folder / f"{module}.py").write_text(source)
+    listing = folder / "__init__.py"
+    text = listing.read_text()
+    assert text.count(before) == 1
+    listing.write_text(text.replace(before, f'"{module}", {before}'))
+
+
+def run(package: Path, script: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import json\n{script}"],
+        env={"PYTHONPATH": f"{package}:{ROOT}"},
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_a_strategy_is_one_file_and_one_line(package: Path) -> None:
+    add(package, "strategies", "shout", STRATEGY, before='"dedupe",')
+    assert run(package, USE_STRATEGY) == {
+        "steps": ["shout", "recap"],
+        "recorded": "shout",
+        "presets": ["masking", "balanced", "aggressive"],
+        "accepted": ["shout"],
+        "tooltip": "Shouted.",
+        "documented": True,
+    }
+
+
+def test_a_trigger_is_one_file_and_one_line(package: Path) -> None:
+    add(package, "triggers", "moon", TRIGGER, before='"user",')
+    assert run(package, USE_TRIGGER) == {
+        "name": "moon",
+        "tooltip": "The moon was full.",
+        "held_back": True,
+        "documented": True,
+    }
+
+
+@pytest.mark.parametrize("table", [strategies_table(), triggers_table()], ids=["strategies", "triggers"])
+def test_the_documentation_lists_what_is_registered(table: str) -> None:
+    """If this fails, copy the output of `python -m compaction.reference` to the documentation."""
+    assert any(table in page.read_text() for page in (ROOT / "docs").rglob("*.md"))
