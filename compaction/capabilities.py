@@ -1,4 +1,4 @@
-"""What a model accepts that another refuses (rules A7, A9, A11 of Anthropic's API)."""
+"""Capabilities that differ between models (rules A7, A9 and A11 of Anthropic's API)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What the model takes. The defaults suit a model that we know nothing about."""
+    """What a model accepts. The defaults are for unknown models."""
 
-    prefill: bool = True  #: A7: the last message may be the assistant's
-    system_messages: bool = False  #: A9: `role: "system"` may stand inside `messages`
-    bound_thinking: bool = False  #: A11: thinking is bound to the whole prompt before it
+    prefill: bool = True  #: A7: the last message may be from the assistant
+    system_messages: bool = False  #: A9: `messages` may contain the role `system`
+    bound_thinking: bool = False  #: A11: thinking is only valid after an unchanged prompt
 
 
 #: (family, first version without prefill, first with bound thinking and with system messages)
@@ -27,7 +27,7 @@ _NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d
 
 
 def capabilities_of(model: str) -> Capabilities:
-    """Capabilities by model name; the defaults for a name that we do not know."""
+    """Return the capabilities of a model by its name; the defaults for an unknown name."""
     found = _NAME.search(model.lower())
     if not found:
         return Capabilities()

@@ -1,4 +1,4 @@
-"""JSON as text, tolerant of what real transcripts hold: lone surrogates, huge integers, NaN.
+"""JSON text that tolerates what occurs in real transcripts: lone surrogates, huge integers, NaN.
 
 `dumps` is compact and keeps the order of keys; `loads_object` never fails.
 """
@@ -13,7 +13,7 @@ from compaction.messages import JSON
 
 
 def dumps(value: JSON) -> str:
-    """Compact JSON text. What orjson refuses (lone surrogates, integers over 64 bits) goes the slow way."""
+    """Return compact JSON text. The standard library serializes what orjson rejects."""
     try:
         return orjson.dumps(value).decode()
     except (TypeError, UnicodeEncodeError):
@@ -21,7 +21,7 @@ def dumps(value: JSON) -> str:
 
 
 def loads(text: str) -> JSON:
-    """The value of a JSON text, numbers exact. Raises ValueError, for NaN and Infinity too."""
+    """Parse JSON text with exact numbers. Raises `ValueError`, also for NaN and Infinity."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except RecursionError as error:
@@ -37,7 +37,7 @@ def loads_bytes(data: bytes) -> JSON:
 
 
 def loads_object(text: str) -> dict[str, JSON]:
-    """The object that `text` holds; anything else stands under the key `arguments`, so nothing is lost."""
+    """Parse a JSON object. Any other value is returned under the key `arguments`, so that nothing is lost."""
     if not text.strip():
         return {}
     try:
@@ -48,7 +48,7 @@ def loads_object(text: str) -> dict[str, JSON]:
 
 
 def glance(text: str) -> dict[str, JSON]:
-    """`loads_object` at a tenth of its time, for looking only: integers over 64 bits come as floats."""
+    """Parse like `loads_object`, ten times as fast, for inspection: integers over 64 bits become floats."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -57,7 +57,7 @@ def glance(text: str) -> dict[str, JSON]:
 
 
 def is_object(text: str) -> bool:
-    """Whether `text` is a JSON object, which is what a tool call's arguments have to be."""
+    """Return whether `text` is a JSON object, as the arguments of a tool call must be."""
     try:
         return isinstance(loads(text), dict)
     except ValueError:

@@ -1,15 +1,14 @@
-"""The values that everything else works on: messages, their parts, and a call's usage.
+"""The core values: messages, their parts, and the usage of a model call.
 
-A `Message` is one provider message. It keeps the provider's own JSON (`source`) beside the parts that
-the core understands, so that a message nobody edited is rendered as exactly what was pushed.
+A `Message` is one provider message. It keeps the provider's JSON (`source`) next to the parts that the core
+understands, so that an unedited message is rendered exactly as it was pushed.
 
-Nothing here is ever changed in place: an edit makes a new message with `dataclasses.replace`, and an
-unedited one is the *same object* in the prompt, which is how `head_verbatim` and `tail_verbatim` are
-checked.
+Values are never changed in place: an edit creates a new message with `dataclasses.replace`, and an unedited
+message is the *same object* in the prompt. `head_verbatim` and `tail_verbatim` rely on this.
 
-`patched` on a part says that its text differs from `source`, whose other fields still stand; on a
-message, that its JSON is to be made from the parts and not taken from `source`. An edit sets it, and so
-does parsing where a provider would refuse the JSON that was pushed.
+`patched` on a part means that its text differs from `source`, whose other fields still apply; on a message,
+that its JSON must be built from the parts instead of taken from `source`. Edits set it, and so does parsing
+if the provider would reject the pushed JSON.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-JSON = Any  # whatever orjson reads
+JSON = Any  # any value that orjson parses
 
 
 class Role(StrEnum):
-    """Who a message is from. Anthropic has no `tool` role: its tool results stand in user messages."""
+    """The author of a message. In Anthropic's dialect, tool results are parts of user messages."""
 
     SYSTEM = "system"
     USER = "user"
@@ -33,7 +32,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Words of a person or a model."""
+    """Text of the user or the model."""
 
     text: str
     source: JSON = None
@@ -42,7 +41,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """A model's reasoning. `signature` binds it to what stood before it (provider rules A10, A11)."""
+    """A model's reasoning. `signature` binds it to the prompt before it (rules A10 and A11)."""
 
     text: str
     signature: str | None = None
@@ -52,7 +51,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A model's request to run a tool. `arguments` is JSON text, byte for byte where it came as text."""
+    """A model's request to run a tool. `arguments` is JSON text, unchanged if it was pushed as text."""
 
     call_id: str
     name: str
@@ -64,8 +63,11 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool answered. `text` is its text content joined by newlines; media in it is counted in
-    `media_tokens`. `is_error` is None where the format has no flag for it."""
+    """The output of a tool.
+
+    `text` is its text content joined by newlines, `media_tokens` the estimate of its media. `is_error` is
+    None if the dialect has no such flag.
+    """
 
     call_id: str
     text: str
@@ -78,7 +80,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """A block that the core does not look into: images, documents, blocks of a kind it does not know."""
+    """A block that the core does not interpret: images, documents, unknown kinds."""
 
     kind: str
     media_tokens: int = 0
@@ -92,9 +94,9 @@ Part = Text | Thinking | ToolCall | ToolResult | Opaque
 class Message:
     """One provider message.
 
-    `position` numbers it within its session, from 0. `turn` is the push that it came with, from 0.
-    `tokens` is its raw estimate, overhead included (see `compaction.tokens`). `format` names the format
-    of `source`, the provider's JSON as it was pushed; both are None for a message that we made.
+    `position` is its number in the session and `turn` the number of its push, both from 0. `tokens` is the
+    raw estimate including overhead (see `compaction.tokens`). `format` is the dialect of `source`, the JSON
+    that was pushed; both are None for messages that compaction created.
     """
 
     position: int
@@ -109,7 +111,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The message's words: text parts and tool results, without thinking and calls."""
+        """The text parts and tool results, without thinking and tool calls."""
         return "\n".join(p.text for p in self.parts if isinstance(p, Text | ToolResult))
 
     @property
@@ -123,10 +125,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call as the provider reported them, input in three disjoint parts.
+    """Tokens of one model call as the provider reported them, with the input in three disjoint parts.
 
-    `prompt_tokens` is what the model read. Anthropic's `input_tokens` is already the uncached part;
-    OpenAI's `prompt_tokens` includes the cached ones and is split at the door.
+    `prompt_tokens` is their sum: the size of the prompt. Anthropic's `input_tokens` is only the uncached
+    part; OpenAI's `prompt_tokens` includes cached tokens and is split when it is parsed.
     """
 
     uncached_tokens: int = 0
@@ -140,7 +142,7 @@ class Usage:
 
 
 def usage_sum(usages: Iterable[Usage]) -> Usage:
-    """The usage of all calls together. It has no price: that of each call may depend on its prompt's size."""
+    """Return the sum. It cannot be priced: the price of a call may depend on the size of its prompt."""
     total = Usage()
     for usage in usages:
         total = Usage(

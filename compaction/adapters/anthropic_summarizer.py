@@ -1,4 +1,4 @@
-"""Summaries by Claude."""
+"""Session summaries written by Claude."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from compaction.recap.transcript import pieces
 from compaction.recap.values import Recap
 from compaction.tokens import TokenCounter
 
-#: Estimated tokens of the session in one request; more is summarised piece by piece. Well below every
-#: model's window: the default model bills prompts over 100,000 tokens five times as high, and its
-#: vocabulary makes up to 1.6 times as many tokens of a text as the one that we count with.
+#: Estimated tokens of the session per request; a longer one is summarized in pieces. This is far below every
+#: model's window, since the default model charges five times as much for prompts over 100,000 tokens and
+#: counts up to 1.6 times as many tokens as the estimate.
 MAX_INPUT_TOKENS = 60_000
 
 
 class AnthropicSummarizer:
-    """A `Summarizer` that asks Claude, with the options of `Claude`."""
+    """A `Summarizer` that calls Claude. Takes the options of `Claude`."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class AnthropicSummarizer:
         cap_tokens: int,
         instructions: str = "",
     ) -> SummaryResult:
-        """See `Summarizer.summarize`. Each piece of a long input is summarised over the recap before it."""
+        """See `Summarizer.summarize`. A long input is summarized in pieces, each extending the last recap."""
         if not evicted:
-            raise ValueError("nothing to summarise")
-        asking = self._claude.asking()
+            raise ValueError("nothing to summarize")
+        exchange = self._claude.begin()
         recap, dropped = previous, dict[str, None]()
         try:
             for piece in pieces(evicted, self._max_input_tokens, self._counter):
@@ -63,21 +63,21 @@ class AnthropicSummarizer:
                     piece, previous=recap, cap_tokens=cap_tokens, instructions=instructions
                 )
                 source = Source.of(piece, recap, instructions)
-                recap, made_up = asking.answer(
+                recap, invented = exchange.answer(
                     request,
                     partial(self._read, source=source, cap_tokens=cap_tokens),
-                    shorter=f"Write at most {cap_tokens // 2} tokens.",
+                    length_hint=f"Write at most {cap_tokens // 2} tokens.",
                 )
-                dropped |= dict.fromkeys(made_up)
+                dropped |= dict.fromkeys(invented)
         except SummaryError as error:
-            error.calls, error.requests = asking.calls, asking.requests
+            error.calls, error.requests = exchange.calls, exchange.requests
             raise
         assert recap is not None
         return SummaryResult(
             recap=complete(recap, evicted, previous=previous, counter=self._counter, cap_tokens=cap_tokens),
-            calls=tuple(asking.calls),
+            calls=tuple(exchange.calls),
             model=self.model,
-            requests=asking.requests,
+            requests=exchange.requests,
             dropped_identifiers=tuple(dropped),
         )
 

@@ -1,7 +1,7 @@
-"""Asking Claude for JSON of a schema: the one file that speaks to Anthropic's API.
+"""Request JSON from Claude. This is the only module that calls Anthropic's API.
 
-The SDK's own retries are off: this is the one place that decides what is worth another try. Structured
-outputs and not a forced tool call give the answer its form: current models refuse the latter.
+The SDK's retries are disabled, so that only this module decides what to retry. The schema is enforced with
+structured outputs: current models reject a forced tool call.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from compaction.errors import (
 )
 from compaction.messages import Usage
 
-#: The cheapest Claude by the price table of November 2026: $0.10 and $0.50 a million tokens.
+#: The cheapest Claude model in November 2026: $0.10 input and $0.50 output per million tokens.
 DEFAULT_MODEL = "claude-haiku-5-5"
 
-#: Tries of one request, the first one included.
+#: Attempts per request, including the first.
 MAX_TRIES = 3
 
 _TRANSIENT = frozenset({408, 409, 429})
@@ -40,12 +40,12 @@ T = TypeVar("T")
 
 
 class Claude:
-    """A model of Anthropic's. Usable from several threads; make it after a fork, not before.
+    """A Claude model. Can be used from several threads, but must not be created before a fork.
 
-    `timeout` are the seconds that one try may wait for the answer, `total_timeout` those of all that is
-    asked in one go. `backoff` is the first pause between two tries in seconds, the next one is three times
-    as long; each is shortened at random by up to a half. A longer Retry-After is obeyed, unless it does not
-    fit into `total_timeout`.
+    `timeout` is the limit for one attempt and `total_timeout` the limit for one exchange, in seconds.
+    `backoff` is the first pause between attempts in seconds; each further pause is three times as long, and
+    every pause is shortened at random by up to half. A longer Retry-After is respected if it fits into
+    `total_timeout`.
     """
 
     def __init__(
@@ -64,14 +64,17 @@ class Claude:
         self.backoff = backoff
         self.client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
 
-    def asking(self) -> Asking:
-        """Begins to ask: from now on `total_timeout` counts."""
-        return Asking(self)
+    def begin(self) -> Exchange:
+        """Begin an exchange; its `total_timeout` starts now."""
+        return Exchange(self)
 
 
-class Asking:
-    """Questions to a model that belong together. `calls` is the usage of each request that the provider
-    answered, repeated ones included; `requests` counts every one that was sent."""
+class Exchange:
+    """Requests that serve one purpose and share a deadline.
+
+    `calls` is the usage of each answered request, including repeated ones; `requests` counts all requests
+    sent.
+    """
 
     def __init__(self, claude: Claude) -> None:
         self.calls: list[Usage] = []
@@ -79,28 +82,31 @@ class Asking:
         self._claude = claude
         self._deadline = time.monotonic() + claude.total_timeout
 
-    def answer(self, request: Request, read: Callable[[Reply], T], *, shorter: str) -> T:
-        """What `read` makes of the model's answer; asked once more where its form or length is wrong, then
-        with the wish `shorter` where it was too long. Raises SummaryError."""
+    def answer(self, request: Request, read: Callable[[Reply], T], *, length_hint: str) -> T:
+        """Send a request and return the reply parsed by `read`. Raises `SummaryError`.
+
+        If the reply is malformed or too long, the request is repeated once with a complaint; `length_hint` is
+        added if it was too long.
+        """
         try:
             return read(self._reply(request))
         except (SummaryMalformed, SummaryTooLong) as error:
-            again = request.again(_complaint(error, shorter))
+            again = request.again(_complaint(error, length_hint))
         return read(self._reply(again))
 
     def _reply(self, request: Request) -> Reply:
-        """The model's answer. Raises SummaryRejected, or SummaryUnavailable after the last try."""
+        """Return the reply. Raises `SummaryRejected`, or `SummaryUnavailable` after the last attempt."""
         pause = self._claude.backoff
-        for tried in range(1, MAX_TRIES + 1):
+        for attempt in range(1, MAX_TRIES + 1):
             try:
                 return self._read(self._send(request))
             except SummaryUnavailable as error:
                 wait = max(pause * random.uniform(0.5, 1.0), error.retry_after or 0.0)  # noqa: S311
-                if tried == MAX_TRIES or wait >= self._seconds_left:
+                if attempt == MAX_TRIES or wait >= self._seconds_left:
                     raise
             time.sleep(wait)
             pause *= _BACKOFF_GROWTH
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     @property
     def _seconds_left(self) -> float:
@@ -109,7 +115,7 @@ class Asking:
     def _send(self, request: Request) -> ApiMessage:
         output: OutputConfigParam = {"format": {"type": "json_schema", "schema": dict(request.schema)}}
         if not capabilities_of(self._claude.model).prefill:
-            output["effort"] = "low"  # the models without prefill are those that think by themselves
+            output["effort"] = "low"  # models without prefill think by default
         if self._seconds_left <= 0:
             raise SummaryUnavailable(f"no answer within {self._claude.total_timeout:g} seconds")
         self.requests += 1
@@ -123,37 +129,37 @@ class Asking:
                 timeout=min(self._claude.timeout, self._seconds_left),
             )
         except anthropic.APIConnectionError as error:
-            raise SummaryUnavailable(_told(error)) from error
+            raise SummaryUnavailable(_error_text(error)) from error
         except anthropic.APIStatusError as error:
             raise _status_error(error) from error
-        except ValueError as error:  # what the SDK lets through where the body is not JSON
+        except ValueError as error:  # the SDK raises this if the body is not JSON
             raise SummaryUnavailable("the answer is not JSON") from error
 
     def _read(self, message: ApiMessage) -> Reply:
-        """Adds a message's usage; its text. Raises SummaryMalformed for what is no message."""
+        """Record the usage of a response and return its text. Raises `SummaryMalformed`."""
         try:
             self.calls.append(_usage(message.usage))
             text = "".join(block.text for block in message.content if block.type == "text")
-        except (AttributeError, TypeError, ValueError) as error:  # the SDK does not check what it is sent
+        except (AttributeError, TypeError, ValueError) as error:  # the SDK does not validate responses
             raise SummaryMalformed("the answer is not a message") from error
         return Reply(text=text, stop_reason=message.stop_reason)
 
 
-def _usage(told: ApiUsage) -> Usage:
+def _usage(usage: ApiUsage) -> Usage:
     return Usage(
-        uncached_tokens=int(told.input_tokens),
-        cache_read_tokens=int(told.cache_read_input_tokens or 0),
-        cache_write_tokens=int(told.cache_creation_input_tokens or 0),
-        output_tokens=int(told.output_tokens),
+        uncached_tokens=int(usage.input_tokens),
+        cache_read_tokens=int(usage.cache_read_input_tokens or 0),
+        cache_write_tokens=int(usage.cache_creation_input_tokens or 0),
+        output_tokens=int(usage.output_tokens),
     )
 
 
 def _status_error(error: anthropic.APIStatusError) -> SummaryError:
     if error.status_code in _TRANSIENT or error.status_code >= 500:
-        unavailable = SummaryUnavailable(_told(error))
+        unavailable = SummaryUnavailable(_error_text(error))
         unavailable.retry_after = _seconds(error.response.headers.get("retry-after"))
         return unavailable
-    rejected = SummaryRejected(_told(error))
+    rejected = SummaryRejected(_error_text(error))
     rejected.status = error.status_code
     return rejected
 
@@ -162,16 +168,16 @@ def _seconds(header: str | None) -> float | None:
     try:
         return max(0.0, float(header or ""))
     except ValueError:
-        return None  # a date: the API sends seconds
+        return None  # a date; the API sends seconds
 
 
-def _told(error: anthropic.APIError) -> str:
-    """What went wrong, for a record. What else the provider says, or which host was asked, is the cause's."""
+def _error_text(error: anthropic.APIError) -> str:
+    """Return the error for a record, without the provider's message and host."""
     status = f" (status {error.status_code})" if isinstance(error, anthropic.APIStatusError) else ""
     return f"the provider's client raised {type(error).__name__}{status}"
 
 
-def _complaint(error: SummaryError, shorter: str) -> str:
+def _complaint(error: SummaryError, length_hint: str) -> str:
     if isinstance(error, SummaryTooLong):
-        return f"Your last answer was too long: {error}. {shorter}"
+        return f"Your last answer was too long: {error}. {length_hint}"
     return f"Your last answer could not be read: {error}. Answer with JSON of the schema only."

@@ -1,7 +1,7 @@
-"""Token counts by OpenAI's o200k_base vocabulary, which ships with the project: no network is asked.
+"""Count tokens with OpenAI's o200k_base vocabulary, which is included, so that no download is needed.
 
-The vocabulary takes some 0.6 s and 50 MB to load, so it is loaded when the first text is counted, once a
-process. Counts for other vendors' models are estimates, which `meter.Calibration` corrects.
+Loading the vocabulary takes about 0.6 s and 50 MB, so it is loaded with the first count in each process.
+Counts for models of other vendors are estimates, which `meter.Calibration` corrects.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _PATTERN = "|".join(
     )
 )
 
-#: Texts are counted in pieces of so many characters: merging a run without whitespace takes more than
-#: linear time, and the splitting pattern gives up on runs of millions. A cut costs about one token.
+#: Text is counted in pieces of this many characters: a run without whitespace takes more than linear time,
+#: and the splitting pattern fails on runs of millions. Each split adds about one token.
 _CHUNK = 32_768
 
-#: Counts that a process remembers, some 15 MB: a plan counts again what was pushed, and names by thousands.
+#: Cached counts per process, about 15 MB: plans count pushed text again, and thousands of names.
 _REMEMBERED = 1 << 17
 
 _loading = threading.Lock()
 
-#: By hash and length of a text. The hash has 64 bits and a secret key, so two texts of one length that share
-#: it are not to be met, and the texts themselves need not be kept.
+#: By hash and length of the text. The hash is keyed and has 64 bits, so collisions of texts of the same
+#: length can be ruled out in practice and the texts need not be kept.
 _known: dict[tuple[int, int], int] = {}
 
 
 class TiktokenCounter:
-    """Counts tokens with o200k_base. Special tokens in a text count as the plain text that they are."""
+    """Counts tokens with o200k_base. Special tokens count as plain text."""
 
     def count(self, text: str) -> int:
         key = (hash(text), len(text))
@@ -55,7 +55,7 @@ class TiktokenCounter:
 
 
 def forget() -> None:
-    """Counts everything anew from here on."""
+    """Clear the cache of counts."""
     _known.clear()
 
 
@@ -67,7 +67,7 @@ def _count(text: str) -> int:
 
 
 def _encoding() -> tiktoken.Encoding:
-    with _loading:  # two threads would both load: `cache` alone does not hold the second one back
+    with _loading:  # `cache` alone would let two threads load it at once
         return _load()
 
 
@@ -79,7 +79,7 @@ def _load() -> tiktoken.Encoding:
     encoding = tiktoken.Encoding(
         name="o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={}
     )
-    encoding._mergeable_ranks = {}  # the compiled core has its own copy; this one is 25 MB in each process
+    encoding._mergeable_ranks = {}  # the compiled core has a copy; this one takes 25 MB per process
     return encoding
 
 

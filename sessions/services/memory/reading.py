@@ -57,7 +57,7 @@ from sessions.services.memory.writing import Writer, revision_create
 from sessions.store import bodies
 
 if TYPE_CHECKING:
-    from compaction.adapters.claude import Asking
+    from compaction.adapters.claude import Exchange
 
 log = logging.getLogger(__name__)
 
@@ -189,27 +189,27 @@ def _dismissed(row: MemoryReader, latest: MemoryRevision | None) -> tuple[str, .
 
 def _read(job: Job) -> bool:
     """Asks, and writes what comes of it. False where it did not get through."""
-    asking = reader(job.session.project.memory_model).asking()
+    exchange = reader(job.session.project.memory_model).begin()
     try:
-        return _written(job, asking, _suggestions(job, asking))
+        return _written(job, exchange, _suggestions(job, exchange))
     except SummaryError as error:
         log.warning("turns of %s were not read: %s", job.session.pk, error, exc_info=error.__cause__)
-        return _failed(job, asking, error)
+        return _failed(job, exchange, error)
     except Exception:
         # What an exception says may quote a secret or a statement: it goes to the log, and not on the record.
         log.exception("reading turns %s to %s of %s", job.first, job.end - 1, job.session.pk)
-        return _ended(job, asking, MemoryReading.State.FAILED, "a fault of the server; its log tells more")
+        return _ended(job, exchange, MemoryReading.State.FAILED, "a fault of the server; its log tells more")
 
 
-def _suggestions(job: Job, asking: Asking) -> list[Suggestion]:
+def _suggestions(job: Job, exchange: Exchange) -> list[Suggestion]:
     """What the model suggests. Each piece is read over the memory as the one before would leave it."""
     notes, found = job.notes, list[Suggestion]()
     for piece in pieces(job.messages, MAX_INPUT_TOKENS, counter()):
         reading = Reading(messages=piece, notes=notes, schema=job.schema, dismissed=job.dismissed)
-        made = asking.answer(
+        made = exchange.answer(
             reading.request,
             partial(_answered, job, reading),
-            shorter="Name fewer operations, in fewer words.",
+            length_hint="Name fewer operations, in fewer words.",
         )
         notes = _applied(job, notes, made).notes
         found += made
@@ -230,12 +230,12 @@ def _applied(job: Job, notes: Notes, suggestions: Sequence[Suggestion]) -> Appli
 
 
 @transaction.atomic
-def _written(job: Job, asking: Asking, suggestions: Sequence[Suggestion]) -> bool:
+def _written(job: Job, exchange: Exchange, suggestions: Sequence[Suggestion]) -> bool:
     """Takes the suggestions into the memory as it is by now, if the turns are still ours."""
     session = AgentSession.objects.select_for_update().filter(pk=job.session.pk).first()
     row = _mine(job)
     if session is None or row is None:
-        return _ended(job, asking, MemoryReading.State.SUPERSEDED, "another worker had taken over")
+        return _ended(job, exchange, MemoryReading.State.SUPERSEDED, "another worker had taken over")
     latest = memory_latest(session_id=session.pk)
     number = latest.number if latest is not None else 0
     upkept, watch = watch_load(session)
@@ -250,21 +250,21 @@ def _written(job: Job, asking: Asking, suggestions: Sequence[Suggestion]) -> boo
         watch_store(session, upkept, made.watch)
     row.dismissed, row.revision = bodies.pack(bodies.json_bytes(now.dismissed)), number
     row.save(update_fields=["dismissed", "revision"])
-    return _ended(job, asking, MemoryReading.State.DONE, made.reason, number if made.reason else None)
+    return _ended(job, exchange, MemoryReading.State.DONE, made.reason, number if made.reason else None)
 
 
-def _failed(job: Job, asking: Asking, error: SummaryError) -> bool:
+def _failed(job: Job, exchange: Exchange, error: SummaryError) -> bool:
     """Turns whose answers cost money and are of no use are given up in the end; others are tried again."""
     hopeless = isinstance(error, SummaryRefused) or (
         isinstance(error, _PAID_IN_VAIN) and job.attempt >= _TRIES
     )
     state = MemoryReading.State.GIVEN_UP if hopeless else MemoryReading.State.FAILED
-    return _ended(job, asking, state, str(error))
+    return _ended(job, exchange, state, str(error))
 
 
 @transaction.atomic
 def _ended(
-    job: Job, asking: Asking, state: MemoryReading.State, reason: str, revision: int | None = None
+    job: Job, exchange: Exchange, state: MemoryReading.State, reason: str, revision: int | None = None
 ) -> bool:
     """Notes what a reading took, and where the next one begins. Whether the next may begin at once."""
     session = AgentSession.objects.filter(pk=job.session.pk).first()
@@ -278,9 +278,9 @@ def _ended(
         state=state,
         reason=reason,
         revision=revision,
-        requests=asking.requests,
-        cost_microusd=pricing.calls_cost(job.session.project.memory_model, asking.calls),
-        **asdict(usage_sum(asking.calls)),
+        requests=exchange.requests,
+        cost_microusd=pricing.calls_cost(job.session.project.memory_model, exchange.calls),
+        **asdict(usage_sum(exchange.calls)),
     )
     row = _mine(job)
     if row is None:
