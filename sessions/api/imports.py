@@ -23,7 +23,7 @@ from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.schema import error_responses, operation
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
-from sessions.services.imports.sessions import ImportConflictError, ImportResult
+from sessions.services.imports.store import ImportConflictError, ImportResult
 
 #: So many damaged lines are named; the rest is a number.
 _NAMED_DAMAGES = 100
@@ -49,7 +49,7 @@ class Imports(Endpoint):
     )
     def post(self, call: ApiCall) -> HttpResponse:
         file = _log(call)
-        log = Reader(key=call.principal.redaction, format=_format(call)).read_file(file)
+        log = Reader(redaction=call.principal.redaction, format=_format(call)).read_file(file)
         if not log.importer:
             raise InvalidRequest(
                 "unknown_format",

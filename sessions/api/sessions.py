@@ -13,9 +13,9 @@ from compaction.breakdown import TokenBreakdown
 from compaction.dialects import DEFAULT
 from redaction import redact
 from sessions.api import serializers
-from sessions.api.counting import preamble_read, secret_refuse
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.ingestion import ingest_preamble, reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
 from sessions.api.parameters import int_param, read_time, time_param
@@ -26,19 +26,8 @@ from sessions.selectors.facts import facts_offered_count
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid
-from sessions.selectors.token_budgets import budget_tokens
-from sessions.services.sessions.sessions import NewSession, session_create, session_delete
-
-
-def size_json(
-    *, shown: TokenBreakdown, context: TokenBreakdown, budget: int, calibration: float
-) -> dict[str, Any]:
-    return {
-        "tokens": shown.total,
-        "raw_tokens": context.total,
-        "budget": budget,
-        "occupancy": round(shown.total * calibration / budget, 4),
-    }
+from sessions.selectors.token_budgets import budget_tokens, prompt_size_json
+from sessions.services.sessions.lifecycle import NewSession, session_create, session_delete
 
 
 def session_json(session: AgentSession | Any) -> dict[str, Any]:
@@ -60,7 +49,7 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
         "turns": session.turn_count,
         "messages": session.message_count,
         "compactions": session.compaction_count,
-        "prompt": size_json(
+        "prompt": prompt_size_json(
             shown=TokenBreakdown(tokens=session.shown_components or session.context_components),
             context=TokenBreakdown(tokens=session.context_components),
             budget=budget_tokens(
@@ -125,7 +114,7 @@ class Sessions(Endpoint):
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
         for name in ("id", "model"):
-            secret_refuse(data.get(name, ""), name, key)
+            reject_secret(data.get(name, ""), name, key)
         told, _ = redact(
             {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data}, key=key
         )
@@ -141,7 +130,7 @@ class Sessions(Endpoint):
                 metadata=told.get("metadata", {}),
                 budget_tokens=data["budget"]["input_tokens"] if "budget" in data else None,
                 policy=data.get("policy", {}),
-                preamble=preamble_read(data.get("system"), data.get("tools"), key=key),
+                preamble=ingest_preamble(data.get("system"), data.get("tools"), redaction=key),
                 created_by_id=call.principal.user_id,
             ),
         )

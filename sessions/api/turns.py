@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
@@ -13,22 +11,19 @@ from drf_spectacular.utils import OpenApiParameter
 from compaction.dialects import get_dialect
 from compaction.messages import Usage
 from pricing.usage import UsageError, usage_read, written_for_an_hour
-from redaction import Finding
 from sessions.api import serializers
-from sessions.api.counting import messages_read, preamble_read, secret_refuse
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
 from sessions.api.lookup import raise_key_or_session_error, session_or_404
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import int_param
 from sessions.api.schema import error_responses, operation
-from sessions.api.sessions import size_json
 from sessions.selectors.api import turn_messages, turns_page
-from sessions.selectors.lookups import Route, with_session_route
-from sessions.services.compactions.triggers import PushTrigger, push_budget
+from sessions.selectors.lookups import route_forget, session_route
 from sessions.services.memory.wake import upkeep_wake
-from sessions.services.push.push import Fired, KeyReused, Replayed, SessionGone, StaleTurn, turn_push
-from sessions.services.push.values import Push, Pushed
+from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
+from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.rawjson import raw_elements
 
 _FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn"})
@@ -79,69 +74,54 @@ class Turns(Endpoint):
         responses={201: serializers.TurnPushed, **error_responses(400, 409, 413, 415, 422)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
-        project_id = call.principal.project_id
         try:
-            stored = with_session_route(project_id=project_id, name=session_id, use=partial(_stored, call))
+            stored = _push(call, session_id)
         except StaleTurn as error:
             raise Conflict("stale_turn", str(error), param="expected_turn") from None
         except KeyReused:
             raise InvalidRequest(
                 "idempotency_mismatch",
-                "the idempotency key was used before, with another body",
+                "the idempotency key was used before with a different body",
                 status=422,
                 param="Idempotency-Key",
             ) from None
-        if stored is None:
-            raise_key_or_session_error(call, session_id)
         if isinstance(stored, Replayed):
             return json_response(stored.answer, status=201, headers={"Idempotent-Replayed": "true"})
         return json_response(stored, status=201)
 
 
-def _stored(call: ApiCall, route: Route) -> bytes | Replayed | None:
-    """The answer to a push; None where the session of the route is gone."""
-    push, found = _read(call, format=route.format)
-    try:
-        stored = turn_push(
-            key_id=call.principal.key_id,
-            project_id=call.principal.project_id,
-            session_id=route.id,
-            push=push,
-            trigger=PushTrigger(),
-            answer=partial(_answer, push, found),
-        )
-    except SessionGone:
-        return None
-    if call.principal.upkeep:
-        upkeep_wake(route.id)
-    return stored
+def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
+    """Push the turn that the request holds, and return the JSON answer.
+
+    The route of a session is cached. If its session is gone, another process may have deleted it and created
+    it again, so a second attempt looks the route up again.
+    """
+    key_id, project_id = call.principal.key_id, call.principal.project_id
+    for _ in range(2):
+        route = session_route(project_id=project_id, name=session_id)
+        if route is None:
+            break
+        target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
+        try:
+            stored = turn_push(target, _read_push(call, format=route.format))
+        except SessionGone:
+            route_forget(project_id=project_id, name=session_id)
+            continue
+        if call.principal.upkeep:
+            upkeep_wake(route.id)
+        return stored
+    return raise_key_or_session_error(call, session_id)
 
 
-def _answer(push: Push, found: Sequence[Finding], pushed: Pushed, fired: Fired) -> dict[str, Any]:
-    return {
-        "turn": pushed.turn,
-        "positions": {
-            "first": pushed.first_position,
-            "last": pushed.first_position + len(push.messages) - 1,
-        },
-        "prompt": size_json(
-            shown=fired.shown,
-            context=pushed.context,
-            budget=push_budget(pushed),
-            calibration=pushed.calibration,
-        ),
-        "cost_microusd": pushed.cost_microusd,
-        "fired": fired.told,
-        "redacted": [{"kind": finding.kind, "count": finding.count} for finding in found],
-    }
+def _read_push(call: ApiCall, *, format: str) -> Push:
+    """Return the push that the request holds. Raises `InvalidRequest`.
 
-
-def _read(call: ApiCall, *, format: str) -> tuple[Push, list[Finding]]:
-    """The push that the request holds. Raises `InvalidRequest`. Checked by hand: this is the hot path."""
+    Checked without a serializer, because this is the hot path.
+    """
     body = call.body
     if unknown := body.keys() - _FIELDS:
         name = min(unknown)
-        raise InvalidRequest("unknown_field", f"`{name}` is no field of a push", param=name)
+        raise InvalidRequest("unknown_field", f"`{name}` is not a field of a push", param=name)
     values = body.get("messages")
     if values is None:
         raise InvalidRequest("missing_field", "`messages` is missing", param="messages")
@@ -151,27 +131,29 @@ def _read(call: ApiCall, *, format: str) -> tuple[Push, list[Finding]]:
     for index, value in enumerate(values):
         if error := message_error(value):
             raise InvalidRequest("invalid_message", error, param=f"messages[{index}]")
-    key = call.principal.redaction
-    messages, found = messages_read(raw_elements(call.raw, "messages"), values, format=format, key=key)
+    redaction = call.principal.redaction
+    elements = raw_elements(call.raw, "messages")
+    messages, found = ingest_messages(elements, values, format=format, redaction=redaction)
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise InvalidRequest("invalid_field", "`tools` must be a list", param="tools")
     model = _text(body, "model")
-    secret_refuse(model, "model", key)
+    reject_secret(model, "model", redaction)
     usage, for_an_hour = _usage(body.get("usage"))
     idempotency_key = _idempotency_key(call)
-    secret_refuse(idempotency_key or "", "Idempotency-Key", key)
+    reject_secret(idempotency_key or "", "Idempotency-Key", redaction)
     return Push(
         messages=messages,
+        redacted=found,
         model=model,
         usage=usage,
         cache_write_1h_tokens=for_an_hour,
-        preamble=preamble_read(body.get("system"), tools, key=key),
+        preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=idempotency_key,
         prices=call.principal.prices,
         body_hash=hashlib.sha256(call.raw).digest() if idempotency_key is not None else None,
-    ), found
+    )
 
 
 def _text(body: dict[str, Any], name: str) -> str:
@@ -184,7 +166,7 @@ def _text(body: dict[str, Any], name: str) -> str:
 
 
 def _usage(data: Any) -> tuple[Usage | None, int]:
-    """The usage, and how much of its cache write is for an hour."""
+    """Return the usage, and how many of its cache-write tokens have a TTL of one hour."""
     if data is None:
         return None, 0
     if not isinstance(data, dict):

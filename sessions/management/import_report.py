@@ -8,7 +8,7 @@ from importers.base import Damage
 from importers.registry import known_formats
 from sessions.services.imports.logs import KnownLog
 from sessions.services.imports.prepare import PreparedSession
-from sessions.services.imports.sessions import ImportResult
+from sessions.services.imports.store import ImportResult
 
 #: So many damaged lines, conflicts and unknown files are named; the rest is a number.
 _NAMED = 20

@@ -40,6 +40,11 @@ def session_route(*, project_id: UUID, name: str) -> Route | None:
     return route
 
 
+def route_forget(*, project_id: UUID, name: str) -> None:
+    """Remove a route from the cache, because its session is gone."""
+    _routes.pop((project_id, name), None)
+
+
 def with_session_route(*, project_id: UUID, name: str, use: Callable[[Route], T | None]) -> T | None:
     """What `use` makes of the session's route; None where there is no session.
 
@@ -52,7 +57,7 @@ def with_session_route(*, project_id: UUID, name: str, use: Callable[[Route], T 
             return None
         if (made := use(route)) is not None:
             return made
-        _routes.pop((project_id, name), None)
+        route_forget(project_id=project_id, name=name)
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 
 import pricing
+from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy, ToolRule
 from sessions.models import AgentSession
 from sessions.store import bodies
@@ -23,6 +24,18 @@ def budget_tokens(*, own: int | None, context_window: int | None, model: str) ->
     if window is None:
         return int(settings.CONTEXTAPP_DEFAULT_BUDGET)
     return max(window - settings.CONTEXTAPP_MAX_OUTPUT, window // 2)
+
+
+def prompt_size_json(
+    *, shown: TokenBreakdown, context: TokenBreakdown, budget: int, calibration: float
+) -> dict[str, Any]:
+    """Return the size of the next prompt in estimated tokens, and its occupancy in provider tokens."""
+    return {
+        "tokens": shown.total,
+        "raw_tokens": context.total,
+        "budget": budget,
+        "occupancy": round(shown.total * calibration / budget, 4),
+    }
 
 
 def policy_of(data: Mapping[str, Any]) -> Policy:

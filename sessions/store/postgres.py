@@ -1,22 +1,24 @@
-"""The connection as the hot calls use it: server-side parameters, prepared statements, pipelines.
+"""Postgres as the hot paths use it: server-side parameters, prepared statements, COPY.
 
-Django's cursors merge parameters into the text on the client's side, so the server parses every body as
-SQL and plans each statement anew. For the two calls that agents make all the time that is most of the cost.
+Django's cursors merge parameters into the statement on the client, so the server parses every message body
+as SQL and plans each statement again. On the hot paths that would take most of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
-from django.db import connection
+from django.db import IntegrityError, connection
 from psycopg import sql
-from psycopg.rows import TupleRow
+from psycopg.rows import RowFactory, TupleRow, tuple_row
+
+Row = TypeVar("Row")
 
 
 def raw_connection() -> psycopg.Connection[TupleRow]:
-    """Django's own connection of this thread, without Django's cursor."""
+    """Return the psycopg connection of this thread's Django connection."""
     connection.ensure_connection()
     raw: psycopg.Connection[TupleRow] = connection.connection
     return raw
@@ -28,14 +30,19 @@ def execute(
     parameters: Any = None,
     *,
     binary: bool = True,
-) -> psycopg.Cursor[TupleRow]:
-    """Runs a statement, prepared; answers come in binary, so that bodies are not told in hexadecimal."""
-    return psycopg.Cursor(raw).execute(statement, parameters, prepare=True, binary=binary)
+    row_factory: RowFactory[Any] = tuple_row,
+) -> psycopg.Cursor[Any]:
+    """Execute a prepared statement. Results are binary by default, so that bodies are not sent as hex."""
+    cursor = psycopg.Cursor(raw, row_factory=row_factory)
+    return cursor.execute(statement, parameters, prepare=True, binary=binary)
 
 
 def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Inserts rows of the same columns by COPY. Of many rows it takes a fraction of what Django's statement
-    takes, which has every value written into its text."""
+    """Insert rows, all with the same columns, by COPY.
+
+    For many rows this takes a fraction of the time of `bulk_create`, which formats every value into the
+    statement.
+    """
     if not rows:
         return
     columns = sql.SQL(", ").join(map(sql.Identifier, rows[0]))
@@ -43,3 +50,9 @@ def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row(tuple(row.values()))
+
+
+def constraint_name(error: IntegrityError) -> str | None:
+    """Return the name of the database constraint that was violated."""
+    cause = error.__cause__
+    return cause.diag.constraint_name if isinstance(cause, psycopg.Error) else None

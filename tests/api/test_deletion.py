@@ -8,7 +8,7 @@ from django.apps import apps
 from accounts.models import ApiKey, AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import AgentSession, Blob, Message
-from sessions.services.sessions.sessions import session_delete
+from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api
 from tests.api.talk import output, prompt, push, request, whole_turn
 

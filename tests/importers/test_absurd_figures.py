@@ -12,7 +12,7 @@ from importers.base import ImportedSession, LogFile
 from importers.registry import recognise
 from importers.values import microusd_of, time_of
 from sessions.models import AgentSession
-from sessions.services.imports.sessions import session_import
+from sessions.services.imports.store import session_import
 
 ABSURD = 10**13
 

@@ -19,7 +19,7 @@ from importers.base import ClientCompaction, ImportedMessage, ImportedSession, I
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import message_bytes
 from sessions.services.compactions.apply import session_compact
-from sessions.services.imports.sessions import ImportConflictError, session_import
+from sessions.services.imports.store import ImportConflictError, session_import
 from tests.api.client import Api
 from tests.redaction.secrets import TOKENS
 

@@ -10,7 +10,7 @@ from accounts.models import Project
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession
-from sessions.services.imports.sessions import session_import
+from sessions.services.imports.store import session_import
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 MODEL = "claude-sonnet-4-5"

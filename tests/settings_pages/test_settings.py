@@ -13,7 +13,7 @@ from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
 from accounts.selectors import api_key_find
 from accounts.services import api_key_create
 from sessions.models import Webhook
-from sessions.services.sessions.sessions import NewSession, session_create
+from sessions.services.sessions.lifecycle import NewSession, session_create
 from sessions.services.webhooks.webhooks import webhook_create
 from tests.pages.transcripts import make_session
 

@@ -21,7 +21,7 @@ from sessions.models import AgentSession, Blob
 from sessions.selectors.convert import message_body
 from sessions.selectors.transcript import message_get
 from sessions.services.blobs import contents_large, contents_put, contents_remove
-from sessions.services.imports.sessions import session_import
+from sessions.services.imports.store import session_import
 from sessions.store import blobs, bodies
 from tests.api.client import Api
 from tests.api.talk import call, output, prompt, push, request, result

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from accounts.models import Project
 from compaction.messages import Usage
 from sessions.models import RollupCursor, Turn, UsageRollup
-from sessions.services.sessions.sessions import session_delete
+from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_forget
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.trends.turns import session_make, turn_make, turns_add

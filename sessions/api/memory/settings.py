@@ -10,9 +10,9 @@ from accounts.models import ApiKey, Project, Scope
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
-from sessions.api.counting import secret_refuse
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
+from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.memory import schema_of
@@ -39,7 +39,7 @@ class MemorySettings(Endpoint):
     )
     def patch(self, call: ApiCall) -> HttpResponse:
         data = serializers.validated(serializers.MemorySettings, call.body)
-        secret_refuse(data.get("model", ""), "model", call.principal.redaction)
+        reject_secret(data.get("model", ""), "model", call.principal.redaction)
         project = Project.objects.get(pk=call.principal.project_id)
         changes = {f"memory_{name}": value for name, value in data.items()}
         if "fields" in data:

@@ -28,7 +28,7 @@ from sessions.management.log_paths import add_path_arguments, asked_paths
 from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.logs import known_logs, log_import
 from sessions.services.imports.reader import Reader, ReadLog, read_logs
-from sessions.services.imports.sessions import ImportConflictError
+from sessions.services.imports.store import ImportConflictError
 
 #: Storing what is read is one process' work, and the database's: one processor is left to them, and more
 #: readers than this would wait for them.
@@ -74,8 +74,8 @@ class _Run:
         self._project = project
         self._known = known_logs(project) if project else {}
         # Without a project there is nothing that placeholders would have to agree with.
-        key = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
-        self._reader = Reader(key=key, known=frozenset(self._known), format=format)
+        redaction = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
+        self._reader = Reader(redaction=redaction, known=frozenset(self._known), format=format)
 
     def read_all(self, sources: list[LogSource], *, jobs: int, quiet: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())

@@ -32,7 +32,7 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.planning import Loaded, session_plan, view_load
 from sessions.services.dispatch import compaction_dispatch
 from sessions.services.references import watch_begin
-from sessions.services.sessions.derived import derived_follow
+from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.webhooks.webhooks import webhooks_emit
 from sessions.store.postgres import execute, raw_connection, rows_copy
 from sessions.store.prompt_bytes import messages_of_view
@@ -295,7 +295,7 @@ def compaction_revert(
         detail={"compaction": number},
     )
     webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
-    derived_follow(session=locked)
+    derived_refresh_on_commit(session=locked)
     return compaction
 
 

@@ -1,11 +1,8 @@
-"""What fires: behind a push, when somebody asks, when a session has gone idle. Decided from counters."""
+"""Triggers outside of a push: a user asks for a compaction, or a session has gone idle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -15,11 +12,10 @@ from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
-from compaction.triggers import Trigger, TriggerState, evaluate, idle, soft, user
+from compaction.triggers import TriggerState, evaluate, idle, user
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.summarizers import summarizer_missing
-from sessions.selectors.token_budgets import budget_tokens, policy_of
+from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import (
     CompactionOpen,
     compaction_fire,
@@ -28,75 +24,11 @@ from sessions.services.compactions.apply import (
     session_compact,
 )
 from sessions.services.compactions.planning import session_budget
-from sessions.services.push.push import Fired
-from sessions.services.push.values import Pushed
 
 #: Sessions that have been idle for longer are left as they are.
 _IDLE_AT_MOST = timedelta(days=1)
 #: Sessions that one pass looks at.
 _IDLE_BATCH = 500
-
-
-class PushTrigger:
-    """The triggers of a push: one that acts at once is deterministic, the others leave it to a worker."""
-
-    def due(self, pushed: Pushed) -> Trigger | None:
-        session = pushed.session
-        policy = policy_of(session.policy)
-        state = TriggerState(
-            tokens=round(pushed.shown.total * pushed.calibration),
-            budget=push_budget(pushed),
-            compacted_tokens=session.fired_tokens,
-            turns_since_compaction=pushed.turn + 1 - (session.fired_turn or 0),
-            open_calls=len(pushed.seam.open_calls),
-        )
-        trigger = evaluate(state, policy)
-        if trigger is None or not trigger.is_background:
-            return trigger
-        if _gains_nothing(trigger, session.policy):
-            return None
-        # The memory is looked at only where something is about to fire.
-        planned = _planned_turns(session.id, pushed.turn)
-        return evaluate(replace(state, planned_turns=planned), policy)
-
-    def act(self, pushed: Pushed, trigger: Trigger) -> Fired:
-        if trigger.is_background:
-            row = AgentSession.objects.get(pk=pushed.session.id)
-            return Fired(told=[fired_json(background_fire(row, trigger.name))], shown=pushed.shown)
-        row = AgentSession(pk=pushed.session.id)  # it is read where it is locked
-        compaction = session_compact(session=row, trigger=trigger.name, supersede=True)
-        row.refresh_from_db(fields=["shown_components"])
-        return Fired(told=[fired_json(compaction)], shown=TokenBreakdown(tokens=row.shown_components))
-
-
-def _gains_nothing(trigger: Trigger, policy: Mapping[str, Any]) -> bool:
-    """Whether to let the soft trigger pass: no model would summarise, and nobody asked for it by name.
-
-    Without a model the hard trigger does the same work later, and so less often: 0.47 of the raw input cost
-    against 0.57 on recorded sessions (docs/compaction.md).
-    """
-    return trigger is soft.TRIGGER and not settings.CONTEXTAPP_ANTHROPIC_API_KEY and "soft" not in policy
-
-
-def _planned_turns(session_id: UUID, turn: int) -> int | None:
-    """How many turns ago the working memory's `next` was written; None where it is empty."""
-    notes = memory_notes(memory_latest(session_id=session_id))
-    planned = notes.memory.next
-    return turn - notes.origin("next", planned).turn if planned else None
-
-
-def push_budget(pushed: Pushed) -> int:
-    session = pushed.session
-    return budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=pushed.model)
-
-
-def fired_json(compaction: Compaction) -> dict[str, Any]:
-    return {
-        "trigger": compaction.trigger,
-        "compaction": compaction.number,
-        "state": compaction.state,
-        "reason": compaction.reason or compaction.record.get("reason", ""),
-    }
 
 
 def background_fire(session: AgentSession, trigger: str) -> Compaction:

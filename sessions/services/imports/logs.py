@@ -1,4 +1,4 @@
-"""Whole logs: their sessions are stored, and the log is remembered, so that it need not be read again."""
+"""Import whole logs: store their sessions, and remember the log so that it is not read again."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from accounts.models import Project
 from sessions.models import ImportedLog
 from sessions.services.dispatch import upkeep_dispatch
 from sessions.services.imports.reader import ReadLog
-from sessions.services.imports.sessions import ImportConflictError, ImportResult, prepared_import
+from sessions.services.imports.store import ImportConflictError, ImportResult, prepared_import
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLog:
-    """A log that is stored as it is: the format of its sessions, and how many it has."""
+    """A log that is already stored: the format and the number of its sessions."""
 
     origin: str
     sessions: int
 
 
 def known_logs(project: Project) -> Mapping[bytes, KnownLog]:
-    """The logs that need no reading, by digest: every session that they tell of has taken them in."""
+    """Return the logs that need not be read again, by digest: all of their sessions are stored."""
     rows = (
         ImportedLog.objects.filter(session__project=project)
         .values("digest")
-        .annotate(stored=Count("id"), told=Max("sessions"), origin=Min("session__origin"))
+        .annotate(stored=Count("id"), expected=Max("sessions"), origin=Min("session__origin"))
     )
     return {
-        bytes(row["digest"]): KnownLog(origin=row["origin"], sessions=row["told"])
+        bytes(row["digest"]): KnownLog(origin=row["origin"], sessions=row["expected"])
         for row in rows
-        if row["stored"] >= row["told"]
+        if row["stored"] >= row["expected"]
     }
 
 
 def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportConflictError]:
-    """Stores the sessions of a log, each in a transaction of its own, and what became of each.
+    """Store the sessions of a log, each in its own transaction, and return the result of each.
 
-    A log that was read without damage and conflict is remembered, so that it is not read again.
+    The log is remembered if it was read without damage and stored without conflict.
     """
     results: list[ImportResult | ImportConflictError] = []
     for prepared in log.sessions:
@@ -51,10 +51,10 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
         results.append(result)
         if result.changed and project.memory_upkeep:
             upkeep_dispatch(result.session.pk)
-    taken = [result.session for result in results if isinstance(result, ImportResult)]
-    if taken and len(taken) == len(results) and not log.damages:
+    imported = [result.session for result in results if isinstance(result, ImportResult)]
+    if imported and len(imported) == len(results) and not log.damages:
         ImportedLog.objects.bulk_create(
-            (ImportedLog(session=session, digest=log.digest, sessions=len(taken)) for session in taken),
+            (ImportedLog(session=session, digest=log.digest, sessions=len(imported)) for session in imported),
             ignore_conflicts=True,
         )
     return results

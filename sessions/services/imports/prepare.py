@@ -1,53 +1,35 @@
-"""From what a log tells to what is stored: secrets out, tokens counted, calls priced. No database.
+"""Prepare an imported session for storage: redact, parse and count its messages, price its calls.
 
-All that costs time at an import happens here, so that it can run in other processes (see `jobs.py`).
+This is where an import spends its time. It does not use the database, so it can run in other processes (see
+`reader.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 import pricing
-from compaction import dialects
-from compaction.adapters.tiktoken_counter import counter
-from compaction.messages import Message, Usage
-from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
-from redaction import Redaction, redact_bytes
+from compaction.messages import Usage
+from importers.base import ClientCompaction, ImportedSession, ImportedTurn
+from redaction import Finding, Redaction, redact_bytes
+from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.store import bodies
 
-#: Names and ids are kept up to this length (characters).
-_LONGEST_NAME = 200
+#: Names and ids are cut to this many characters.
+_MAX_NAME_LENGTH = 200
 
-#: A NUL in JSON, which Postgres takes neither in a text nor in JSON, and what stands for it then.
+#: An escaped NUL in JSON, which Postgres accepts neither in text nor in JSONB, and its replacement.
 _NUL, _REPLACEMENT = rb"\u0000", rb"\ufffd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedMessage:
-    """One message: its JSON bytes without secrets, and what the core reads in them, tokens counted."""
-
-    data: bytes
-    value: Message
-    source_id: str
-    is_meta: bool
-    is_summary: bool
-
-    @property
-    def sha256(self) -> bytes:
-        return hashlib.sha256(self.data).digest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """One model call. `cost_microusd` is what the log names, else by the price table, None where neither
-    has one."""
+    """One model call. `cost_microusd` is the cost in the log, else from the price table, else None."""
 
-    messages: Sequence[PreparedMessage]
+    messages: Sequence[IngestedMessage]
     model: str = ""
     usage: Usage | None = None
     cost_microusd: int | None = None
@@ -58,37 +40,33 @@ class PreparedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSession:
-    """A session as its log tells it. `facts` is all but its turns, without secrets too; `system` and `tools`
-    are JSON bytes. `redacted` counts what was taken out, by kind."""
+    """A session of a log, ready to be stored.
+
+    `facts` is the imported session without its turns, system prompt and tools; its strings are redacted.
+    `redacted` counts the secrets found, by kind.
+    """
 
     facts: ImportedSession
     turns: Sequence[PreparedTurn]
-    system: bytes | None = None
-    tools: bytes | None = None
-    system_tokens: int = 0
-    tools_tokens: int = 0
+    preamble: NewPreamble | None = None
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
-def session_prepare(imported: ImportedSession, *, key: Redaction) -> PreparedSession:
-    """`key` is the project's `Redaction`. Raises FormatError where a message is not of its format."""
-    found: Counter[str] = Counter()
-    turns = [_turn(turn, imported, key, found) for turn in imported.turns]
-    system, tools = (_json(value, key, found) for value in (imported.system, imported.tools))
-    return PreparedSession(
-        facts=_facts(imported, key, found),
-        turns=turns,
-        system=system,
-        tools=tools,
-        system_tokens=_tokens(imported.system, system),
-        tools_tokens=_tokens(imported.tools, tools),
-        redacted=found,
-    )
+def session_prepare(imported: ImportedSession, *, redaction: Redaction) -> PreparedSession:
+    """Return the session, ready to be stored. Raises `FormatError` if a message does not fit its format."""
+    found: list[Finding] = []
+    turns = [_turn(turn, imported, redaction, found) for turn in imported.turns]
+    preamble, findings = preamble_ingest(imported.system or None, imported.tools or None, redaction=redaction)
+    found.extend(findings)
+    facts = _facts(imported, redaction, found)
+    return PreparedSession(facts=facts, turns=turns, preamble=preamble, redacted=_counts(found))
 
 
-def _turn(turn: ImportedTurn, imported: ImportedSession, key: Redaction, found: Counter[str]) -> PreparedTurn:
+def _turn(
+    turn: ImportedTurn, imported: ImportedSession, redaction: Redaction, found: list[Finding]
+) -> PreparedTurn:
     return PreparedTurn(
-        messages=[_message(message, imported.format, key, found) for message in turn.messages],
+        messages=_messages(turn, imported.format, redaction, found),
         model=_name(turn.model),
         usage=turn.usage,
         cost_microusd=_cost(turn, imported.model),
@@ -98,19 +76,22 @@ def _turn(turn: ImportedTurn, imported: ImportedSession, key: Redaction, found: 
     )
 
 
-def _message(message: ImportedMessage, format: str, key: Redaction, found: Counter[str]) -> PreparedMessage:
-    raw = bodies.json_bytes(message.body)
-    data, findings = redact_bytes(raw, key=key)
-    found.update({finding.kind: finding.count for finding in findings})
-    body = message.body if data is raw else bodies.json_value(data)
-    [value] = dialects.parse([dict(body)], format=format, counter=counter())
-    return PreparedMessage(
-        data=data,
-        value=value,
-        source_id=_name(message.source_id),
-        is_meta=message.is_meta,
-        is_summary=message.is_summary,
-    )
+def _messages(
+    turn: ImportedTurn, format: str, redaction: Redaction, found: list[Finding]
+) -> list[IngestedMessage]:
+    values = [dict(message.body) for message in turn.messages]
+    raw = [bodies.json_bytes(value) for value in values]
+    messages, findings = messages_ingest(raw, values, format=format, redaction=redaction)
+    found.extend(findings)
+    return [
+        replace(
+            message,
+            source_id=_name(imported.source_id),
+            is_meta=imported.is_meta,
+            is_summary=imported.is_summary,
+        )
+        for message, imported in zip(messages, turn.messages, strict=True)
+    ]
 
 
 def _cost(turn: ImportedTurn, model: str) -> int | None:
@@ -121,11 +102,11 @@ def _cost(turn: ImportedTurn, model: str) -> int | None:
     ).microusd
 
 
-def _facts(imported: ImportedSession, key: Redaction, found: Counter[str]) -> ImportedSession:
-    told = bodies.json_bytes([imported.title, list(imported.tags), dict(imported.metadata)])
-    told, findings = redact_bytes(told.replace(_NUL, _REPLACEMENT), key=key)
-    found.update({finding.kind: finding.count for finding in findings})
-    title, tags, metadata = bodies.json_value(told)
+def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]) -> ImportedSession:
+    raw = bodies.json_bytes([imported.title, list(imported.tags), dict(imported.metadata)])
+    redacted, findings = redact_bytes(raw.replace(_NUL, _REPLACEMENT), key=redaction)
+    found.extend(findings)
+    title, tags, metadata = bodies.json_value(redacted)
     return replace(
         imported,
         turns=(),
@@ -142,19 +123,11 @@ def _facts(imported: ImportedSession, key: Redaction, found: Counter[str]) -> Im
 
 
 def _name(text: str) -> str:
-    return text.replace("\0", "\ufffd")[:_LONGEST_NAME]
+    return text.replace("\0", "\ufffd")[:_MAX_NAME_LENGTH]
 
 
-def _json(value: Any, key: Redaction, found: Counter[str]) -> bytes | None:
-    if not value:
-        return None
-    data, findings = redact_bytes(bodies.json_bytes(value), key=key)
-    found.update({finding.kind: finding.count for finding in findings})
-    return data
-
-
-def _tokens(value: Any, data: bytes | None) -> int:
-    """A text counts as what it says, anything else as its JSON."""
-    if data is None:
-        return 0
-    return counter().count(bodies.json_value(data) if isinstance(value, str) else data.decode())
+def _counts(found: Sequence[Finding]) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for finding in found:
+        counts[finding.kind] += finding.count
+    return counts

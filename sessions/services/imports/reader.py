@@ -1,4 +1,4 @@
-"""Reading many logs: each is recognised, read and prepared, in other processes where that pays off."""
+"""Read logs: recognise their format, and read and prepare their sessions, in several processes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from importers.registry import importer_named, recognise
 from redaction import Redaction
 from sessions.services.imports.prepare import PreparedSession, session_prepare
 
-#: Part of every digest. Raised where an importer comes to tell more of a log than before, so that logs
-#: which were imported by then are read again.
+#: Part of every digest. Raise it when an importer reads more from a log than before, so that logs that are
+#: already imported are read again.
 _VERSION = b"1"
 
-#: Starting a process takes about as long as reading so many bytes of packed logs.
-_WORTH_A_PROCESS = 4 << 20
+#: Starting a process takes about as long as reading this many bytes of compressed logs.
+_BYTES_PER_PROCESS = 4 << 20
 
-#: How many logs each process may be ahead of who stores them: more would only fill the memory.
-_AHEAD = 2
+#: Logs that each process may read ahead of the process that stores them; more would only use memory.
+_READ_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLog:
-    """What came of one log. Where `error` says why it could not be read, or its digest is `known`, or no
-    importer knows it, it has no sessions. Parents stand before their children."""
+    """The content of one log. Parent sessions precede their children.
+
+    There are no sessions if the log could not be read (`error` is the reason), if its digest is `known`, or
+    if no importer recognises it (`importer` is empty).
+    """
 
     name: str
     files: int
@@ -46,14 +49,18 @@ class ReadLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """How logs are read. `key` takes their secrets out. `known`: digests of logs that need no reading.
-    `format` is the importer's name where the logs are not to be recognised by their content."""
+    """How logs are read.
 
-    key: Redaction
+    `known` are the digests of logs that are skipped. `format` is the name of the importer to use for all
+    logs; None recognises each log by its content.
+    """
+
+    redaction: Redaction
     known: Collection[bytes] = frozenset()
     format: str | None = None
 
     def read(self, source: LogSource) -> ReadLog:
+        """Read a log from disk."""
         try:
             log = source.read()
         except UnreadableLogError as error:
@@ -61,19 +68,19 @@ class Reader:
         return self.read_file(log, files=len(source.files))
 
     def read_file(self, log: LogFile, *, files: int = 1) -> ReadLog:
-        """The same of a log whose bytes are at hand."""
-        told = partial(ReadLog, name=log.name, files=files, size=len(log.data))
+        """Read a log that is already in memory."""
+        result = partial(ReadLog, name=log.name, files=files, size=len(log.data))
         digest = self._digest(log)
         if digest in self.known:
-            return told(digest=digest, known=True)
+            return result(digest=digest, known=True)
         importer = importer_named(self.format) if self.format else recognise(log)
         if importer is None:
-            return told(digest=digest)
+            return result(digest=digest)
         sessions, damages = self._prepared(importer, log)
-        return told(digest=digest, importer=importer.name, sessions=sessions, damages=damages)
+        return result(digest=digest, importer=importer.name, sessions=sessions, damages=damages)
 
     def _digest(self, log: LogFile) -> bytes:
-        """The name of this state of the log. A log without a session id is told by its file's name."""
+        """Return a hash of the log's content and file name, which is the id of a session that has none."""
         head = b"\0".join((_VERSION, (self.format or "").encode(), log.stem.encode("utf-8", "replace")))
         digest = hashlib.blake2b(head + b"\0", digest_size=32)
         digest.update(log.data)
@@ -81,37 +88,37 @@ class Reader:
 
     def _prepared(self, importer: Importer, log: LogFile) -> tuple[list[PreparedSession], list[Damage]]:
         sessions, damages = [], []
-        for item in _told(importer, log):
+        for item in _items(importer, log):
             if isinstance(item, Damage):
                 damages.append(item)
                 continue
             try:
-                sessions.append(session_prepare(item, key=self.key))
+                sessions.append(session_prepare(item, redaction=self.redaction))
             except FormatError as error:
                 damages.append(_malformed(log, item, error))
         sessions.sort(key=lambda session: bool(session.facts.parent_external_id))
         return sessions, damages
 
 
-def _told(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
-    """What the importer reads. A log that is none of its format ends in a damage, not in a fault."""
+def _items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
+    """Return what the importer reads. An unexpected structure is reported as damage instead of an error."""
     try:
         yield from importer.read(log)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        reason = f"it cannot be read on as {importer.name}: {type(error).__name__} {error}"
+        reason = f"the rest cannot be read as {importer.name}: {type(error).__name__}: {error}"
         yield Damage(file=log.name, line=1, reason=reason)
 
 
 def read_logs(sources: Sequence[LogSource], reader: Reader, *, jobs: int) -> Iterator[ReadLog]:
-    """What came of each log, in their order, read by up to `jobs` processes."""
-    jobs = min(jobs, len(sources), 1 + sum(source.size for source in sources) // _WORTH_A_PROCESS)
+    """Return the content of each log, in order, read by up to `jobs` processes."""
+    jobs = min(jobs, len(sources), 1 + sum(source.size for source in sources) // _BYTES_PER_PROCESS)
     if jobs <= 1:
         yield from map(reader.read, sources)
         return
-    # A fork would copy the database connections of this process, and threads in the middle of their work.
+    # A fork would copy this process's database connections and the state of its threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(reader,)) as pool:
-        yield from _in_order(pool, sources, ahead=jobs * _AHEAD)
+        yield from _in_order(pool, sources, ahead=jobs * _READ_AHEAD)
 
 
 def _in_order(pool: ProcessPoolExecutor, sources: Sequence[LogSource], *, ahead: int) -> Iterator[ReadLog]:
@@ -140,4 +147,4 @@ def _read(source: LogSource) -> ReadLog:
 
 
 def _malformed(log: LogFile, session: ImportedSession, error: FormatError) -> Damage:
-    return Damage(file=log.name, line=1, reason=f"session {session.external_id} is left out: {error}")
+    return Damage(file=log.name, line=1, reason=f"session {session.external_id} was skipped: {error}")

@@ -1,4 +1,4 @@
-"""The counters of a session while its turns are gone through: an import replays a log with them. Pure."""
+"""Compute the counters of a session turn by turn, as an import replays a log. No database."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What a session's turns add up to.
+    """The counters of a session after some of its turns.
 
-    `context` is what the recording client still had: its own compactions begin it anew. `shown` is what we
-    serve: the whole transcript, or what our compactions left of it. `usage` and `cost_microusd` sum the
-    calls that are billed to this session, `unpriced` counts those without a price.
+    `context` counts the context of the recording client, which its own compactions reset. `shown` counts the
+    prompt that this server returns: the whole transcript, or what remains of it after compactions. `usage`
+    and `cost_microusd` are sums over the calls billed to this session; `unpriced` counts those without a
+    price.
     """
 
     last_at: datetime
@@ -27,7 +28,7 @@ class Tally:
     messages: int = 0
     context: TokenBreakdown = field(default_factory=TokenBreakdown)
     shown: TokenBreakdown = field(default_factory=TokenBreakdown)
-    seam: Continuation = field(default_factory=Continuation)
+    continuation: Continuation = field(default_factory=Continuation)
     context_start: int = 0
     last_prompt: int = 0
     peak_prompt: int = 0
@@ -37,19 +38,20 @@ class Tally:
 
     @classmethod
     def opening(cls, prepared: PreparedSession, *, at: datetime) -> Tally:
-        """Before the first turn, at the session's start: what the log knows of system text and tools."""
-        breakdown = TokenBreakdown().set(system=prepared.system_tokens, tools=prepared.tools_tokens)
+        """Return the counters before the first turn: system prompt and tools, if the log contains them."""
+        preamble = prepared.preamble
+        breakdown = TokenBreakdown().set(**preamble.components) if preamble else TokenBreakdown()
         return cls(last_at=at, context=breakdown, shown=breakdown)
 
     @classmethod
     def of(cls, session: AgentSession) -> Tally:
-        """Where a stored session stands."""
+        """Return the counters of a stored session."""
         return cls(
             turns=session.turn_count,
             messages=session.message_count,
             context=TokenBreakdown(tokens=session.context_components),
             shown=TokenBreakdown(tokens=session.shown_components),
-            seam=Continuation(open_calls=tuple(session.open_calls), regular=not session.needs_repair),
+            continuation=Continuation(open_calls=tuple(session.open_calls), regular=not session.needs_repair),
             context_start=session.context_start,
             last_prompt=session.last_prompt_tokens,
             peak_prompt=session.peak_prompt_tokens,
@@ -60,10 +62,11 @@ class Tally:
         )
 
     def prompt(self, turn: PreparedTurn) -> TokenBreakdown:
-        """What the call of this turn read, as the client had it."""
-        return self._begun(turn).prompt_of(_values(turn))
+        """Return the breakdown of the prompt that this turn's call read, as the client sent it."""
+        return self._context_before(turn).prompt_of(_values(turn))
 
     def after(self, turn: PreparedTurn, *, format: str, billed: bool) -> Tally:
+        """Return the counters after this turn."""
         values = _values(turn)
         size = self._size(turn)
         counted = self._billed(turn) if billed else self
@@ -71,9 +74,9 @@ class Tally:
             counted,
             turns=self.turns + 1,
             messages=self.messages + len(values),
-            context=self._begun(turn).add(values),
+            context=self._context_before(turn).add(values),
             shown=self.shown.add(values),
-            seam=self.seam.after(values, format),
+            continuation=self.continuation.after(values, format),
             context_start=self.messages if turn.client_compaction and values else self.context_start,
             last_prompt=size or self.last_prompt,
             peak_prompt=max(size, self.peak_prompt),
@@ -81,14 +84,14 @@ class Tally:
         )
 
     def into(self, session: AgentSession) -> None:
-        """Sets the session's counters; the caller saves."""
+        """Set the counters of the session. The caller saves it."""
         counters: Mapping[str, object] = {
             "turn_count": self.turns,
             "message_count": self.messages,
             "context_components": dict(self.context.tokens),
             "shown_components": dict(self.shown.tokens),
-            "open_calls": list(self.seam.open_calls),
-            "needs_repair": not self.seam.regular,
+            "open_calls": list(self.continuation.open_calls),
+            "needs_repair": not self.continuation.regular,
             "context_start": self.context_start,
             "last_prompt_tokens": self.last_prompt,
             "peak_prompt_tokens": self.peak_prompt,
@@ -100,11 +103,11 @@ class Tally:
         for name, value in counters.items():
             setattr(session, name, value)
 
-    def _begun(self, turn: PreparedTurn) -> TokenBreakdown:
+    def _context_before(self, turn: PreparedTurn) -> TokenBreakdown:
         return self.context.without_messages() if turn.client_compaction else self.context
 
     def _size(self, turn: PreparedTurn) -> int:
-        """The prompt of the turn's call: as reported, else as estimated, 0 where there was no call."""
+        """Return the prompt tokens of the turn's call: reported, else estimated, or 0 without a call."""
         if turn.usage:
             return turn.usage.prompt_tokens
         return self.prompt(turn).total if any(value.role == "assistant" for value in _values(turn)) else 0

@@ -1,14 +1,14 @@
-"""The statements of a push. Why SQL: see `push.py`."""
+"""The SQL statements of a push. See `turns.py` for why they are SQL."""
 
 from __future__ import annotations
 
 from typing import LiteralString
 
 _STATE: LiteralString = """
-SELECT s.xmin::text, s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count,
+SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count,
        s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
-       s.preamble_hash,
-       s.calibration, s.budget_tokens, s.context_window, s.policy, s.fired_tokens, s.fired_turn,
+       s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
+       s.fired_tokens, s.fired_turn,
        t.body_hash, t.answer
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
@@ -17,20 +17,20 @@ SELECT s.xmin::text, s.id, s.project_id, s.format, s.model, s.turn_count, s.mess
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
-#: The session, the turn that this idempotency key made of it, and no row where the key no longer lives.
+#: The session, and the turn stored with this idempotency key. No row if the API key is no longer valid.
 READ: LiteralString = _STATE
 LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 
-#: All or nothing, in one statement: writes if the session's row is still the version that was decided upon
-#: (`xmin` is the transaction that wrote it), the key lives and the idempotency key is new; else no row comes
-#: back. Arrays stand for the rows of messages and blobs, so that one statement writes however many.
+#: One statement, all or nothing: writes if the session's row is still the version that the turn was computed
+#: from (`xmin` is the transaction that wrote it), the API key is valid and the idempotency key is new.
+#: Otherwise it returns no row. Messages and blobs are passed as arrays, so one statement writes any number.
 WRITE: LiteralString = """
 WITH session AS (
     UPDATE agent_sessions_agentsession s SET
         turn_count = turn_count + 1,
         message_count = message_count + %(count)s,
-        -- Written once a second at most: an indexed column that changes makes Postgres write anew all
-        -- indexes of the row, which is most of what a push writes.
+        -- Changed at most once per second: when an indexed column changes, Postgres updates every index
+        -- of the row, which is most of what a push writes.
         last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
                               ELSE last_active_at END,
         model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,

@@ -1,4 +1,4 @@
-"""The values of a push: what came in, the session under the lock, what was made of them."""
+"""The values of a push: the request, the session before it, and the turn that it adds."""
 
 from __future__ import annotations
 
@@ -11,36 +11,28 @@ from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from pricing.custom import CustomPrice
-from sessions.store import bodies
+from redaction import Finding
+from sessions.services.ingestion import IngestedMessage, NewPreamble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushedMessage:
-    """One message: its bytes as pushed (secrets already out), and what the core reads in them."""
+class Target:
+    """The session that a push is for, and the API key that it was sent with."""
 
-    data: bytes
-    value: Message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPreamble:
-    """System text and tools that came with a push, as JSON bytes, with their tokens."""
-
-    system: bytes | None
-    tools: bytes | None
-    system_tokens: int
-    tools_tokens: int
-
-    @property
-    def hash(self) -> bytes:
-        return bodies.content_hash(b"%b\0%b" % (self.system or b"", self.tools or b""))
+    key_id: UUID
+    project_id: UUID
+    session_id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
-    """A turn as it came in. `body_hash` tells a retry from another push under the same `idempotency_key`."""
+    """The content of a push, ingested.
 
-    messages: Sequence[PushedMessage]
+    `body_hash` distinguishes a retry from a different push with the same `idempotency_key`.
+    """
+
+    messages: Sequence[IngestedMessage]
+    redacted: Sequence[Finding] = ()
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0
@@ -48,14 +40,14 @@ class Push:
     expected_turn: int | None = None
     idempotency_key: str | None = None
     body_hash: bytes | None = None
-    prices: Sequence[CustomPrice] = ()  #: the project's own
+    prices: Sequence[CustomPrice] = ()  #: the project's custom prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """What a push needs to know of its session."""
+    """What a push needs to know about its session. `version` identifies the version of the session's row."""
 
-    version: str  #: of the row, in the database
+    version: str
     id: UUID
     project_id: UUID
     format: str
@@ -64,7 +56,7 @@ class SessionState:
     message_count: int
     context: TokenBreakdown
     shown: TokenBreakdown
-    seam: Continuation
+    continuation: Continuation
     preamble_version: int
     preamble_hash: bytes | None
     calibration: float
@@ -76,19 +68,36 @@ class SessionState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
-    """What was stored. `shown` is the size of the prompt that the next fetch gets, by component."""
+class NewTurn:
+    """The turn that a push adds, and the session's counters after it.
+
+    `prompt` is the breakdown of the prompt that the turn's call would have read without compaction, `served`
+    the breakdown of the prompt as served, `shown` that of the prompt that the next fetch returns. `context`
+    counts the whole transcript. `calibration` is provider tokens per estimated token.
+    """
 
     session: SessionState
-    turn: int
+    index: int
     first_position: int
     model: str
-    cost_microusd: int | None  #: None: unpriced, or no usage was reported
-    calibration: float  #: the provider's tokens for one of ours, the turn's own report included
+    cost_microusd: int | None  #: None if the model has no price or no usage was reported
+    calibration: float
+    budget: int
     values: Sequence[Message]
-    asked: TokenBreakdown  #: the prompt of the turn's own call, without compaction
-    served: TokenBreakdown  #: the same as it was served
+    prompt: TokenBreakdown
+    served: TokenBreakdown
     shown: TokenBreakdown
     context: TokenBreakdown
-    seam: Continuation
+    continuation: Continuation
     preamble_version: int
+
+    @property
+    def changes_preamble(self) -> bool:
+        return self.preamble_version != self.session.preamble_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The stored answer to a push that is repeated with the same idempotency key."""
+
+    answer: bytes

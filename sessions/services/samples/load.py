@@ -6,7 +6,7 @@ from accounts.models import Project
 from importers.base import ImportedSession
 from importers.registry import recognise
 from sessions.models import AgentSession
-from sessions.services.imports.sessions import session_import
+from sessions.services.imports.store import session_import
 from sessions.services.samples.log import sample_log
 
 

@@ -1,7 +1,7 @@
-"""What is derived of a session, made anew at once where the session changes without moving a clock.
+"""Refresh what is derived from a session, its profile and rollups, when the session changes at rest.
 
-The beat looks at sessions that have moved lately. An old one whose log is imported again, or whose compaction
-is reverted, has not: it would wait for the pass over all.
+The scheduler refreshes sessions that were active recently. An older session whose log is imported again, or
+whose compaction is reverted, would have to wait for the pass over all sessions.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sessions.services.sessions.profiles import profile_write
 from sessions.services.spending.rollups import rollup_fill
 
 
-def derived_follow(*, session: AgentSession) -> None:
-    """Makes the session's profile and sums behind the commit. Where that fails the pass over all does it."""
-    transaction.on_commit(partial(_make, session.pk), robust=True)
+def derived_refresh_on_commit(*, session: AgentSession) -> None:
+    """Refresh profile and rollups after the commit. If that fails, the pass over all sessions does it."""
+    transaction.on_commit(partial(_refresh, session.pk), robust=True)
 
 
-def _make(session_id: UUID) -> None:
+def _refresh(session_id: UUID) -> None:
     session = AgentSession.objects.filter(pk=session_id).first()
     if session is None:
         return

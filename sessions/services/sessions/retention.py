@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.models import Project
 from accounts.services import audit_record, project_update
 from sessions.models import AgentSession
-from sessions.services.sessions.sessions import session_delete
+from sessions.services.sessions.lifecycle import session_delete
 
 #: Between setting it, or making it shorter, and the first deletion.
 NOTICE = timedelta(days=7)

@@ -1,4 +1,4 @@
-"""Writes of sessions as a whole: make one, delete one."""
+"""Create and delete sessions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.lookups import as_uuid
 from sessions.services.blobs import contents_remove
-from sessions.services.push.values import NewPreamble
-from sessions.store import bodies
+from sessions.services.ingestion import NewPreamble
 from sessions.store.blobs import is_external
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """What a session is made of; everything but the format may be left open."""
+    """The fields of a new session. Only the format is required."""
 
     format: str
     external_id: str | None = None
@@ -41,9 +40,9 @@ class NewSession:
 
 @transaction.atomic
 def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, bool]:
-    """The session and whether it was made now; the one that is there where its external id is taken.
+    """Return the session and whether it was created. If the external id exists, return that session.
 
-    Calls take our ids as names too, so another session's id is taken as well.
+    The id of an existing session counts as its external id too, because calls accept either.
     """
     if new.external_id and (uuid := as_uuid(new.external_id)) is not None:
         named = AgentSession.objects.filter(project_id=project_id, pk=uuid).first()
@@ -64,28 +63,20 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
     )
     session.external_id = new.external_id or str(session.pk)
     if new.preamble is not None:
-        sizes = {"system": new.preamble.system_tokens, "tools": new.preamble.tools_tokens}
-        session.context_components = session.shown_components = dict(TokenBreakdown().set(**sizes).tokens)
+        breakdown = TokenBreakdown().set(**new.preamble.components)
+        session.context_components = session.shown_components = dict(breakdown.tokens)
         session.preamble_version, session.preamble_hash = 1, new.preamble.hash
-    # Two creators at once: the second one finds the first one's row.
+    # If two callers create it at once, the second one gets the first one's row.
     AgentSession.objects.bulk_create([session], ignore_conflicts=True)
     stored = AgentSession.objects.get(project_id=project_id, external_id=session.external_id)
     created = stored.pk == session.pk
     if created and new.preamble is not None:
-        Preamble.objects.create(
-            session=stored,
-            version=1,
-            from_turn=0,
-            system=new.preamble.system and bodies.pack(new.preamble.system),
-            tools=new.preamble.tools and bodies.pack(new.preamble.tools),
-            system_tokens=new.preamble.system_tokens,
-            tools_tokens=new.preamble.tools_tokens,
-        )
+        Preamble.objects.create(session=stored, version=1, from_turn=0, **new.preamble.columns)
     return stored, created
 
 
 def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:
-    """What the session asks for over what the project has as its default; a preset begins anew."""
+    """Return the session's policy over the project's default. A preset replaces the default entirely."""
     if "preset" in own:
         return dict(own)
     default = Project.objects.values_list("default_policy", flat=True).get(pk=project_id)
@@ -94,9 +85,9 @@ def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:
 
 @transaction.atomic
 def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user: Any = None) -> None:
-    """Deletes the session with everything that only it used, and leaves an audit event.
+    """Delete the session with all contents that only it uses, and record an audit event.
 
-    Does nothing where somebody else has deleted it in the meantime.
+    Does nothing if the session has already been deleted.
     """
     locked = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
     if locked is None:
@@ -104,11 +95,11 @@ def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user
     project = Project.objects.get(pk=locked.project_id)
     with connection.cursor() as cursor:
         cursor.execute(_DELETE_MESSAGES, {"session": locked.pk})
-        blobs = [row[0] for row in cursor.fetchall()]
+        blobs = [blob_id for (blob_id,) in cursor.fetchall()]
         cursor.execute(_DELETE_BLOBS, {"blobs": blobs})
-        digests = [bytes(row[0]) for row in cursor.fetchall()]
+        digests = [bytes(sha256) for (sha256,) in cursor.fetchall()]
     if is_external():
-        # A store that does not answer keeps what nobody names any more; the session is gone all the same.
+        # If the object storage fails, unused objects remain in it; the session is deleted regardless.
         transaction.on_commit(partial(contents_remove, project.pk, digests), robust=True)
     audit_record(
         action="session.deleted",
@@ -122,12 +113,12 @@ def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user
 
 
 _DELETE_MESSAGES = """
-WITH gone AS (DELETE FROM agent_sessions_message WHERE session_id = %(session)s RETURNING blob_id)
-SELECT DISTINCT blob_id FROM gone WHERE blob_id IS NOT NULL
+WITH deleted AS (DELETE FROM agent_sessions_message WHERE session_id = %(session)s RETURNING blob_id)
+SELECT DISTINCT blob_id FROM deleted WHERE blob_id IS NOT NULL
 """
 
-# A push that brings the same content at this moment holds the blob's row by its ON CONFLICT DO UPDATE:
-# SKIP LOCKED leaves such a blob alone.
+# A concurrent push of the same content locks the blob's row by its ON CONFLICT DO UPDATE; SKIP LOCKED keeps
+# that blob.
 _DELETE_BLOBS = """
 DELETE FROM agent_sessions_blob WHERE id IN (
     SELECT b.id FROM agent_sessions_blob b

@@ -1,4 +1,4 @@
-"""Imports: a log becomes a session. Importing again adds nothing; a log that grew adds the rest."""
+"""Store imported sessions. Importing a log again adds nothing; importing a longer one adds the rest."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble, Turn
 from sessions.selectors.redaction import redaction_of
-from sessions.services.imports.prepare import PreparedMessage, PreparedSession, PreparedTurn, session_prepare
-from sessions.services.imports.rows import NewTurn, turns_write
+from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
+from sessions.services.imports.rows import PlacedTurn, turns_write
 from sessions.services.imports.tally import Tally
-from sessions.services.push.values import NewPreamble
-from sessions.services.sessions.derived import derived_follow
+from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.spending.rollups import rollups_forget
 from sessions.store import bodies
 
-#: So many turns at the end of a log may still change while its client writes: the blocks of a response
-#: come line by line, and each result of parallel calls goes into one message behind it.
+#: Turns at the end of a log that may still change while its client is writing: the blocks of a response
+#: are written line by line, and the results of parallel calls are merged into one message.
 _UNFINISHED_TURNS = 2
 
 
 class ImportConflictError(Exception):
-    """The log tells another story than what is stored under its id; the stored one stays as it is."""
+    """The log contradicts the session stored under its id, which is left unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """What an import did to one session. `changed`: anything was written but facts such as the title.
-    `redacted` counts the secrets that were taken out of the log, by kind."""
+    """The result of importing one session.
+
+    `changed` is false if at most facts such as the title were written. `redacted` counts the secrets found in
+    the log, by kind.
+    """
 
     session: AgentSession
     created: bool
@@ -45,8 +47,8 @@ class ImportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """A stored message, as far as a log can be compared with it."""
+class _MessageKey:
+    """What identifies a message when a log is compared with the stored session."""
 
     turn: int
     source_id: str | None
@@ -54,21 +56,21 @@ class _Stored:
 
 
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
-    """Stores what an importer read: `prepared_import` for callers that prepare in the same process."""
-    prepared = session_prepare(imported, key=redaction_of(project))
+    """Prepare and store what an importer read."""
+    prepared = session_prepare(imported, redaction=redaction_of(project))
     return prepared_import(project=project, prepared=prepared, origin=origin)
 
 
 @transaction.atomic
 def prepared_import(*, project: Project, prepared: PreparedSession, origin: str) -> ImportResult:
-    """Stores the session, or what is new in it.
+    """Store a session, or what is new in it.
 
-    The last turns of a log may still change, since its client was writing them: they are stored anew.
-    Where one of our compactions has recorded edits nothing stored is changed any more: messages that are
-    new become turns behind the stored ones. An older state of a log adds nothing.
+    The last turns of a log are replaced, because its client may still have been writing them. If the session
+    has been compacted here, stored messages are not changed any more, and new messages are appended as
+    separate turns. Importing an older state of a log adds nothing.
 
-    Raises `ImportConflictError` where the session was pushed over the API, was continued over it, or its
-    stored messages are not the log's.
+    Raises `ImportConflictError` if the session was pushed or continued over the API, or if its stored
+    messages differ from the log.
     """
     session, created = _session_find_or_create(project, prepared, origin)
     stored = [] if created else _stored(session)
@@ -79,7 +81,7 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
         changed = _rewrite_end(session, prepared, stored)
     if changed and not created:
         session.imported_logs.all().delete()
-        derived_follow(session=session)
+        derived_refresh_on_commit(session=session)
     return ImportResult(
         session=session,
         created=created,
@@ -110,44 +112,46 @@ def _session_find_or_create(
     return session, created
 
 
-def _stored(session: AgentSession) -> list[_Stored]:
+def _stored(session: AgentSession) -> list[_MessageKey]:
     rows = session.messages.order_by("position").values_list(
         "turn_index", "source_id", "body", "blob__sha256"
     )
     return [
-        _Stored(
+        _MessageKey(
             turn, source_id, bytes(large) if large else hashlib.sha256(bodies.unpack(body or b"")).digest()
         )
         for turn, source_id, body, large in rows
     ]
 
 
-# -- No compaction of ours yet: the end may be stored anew --------------------------------------
+# -- Without compactions: the end may be replaced ------------------------------------------------
 
 
-def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Sequence[_Stored]) -> bool:
-    """Stores the log from where it differs, and sets every counter from the whole of it, so that an import
-    in pieces and one at once agree. Answers whether turns were written."""
-    told = [
-        _Stored(index, message.source_id, message.sha256)
+def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey]) -> bool:
+    """Replace the stored turns from the first difference on. Return whether turns were written.
+
+    Every counter is computed from the whole log, so that importing a log in pieces and at once agree.
+    """
+    imported = [
+        _MessageKey(index, message.source_id, message.sha256)
         for index, turn in enumerate(prepared.turns)
         for message in turn.messages
     ]
-    same = _same(stored, told)
-    if same == len(told) < len(stored):
+    same = _same(stored, imported)
+    if same == len(imported) < len(stored):
         return False
-    first = _first_unfinished(session, stored, told, same)
-    if len(told) < len(stored):
+    first = _first_unfinished(session, stored, imported, same)
+    if len(imported) < len(stored):
         return False
     new_preamble = _write_preamble(session, prepared)
     elsewhere = _billed_elsewhere(session, prepared)
     tally = Tally.opening(prepared, at=session.started_at)
-    turns, tally = _replayed(session, prepared.turns, tally, elsewhere)
-    changed = new_preamble or same < len(told) or tally != Tally.of(session)
+    turns, tally = _place(session, prepared.turns, tally, elsewhere)
+    changed = new_preamble or same < len(imported) or tally != Tally.of(session)
     if changed and stored:
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
-        session.edits_revision += 1  # what is served may differ at the same turn
+        session.edits_revision += 1  # the prompt may differ at the same turn
         rollups_forget(session.pk)
     if changed:
         turns_write(session, turns[first:])
@@ -155,67 +159,67 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     return changed
 
 
-def _same(stored: Sequence[_Stored], told: Sequence[_Stored]) -> int:
-    """How many messages at the beginning are the same in both."""
-    pairs = zip(stored, told, strict=False)
-    shortest = min(len(stored), len(told))
+def _same(stored: Sequence[_MessageKey], imported: Sequence[_MessageKey]) -> int:
+    """Return how many leading messages are equal in both."""
+    pairs = zip(stored, imported, strict=False)
+    shortest = min(len(stored), len(imported))
     return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
 
 
 def _first_unfinished(
-    session: AgentSession, stored: Sequence[_Stored], told: Sequence[_Stored], same: int
+    session: AgentSession, stored: Sequence[_MessageKey], imported: Sequence[_MessageKey], same: int
 ) -> int:
-    """The turn from which the log is stored anew. Raises `ImportConflictError` where it differs before."""
+    """Return the first turn that may be replaced. Raises `ImportConflictError` on an earlier difference."""
     first = max(session.turn_count - _UNFINISHED_TURNS, 0)
     if any(message.source_id is None for message in stored):
         raise ImportConflictError(f"session {session.external_id} was continued over the API")
-    if any(message.turn < first for message in (*stored[same : same + 1], *told[same : same + 1])):
+    if any(message.turn < first for message in (*stored[same : same + 1], *imported[same : same + 1])):
         raise ImportConflictError(
-            f"session {session.external_id} differs from what is stored from message {same} on"
+            f"session {session.external_id} differs from the stored session from message {same} on"
         )
     return first
 
 
-# -- With compactions: what is stored stays -----------------------------------------------------
+# -- With compactions: stored messages are not changed -------------------------------------------
 
 
-def _append(session: AgentSession, prepared: PreparedSession, stored: Sequence[_Stored]) -> bool:
-    """Stores the messages whose names are not stored yet as turns of their own, behind the others."""
+def _append(session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey]) -> bool:
+    """Append the messages whose source ids are not stored yet, as separate turns."""
     known = {message.source_id for message in stored}
     turns = [new for turn in prepared.turns if (new := _unknown_part(turn, known)) is not None]
     if not turns:
         return False
-    told = {message.source_id for turn in prepared.turns for message in turn.messages}
-    if not known <= told:
-        raise ImportConflictError(f"session {session.external_id} has messages that the log does not have")
+    imported = {message.source_id for turn in prepared.turns for message in turn.messages}
+    if not known <= imported:
+        raise ImportConflictError(f"session {session.external_id} has messages that are not in the log")
     elsewhere = _billed_elsewhere(session, prepared)
-    new_turns, tally = _replayed(session, turns, Tally.of(session), elsewhere)
+    new_turns, tally = _place(session, turns, Tally.of(session), elsewhere)
     turns_write(session, new_turns)
     _save(session, prepared, tally)
     return True
 
 
 def _unknown_part(turn: PreparedTurn, known: set[str | None]) -> PreparedTurn | None:
-    """The turn with those of its messages that are not known, None where it has none."""
-    messages: list[PreparedMessage] = [m for m in turn.messages if m.source_id not in known]
+    """Return the turn with only its unknown messages, or None if all are known."""
+    messages = [m for m in turn.messages if m.source_id not in known]
     if not messages:
         return None
     begins = messages[0] is turn.messages[0]
     return replace(turn, messages=messages, client_compaction=turn.client_compaction if begins else None)
 
 
-# -- Both ---------------------------------------------------------------------------------------
+# -- Shared ---------------------------------------------------------------------------------------
 
 
-def _replayed(
+def _place(
     session: AgentSession, turns: Sequence[PreparedTurn], tally: Tally, elsewhere: set[str]
-) -> tuple[list[NewTurn], Tally]:
-    """The turns with their places, counted on from `tally`, and what it comes to behind them."""
-    new = []
+) -> tuple[list[PlacedTurn], Tally]:
+    """Return the turns with their places, starting at `tally`, and the counters after them."""
+    placed = []
     for turn in turns:
         billed = turn.response_id not in elsewhere
-        new.append(
-            NewTurn(
+        placed.append(
+            PlacedTurn(
                 turn=turn,
                 index=tally.turns,
                 first_position=tally.messages,
@@ -224,11 +228,11 @@ def _replayed(
             )
         )
         tally = tally.after(turn, format=session.format, billed=billed)
-    return new, tally
+    return placed, tally
 
 
 def _billed_elsewhere(session: AgentSession, prepared: PreparedSession) -> set[str]:
-    """Responses that another session of the project has: a fork copies its history for free."""
+    """Return the ids of responses billed to another session: a forked session copies its history."""
     ids = [turn.response_id for turn in prepared.turns if turn.response_id]
     if not ids:
         return set()
@@ -238,27 +242,14 @@ def _billed_elsewhere(session: AgentSession, prepared: PreparedSession) -> set[s
 
 
 def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
-    """Stores system text and tools; answers whether they are new."""
-    if prepared.system is None and prepared.tools is None:
+    """Store system prompt and tools. Return whether they are new."""
+    preamble = prepared.preamble
+    if preamble is None:
         return False
-    preamble = NewPreamble(
-        system=prepared.system,
-        tools=prepared.tools,
-        system_tokens=prepared.system_tokens,
-        tools_tokens=prepared.tools_tokens,
-    )
     if session.preamble_hash is not None and bytes(session.preamble_hash) == preamble.hash:
         return False
     Preamble.objects.update_or_create(
-        session=session,
-        version=1,
-        defaults={
-            "from_turn": 0,
-            "system": preamble.system and bodies.pack(preamble.system),
-            "tools": preamble.tools and bodies.pack(preamble.tools),
-            "system_tokens": preamble.system_tokens,
-            "tools_tokens": preamble.tools_tokens,
-        },
+        session=session, version=1, defaults={"from_turn": 0, **preamble.columns}
     )
     session.preamble_version, session.preamble_hash = 1, preamble.hash
     return True

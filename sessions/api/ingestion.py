@@ -1,0 +1,69 @@
+"""Ingestion of request bodies: limits and field checks of the API, then `sessions.services.ingestion`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from redaction import Finding, Redaction, redact
+from sessions.api.errors import InvalidRequest
+from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
+
+
+def ingest_messages(
+    elements: Sequence[bytes], values: Sequence[dict[str, Any]], *, format: str, redaction: Redaction
+) -> tuple[list[IngestedMessage], list[Finding]]:
+    """Return the messages of a push and the secrets found in them.
+
+    Raises `InvalidRequest` if there are too many messages or one is too large.
+    """
+    if len(elements) > settings.CONTEXTAPP_MAX_MESSAGES:
+        raise InvalidRequest(
+            "too_many_messages",
+            f"{len(elements):,} messages; one push may contain at most {settings.CONTEXTAPP_MAX_MESSAGES:,}",
+            param="messages",
+            status=413,
+        )
+    for index, data in enumerate(elements):
+        if len(data) > settings.CONTEXTAPP_MAX_MESSAGE_BYTES:
+            raise InvalidRequest(
+                "text_too_long",
+                f"{len(data):,} bytes; a message may have at most {settings.CONTEXTAPP_MAX_MESSAGE_BYTES:,}",
+                param=f"messages[{index}]",
+                status=413,
+            )
+    return messages_ingest(elements, values, format=format, redaction=redaction)
+
+
+def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPreamble | None:
+    """Return system prompt and tools, or None if the request has neither.
+
+    Raises `InvalidRequest` if one of them has a type that no provider accepts.
+    """
+    if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
+        raise InvalidRequest(
+            "invalid_field", "`system` must be a string or a list of content blocks", param="system"
+        )
+    if not (tools is None or _is_list_of_objects(tools)):
+        raise InvalidRequest("invalid_field", "`tools` must be a list of tool definitions", param="tools")
+    return preamble_ingest(system, tools, redaction=redaction)[0]
+
+
+def reject_secret(text: str, name: str, redaction: Redaction) -> None:
+    """Raise `InvalidRequest` if the value of an identifying field contains a secret.
+
+    These values cannot be redacted: later calls would not find what they identify.
+    """
+    _, found = redact(text, key=redaction)
+    if found:
+        raise InvalidRequest(
+            "secret_in_field",
+            f"`{name}` contains a secret ({found[0].kind}); nothing was stored",
+            param=name,
+        )
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)

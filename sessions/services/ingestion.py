@@ -1,0 +1,138 @@
+"""Ingestion: redact, parse and count what enters the store. Pushes and imports use the same code.
+
+Nothing here uses the database, so imports can run it in other processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compaction import dialects
+from compaction.adapters.tiktoken_counter import counter
+from compaction.messages import Message
+from redaction import Finding, Redaction, redact_bytes
+from sessions.models.transcript import MessageFlag
+from sessions.store import bodies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestedMessage:
+    """One message: its JSON bytes without secrets, and the message that the core parsed from them.
+
+    `source_id`, `is_meta` and `is_summary` are set only for imported messages (see `ImportedMessage`).
+    """
+
+    data: bytes
+    value: Message
+    source_id: str | None = None
+    is_meta: bool = False
+    is_summary: bool = False
+
+    @property
+    def sha256(self) -> bytes:
+        return hashlib.sha256(self.data).digest()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the content is stored in a `Blob` rather than in the message's row."""
+        return len(self.data) > bodies.BLOB_BYTES
+
+    @property
+    def flags(self) -> int:
+        """The bits of `Message.flags`."""
+        flags = MessageFlag.ERROR if any(result.is_error for result in self.value.tool_results) else 0
+        if self.is_meta:
+            flags |= MessageFlag.META
+        if self.is_summary:
+            flags |= MessageFlag.CLIENT_SUMMARY
+        return int(flags)
+
+    @property
+    def tool_name(self) -> str:
+        """The name of the first tool that the message calls, without NUL, which Postgres rejects."""
+        return next((call.name for call in self.value.tool_calls), "")[:200].replace("\0", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPreamble:
+    """System prompt and tools as JSON bytes without secrets, with their tokens."""
+
+    system: bytes | None
+    tools: bytes | None
+    system_tokens: int
+    tools_tokens: int
+
+    @property
+    def hash(self) -> bytes:
+        return bodies.content_hash(b"%b\0%b" % (self.system or b"", self.tools or b""))
+
+    @property
+    def components(self) -> Mapping[str, int]:
+        """Tokens by component of the prompt."""
+        return {"system": self.system_tokens, "tools": self.tools_tokens}
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """The content as columns of `Preamble`."""
+        return {
+            "system": bodies.pack(self.system) if self.system else None,
+            "tools": bodies.pack(self.tools) if self.tools else None,
+            "system_tokens": self.system_tokens,
+            "tools_tokens": self.tools_tokens,
+        }
+
+
+def messages_ingest(
+    raw: Sequence[bytes], values: Sequence[Mapping[str, Any]], *, format: str, redaction: Redaction
+) -> tuple[list[IngestedMessage], list[Finding]]:
+    """Return the messages without secrets, with their tokens, and the secrets found, message by message.
+
+    `raw` and `values` are the same messages as JSON bytes and as parsed JSON. Raises `FormatError` if a
+    message does not fit the format.
+    """
+    found: list[Finding] = []
+    clean: list[bytes] = []
+    clean_values: list[Any] = []
+    for data, value in zip(raw, values, strict=True):
+        redacted, findings = redact_bytes(data, key=redaction)
+        found.extend(findings)
+        clean.append(redacted)
+        clean_values.append(value if redacted is data else bodies.json_value(redacted))
+    parsed = dialects.parse(clean_values, format=format, counter=counter())
+    messages = [IngestedMessage(data=data, value=value) for data, value in zip(clean, parsed, strict=True)]
+    return messages, found
+
+
+def preamble_ingest(
+    system: Any, tools: Any, *, redaction: Redaction
+) -> tuple[NewPreamble | None, list[Finding]]:
+    """Return system prompt and tools without secrets, with their tokens, and the secrets found.
+
+    Returns None as the preamble if both are None.
+    """
+    if system is None and tools is None:
+        return None, []
+    system_json, system_findings = _redacted_json(system, redaction)
+    tools_json, tools_findings = _redacted_json(tools, redaction)
+    preamble = NewPreamble(
+        system=system_json,
+        tools=tools_json,
+        system_tokens=_json_tokens(system_json),
+        tools_tokens=_json_tokens(tools_json),
+    )
+    return preamble, [*system_findings, *tools_findings]
+
+
+def _redacted_json(value: Any, redaction: Redaction) -> tuple[bytes | None, Sequence[Finding]]:
+    return redact_bytes(bodies.json_bytes(value), key=redaction) if value else (None, ())
+
+
+def _json_tokens(data: bytes | None) -> int:
+    """Count a JSON string by its text, and any other JSON value by its JSON."""
+    if data is None:
+        return 0
+    value = bodies.json_value(data)
+    return counter().count(value if isinstance(value, str) else data.decode())

@@ -1,0 +1,65 @@
+"""Compute the turn that a push adds to a session, without the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pricing
+from compaction.breakdown import TokenBreakdown
+from compaction.messages import Usage
+from compaction.meter import Calibration
+from pricing.custom import custom_cost
+from sessions.selectors.token_budgets import budget_tokens
+from sessions.services.push.values import NewTurn, Push, SessionState
+
+
+def turn_compute(session: SessionState, push: Push) -> NewTurn:
+    """Return the turn and the session's counters after it. Takes constant time in the session's length."""
+    first = session.message_count
+    values = [
+        replace(message.value, position=first + index, turn=session.turn_count)
+        for index, message in enumerate(push.messages)
+    ]
+    model = push.model or session.model
+    context, shown, preamble_version = session.context, session.shown, session.preamble_version
+    if push.preamble is not None and push.preamble.hash != session.preamble_hash:
+        sizes = push.preamble.components
+        context, shown, preamble_version = context.set(**sizes), shown.set(**sizes), preamble_version + 1
+    served = shown.prompt_of(values)
+    return NewTurn(
+        session=session,
+        index=session.turn_count,
+        first_position=first,
+        model=model,
+        cost_microusd=_cost(model, push),
+        calibration=_calibration(session, served, push.usage),
+        budget=budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model),
+        values=values,
+        prompt=context.prompt_of(values),
+        served=served,
+        shown=shown.add(values),
+        context=context.add(values),
+        continuation=session.continuation.after(values, session.format),
+        preamble_version=preamble_version,
+    )
+
+
+def _cost(model: str, push: Push) -> int | None:
+    """Return the cost of the turn's call in micro-dollars, by custom price if one applies."""
+    if push.usage is None:
+        return None
+    if push.prices:
+        cost = custom_cost(push.prices, model, push.usage, datetime.now(UTC).date())
+        if cost is not None:
+            return cost
+    return pricing.price(model, push.usage, cache_write_1h_tokens=push.cache_write_1h_tokens).microusd
+
+
+def _calibration(session: SessionState, served: TokenBreakdown, usage: Usage | None) -> float:
+    """Return provider tokens per estimated token, updated with the prompt size that this turn reports."""
+    if usage is None:
+        return session.calibration
+    reports = session.turn_count if session.calibration != 1 else 0
+    known = Calibration(ratio=session.calibration, reports=reports)
+    return known.updated(estimated=served.total, reported=usage.prompt_tokens).ratio

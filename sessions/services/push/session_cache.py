@@ -1,0 +1,74 @@
+"""Sessions as this process last saw them, so that a push does not read what the previous one has written.
+
+A cached state may be out of date: the statement that uses it names the version of the row and writes nothing
+if the row has changed. Other processes therefore need no notification of changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from compaction.breakdown import TokenBreakdown
+from compaction.continuation import Continuation
+from sessions.services.push.values import NewTurn, Push, SessionState
+
+_states: dict[UUID, SessionState] = {}
+
+#: Cached sessions per process, about 3 KB each.
+_SIZE = 5_000
+
+
+def state_known(session_id: UUID) -> SessionState | None:
+    return _states.get(session_id)
+
+
+def state_remember(state: SessionState) -> None:
+    if len(_states) >= _SIZE:
+        _states.clear()
+    _states[state.id] = state
+
+
+def state_forget(session_id: UUID) -> None:
+    _states.pop(session_id, None)
+
+
+def state_from_row(row: Any) -> SessionState:
+    """Return the state that a row of `READ` or `LOCK` holds."""
+    return SessionState(
+        version=row.version,
+        id=row.id,
+        project_id=row.project_id,
+        format=row.format,
+        model=row.model,
+        turn_count=row.turn_count,
+        message_count=row.message_count,
+        context=TokenBreakdown(tokens=row.context_components),
+        shown=TokenBreakdown(tokens=row.shown_components),
+        continuation=Continuation(open_calls=tuple(row.open_calls), regular=not row.needs_repair),
+        preamble_version=row.preamble_version,
+        preamble_hash=row.preamble_hash,
+        calibration=row.calibration,
+        budget_tokens=row.budget_tokens,
+        context_window=row.context_window,
+        policy=row.policy,
+        fired_tokens=row.fired_tokens,
+        fired_turn=row.fired_turn,
+    )
+
+
+def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
+    """Return the session after a push that changed no preamble and triggered nothing."""
+    state = turn.session
+    return replace(
+        state,
+        version=version,
+        model=turn.model,
+        turn_count=state.turn_count + 1,
+        message_count=state.message_count + len(push.messages),
+        context=turn.context,
+        shown=turn.shown,
+        continuation=turn.continuation,
+        calibration=turn.calibration,
+    )

@@ -1,0 +1,155 @@
+"""Push a turn. This is the hot path of the product: plain SQL, constant in the length of the session.
+
+Usually a push is one statement and one round trip. The process knows the session from the previous push (see
+`session_cache`), decides from that, and the statement writes turn, messages and counters only if the session
+has not changed since. If it has changed, or a compaction is triggered, the push runs in a transaction that
+locks the session first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString
+
+from django.db import IntegrityError, connection, transaction
+from psycopg.rows import namedtuple_row
+
+from sessions.services.blobs import contents_large, contents_put
+from sessions.services.push.answer import answer_json
+from sessions.services.push.compute import turn_compute
+from sessions.services.push.parameters import preamble_parameters, read_parameters, write_parameters
+from sessions.services.push.session_cache import (
+    state_after,
+    state_forget,
+    state_from_row,
+    state_known,
+    state_remember,
+)
+from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
+from sessions.services.push.triggers import Triggered, compaction_trigger, trigger_evaluate
+from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
+from sessions.store.blobs import is_external
+from sessions.store.postgres import constraint_name, execute, raw_connection
+
+
+class SessionGone(LookupError):
+    """The project has no such session, or the API key has expired or was revoked."""
+
+
+class StaleTurn(Exception):
+    """Another writer pushed first. `next_turn` is the index that the next push gets."""
+
+    def __init__(self, next_turn: int) -> None:
+        super().__init__(f"the session's next turn is {next_turn}")
+        self.next_turn = next_turn
+
+
+class KeyReused(Exception):
+    """The idempotency key was used in this session with a different body."""
+
+
+def turn_push(target: Target, push: Push) -> bytes | Replayed:
+    """Store a turn, run the compactions that it triggers, and return the JSON answer.
+
+    Raises `SessionGone`, `StaleTurn` or `KeyReused`; nothing is stored then.
+    """
+    large = contents_large(message.data for message in push.messages) if is_external() else {}
+    if not large:
+        return _store(target, push)
+    with transaction.atomic():
+        contents_put(target.project_id, large)  # before the session is locked: object storage may be slow
+        return _store(target, push)
+
+
+def _store(target: Target, push: Push) -> bytes | Replayed:
+    # Within an open transaction the row may change again without getting a new version.
+    if not connection.in_atomic_block:
+        answer = _store_if_unchanged(target, push)
+        if answer is not None:
+            return answer
+    try:
+        return _store_locked(target, push)
+    except (IntegrityError, StaleTurn) as error:
+        if push.idempotency_key is None or not _may_be_concurrent_retry(error):
+            raise
+        # The same push may have arrived twice at once. While this one waited for the lock its statement
+        # could not see the other one's turn; a new statement can.
+        return _store_locked(target, push)
+
+
+def _may_be_concurrent_retry(error: IntegrityError | StaleTurn) -> bool:
+    return isinstance(error, StaleTurn) or constraint_name(error) == "turn_idempotency_key"
+
+
+def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
+    """Store a turn that triggers nothing, in one statement and without a lock.
+
+    Returns None and stores nothing if the session has changed or the push needs more than that statement.
+    """
+    with connection.wrap_database_errors:
+        state = state_known(target.session_id) or _state_read(target, push)
+        if state is None or _is_stale(state, push):
+            return None
+        turn = turn_compute(state, push)
+        if turn.changes_preamble or trigger_evaluate(turn) is not None:
+            return None
+        answer = answer_json(turn, push, shown=turn.shown)
+        parameters = write_parameters(turn, push, target, answer=answer)
+        written = execute(raw_connection(), WRITE, parameters).fetchone()
+    if written is None:
+        state_forget(state.id)
+        return None
+    [version] = written
+    state_remember(state_after(turn, push, version=version))
+    return answer
+
+
+def _state_read(target: Target, push: Push) -> SessionState | None:
+    row = _row(READ, target, push)
+    return state_from_row(row) if row is not None and row.answer is None else None
+
+
+def _store_locked(target: Target, push: Push) -> bytes | Replayed:
+    """Store a turn with the session locked, and run what it triggers in the same transaction."""
+    state_forget(target.session_id)
+    with transaction.atomic():
+        with connection.wrap_database_errors:
+            row = _row(LOCK, target, push)
+            if row is None:
+                raise SessionGone
+            if row.answer is not None:
+                return _replayed(row, push)
+            state = state_from_row(row)
+            if _is_stale(state, push):
+                raise StaleTurn(state.turn_count)
+            turn = turn_compute(state, push)
+            _write(turn, push, target)
+        trigger = trigger_evaluate(turn)
+        triggered = compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
+        answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
+        if push.idempotency_key is not None:
+            with connection.wrap_database_errors:
+                execute(raw_connection(), WRITE_ANSWER, [answer, turn.session.id, turn.index])
+        return answer
+
+
+def _row(statement: LiteralString, target: Target, push: Push) -> Any:
+    """Return the row of `READ` or `LOCK`: the session, and the turn stored with the idempotency key."""
+    parameters = read_parameters(target, push)
+    return execute(raw_connection(), statement, parameters, row_factory=namedtuple_row).fetchone()
+
+
+def _replayed(row: Any, push: Push) -> Replayed:
+    if row.body_hash != push.body_hash:
+        raise KeyReused(push.idempotency_key)
+    return Replayed(answer=row.answer)
+
+
+def _is_stale(state: SessionState, push: Push) -> bool:
+    return push.expected_turn is not None and push.expected_turn != state.turn_count
+
+
+def _write(turn: NewTurn, push: Push, target: Target) -> None:
+    raw = raw_connection()
+    execute(raw, WRITE, write_parameters(turn, push, target, answer=None))
+    if push.preamble is not None and turn.changes_preamble:
+        execute(raw, WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))
