@@ -1,4 +1,4 @@
-"""The sample session that ships with the product."""
+"""Load the sample session that ships with the product."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sessions.services.samples.log import sample_log
 
 
 def sample_load(*, project: Project) -> AgentSession:
-    """Imports the sample into `project`; loading it again finds the one that is there."""
+    """Import the sample session into the project. If it is already there, return it."""
     log = sample_log()
     importer = recognise(log)
     if importer is None:
-        raise LookupError(f"no importer knows the sample {log.name}")
+        raise LookupError(f"no importer recognises the sample {log.name}")
     imported = next(item for item in importer.read(log) if isinstance(item, ImportedSession))
     return session_import(project=project, imported=imported, origin=importer.name).session

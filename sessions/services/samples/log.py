@@ -1,4 +1,4 @@
-"""The session that ships with the product, so that nobody's first page is empty."""
+"""The log of the sample session, which gives new users something to look at."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _NAME = "sample-session.jsonl"
 
 
 def sample_log() -> LogFile:
-    """A made-up coding task of some fifty turns, in Claude Code's log format. `make_sample` wrote it."""
+    """Return a fictional coding task of about fifty turns, in Claude Code's log format."""
     packed = Path(__file__).with_name(f"{_NAME}.gz").read_bytes()
     return LogFile(name=_NAME, data=gzip.decompress(packed))

@@ -1,4 +1,7 @@
-"""Writes the sample session: `python -m sessions.samples.make_sample`. The same bytes every time."""
+"""Generate the sample session: `python -m sessions.services.samples.make_sample`.
+
+The result is the same on every run.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,20 @@ from typing import Any
 
 import orjson
 
-from .story import ROOT, TITLE, Call, Step, steps
+from .steps import ROOT, Call, Step
+from .story import TITLE, steps
 
 _TARGET = Path(__file__).with_name("sample-session.jsonl.gz")
 _SESSION = str(uuid.uuid5(uuid.NAMESPACE_URL, "tidewater/sample"))
 _MODEL = "claude-opus-4-5-20251101"
 _START = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
-#: The client's system prompt and tools, which its log does not hold but its usage counts.
+#: System prompt and tools of the client, which its log does not contain but its usage includes.
 _PREAMBLE_TOKENS = 17_400
 _CHARACTERS_PER_TOKEN = 2.6
 
 
 class Log:
-    """The lines of the log, and the size of the prompt while they are written."""
+    """The lines of the log, and the current size of the prompt."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
@@ -33,7 +37,7 @@ class Log:
         self._cached = 0
 
     def step(self, step: Step) -> None:
-        """A step of the story: the user's words, the response block by block, the results."""
+        """Add a step: the user message, the response block by block, and the tool results."""
         if step.compacted_to:
             self._compaction(step.compacted_to)
             return
@@ -55,7 +59,7 @@ class Log:
             self._result(call, block["id"])
 
     def title(self, text: str) -> None:
-        """The name that the client gives to the conversation so far."""
+        """Add the title that the client gives to the conversation."""
         self.lines.append({"type": "summary", "summary": text, "leafUuid": self._parent})
 
     def _blocks(self, step: Step) -> list[dict[str, Any]]:
@@ -71,7 +75,7 @@ class Log:
         return blocks
 
     def _usage(self, blocks: list[dict[str, Any]]) -> dict[str, Any]:
-        """All of the prompt but its last few tokens is read from the cache or written to it."""
+        """Return the usage: all but the last few prompt tokens are read from the cache or written to it."""
         prompt, uncached = int(self._prompt), 4
         written = prompt - uncached - self._cached
         usage = {
@@ -127,7 +131,7 @@ def _size(value: Any) -> int:
 
 
 def sample_bytes() -> bytes:
-    """The whole log, compressed."""
+    """Return the whole log, compressed."""
     log = Log()
     for step in steps():
         log.step(step)

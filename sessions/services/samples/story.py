@@ -1,6 +1,6 @@
-"""The story that the sample session tells: somebody mends a tide table service that does not exist.
+"""The story of the sample session: a fictional tide table service shows wrong times after a clock change.
 
-Each `Step` is one response of the model with what its tools answer. Every name in it is made up.
+Every name in it is made up.
 """
 
 # ruff: noqa: E501 - prose and code of a story: broken lines would be harder to read
@@ -8,66 +8,15 @@ Each `Step` is one response of the model with what its tools answer. Every name 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from .artefacts import listing, python_module, report_of_tests, search_hits
+from .steps import Step, bash, edit, grep, pytest, read
+from .tool_outputs import listing, search_hits, test_report
 
-ROOT = "/home/mara/tidewater"
 TITLE = "Mend tide predictions at secondary ports"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A tool call and what it answers."""
-
-    tool: str
-    arguments: dict[str, Any]
-    output: str
-    is_error: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One response: what the user said before it, if anything, then thinking, words and calls."""
-
-    user: str = ""
-    thinking: str = ""
-    text: str = ""
-    calls: tuple[Call, ...] = ()
-    compacted_to: str = ""
-
-
-def read(path: str, sections: int) -> Call:
-    """A file read as a whole."""
-    return Call(tool="Read", arguments={"file_path": f"{ROOT}/{path}"}, output=python_module(path, sections))
-
-
-def grep(pattern: str, hits: int) -> Call:
-    """A search over the source."""
-    arguments = {"pattern": pattern, "path": ROOT, "output_mode": "content"}
-    return Call(tool="Grep", arguments=arguments, output=search_hits(pattern, hits))
-
-
-def bash(command: str, output: str, *, is_error: bool = False) -> Call:
-    """A shell command."""
-    return Call(tool="Bash", arguments={"command": command}, output=output, is_error=is_error)
-
-
-def edit(path: str, old: str, new: str, *, output: str = "", is_error: bool = False) -> Call:
-    """A replacement in a file."""
-    arguments = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
-    done = f"The file {ROOT}/{path} has been updated."
-    return Call(tool="Edit", arguments=arguments, output=output or done, is_error=is_error)
-
-
-def pytest(target: str, passed: int, failed: tuple[str, ...] = ()) -> Call:
-    """A run of the tests."""
-    return bash(f"pytest {target} -q", report_of_tests(target, passed, failed), is_error=bool(failed))
-
-
 def steps() -> Iterator[Step]:
-    """The whole session, in order."""
+    """Return the whole session, in order."""
     yield from _finding_the_cause()
     yield from _first_attempt()
     yield Step(compacted_to=RECAP)
@@ -316,7 +265,7 @@ def _loose_ends() -> Iterator[Step]:
         calls=(
             bash(
                 "python tools/compare_release.py --stations primary --days 30",
-                report_of_tests("compare", 30, ()),
+                test_report("compare", 30, ()),
             ),
         ),
     )

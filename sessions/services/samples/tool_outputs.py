@@ -1,4 +1,4 @@
-"""Believable tool outputs for the sample session: modules, searches, listings and test runs, all made up."""
+"""Generated tool outputs for the sample session: modules, search results, listings and test runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _REMARKS = (
 
 
 def python_module(path: str, sections: int) -> str:
-    """A module of about `sections` functions, with line numbers as the client's read tool shows them."""
-    chance = random.Random(path)  # noqa: S311 - the same file for the same path, nothing secret
+    """Return a module with `sections` functions and the line numbers that the client's read tool adds."""
+    chance = random.Random(path)  # noqa: S311 - the same output for the same path
     lines = ['"""' + chance.choice(_REMARKS) + '"""', "", "from __future__ import annotations", ""]
     lines += [
         "from datetime import datetime, timedelta, tzinfo",
@@ -31,7 +31,7 @@ def python_module(path: str, sections: int) -> str:
 
 
 def search_hits(pattern: str, hits: int) -> str:
-    """What a search prints: path, line number, line."""
+    """Return search results: path, line number and line."""
     chance = random.Random(f"{pattern}{hits}")  # noqa: S311
     return "\n".join(
         f"{_path(chance)}:{chance.randrange(5, 420)}:    {_statement(chance)}  # {pattern}"
@@ -40,13 +40,13 @@ def search_hits(pattern: str, hits: int) -> str:
 
 
 def listing(entries: int) -> str:
-    """A listing of the source folder."""
+    """Return a listing of the source folder."""
     chance = random.Random(entries)  # noqa: S311
     return "\n".join(_path(chance) for _ in range(entries))
 
 
-def report_of_tests(target: str, passed: int, failed: tuple[str, ...]) -> str:
-    """pytest's output; each failure with its traceback."""
+def test_report(target: str, passed: int, failed: tuple[str, ...]) -> str:
+    """Return pytest output, with a traceback for each failure."""
     chance = random.Random(f"{target}{passed}{failed}")  # noqa: S311
     rows = [f"{'.' * 60} [{share:>3}%]" for share in range(12, 100, 12)]
     for name in failed:

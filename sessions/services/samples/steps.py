@@ -1,0 +1,62 @@
+"""The steps of the sample session: model responses with their tool calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .tool_outputs import python_module, search_hits, test_report
+
+ROOT = "/home/mara/tidewater"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call and its output."""
+
+    tool: str
+    arguments: dict[str, Any]
+    output: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One model response with its tool calls, and the user message before it, if any.
+
+    A step with `compacted_to` is a compaction by the client instead; its value is the summary.
+    """
+
+    user: str = ""
+    thinking: str = ""
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    compacted_to: str = ""
+
+
+def read(path: str, sections: int) -> Call:
+    """Read a whole file."""
+    return Call(tool="Read", arguments={"file_path": f"{ROOT}/{path}"}, output=python_module(path, sections))
+
+
+def grep(pattern: str, hits: int) -> Call:
+    """Search the source."""
+    arguments = {"pattern": pattern, "path": ROOT, "output_mode": "content"}
+    return Call(tool="Grep", arguments=arguments, output=search_hits(pattern, hits))
+
+
+def bash(command: str, output: str, *, is_error: bool = False) -> Call:
+    """Run a shell command."""
+    return Call(tool="Bash", arguments={"command": command}, output=output, is_error=is_error)
+
+
+def edit(path: str, old: str, new: str, *, output: str = "", is_error: bool = False) -> Call:
+    """Replace text in a file."""
+    arguments = {"file_path": f"{ROOT}/{path}", "old_string": old, "new_string": new}
+    done = f"The file {ROOT}/{path} has been updated."
+    return Call(tool="Edit", arguments=arguments, output=output or done, is_error=is_error)
+
+
+def pytest(target: str, passed: int, failed: tuple[str, ...] = ()) -> Call:
+    """Run the tests."""
+    return bash(f"pytest {target} -q", test_report(target, passed, failed), is_error=bool(failed))
