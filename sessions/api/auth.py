@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
-from django.db.models.functions import Now
 from django.http import HttpRequest
 
 from accounts.models import ApiKey
 from accounts.selectors import api_key_find
+from accounts.services import api_key_use_record
 from pricing.custom import CustomPrice
 from redaction import Redaction
 from sessions.api.errors import NotAuthenticated
@@ -101,4 +101,4 @@ def _lives(key_id: UUID) -> bool:
 def _note_use(key: ApiKey) -> None:
     age = None if key.last_used_at is None else time.time() - key.last_used_at.timestamp()
     if age is None or age > _LAST_USED_SECONDS:
-        ApiKey.objects.filter(pk=key.pk).update(last_used_at=Now())
+        api_key_use_record(key=key)

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.login import MOST_OF_NAME, WINDOW, failure_note, is_throttled
 from accounts.models import LoginFailure
+from accounts.services.login_failures import MAX_PER_NAME, WINDOW, failure_record, is_throttled
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def log_in(name: str, password: str):
 
 
 def test_after_some_failures_even_the_right_password_is_refused(member):
-    for _ in range(MOST_OF_NAME):
+    for _ in range(MAX_PER_NAME):
         assert log_in("marc", "wrong").status_code == 200
     refused = log_in("MARC", RIGHT)
     assert refused.status_code == 200
@@ -29,22 +29,22 @@ def test_after_some_failures_even_the_right_password_is_refused(member):
 
 
 def test_failures_are_forgotten(member):
-    for _ in range(MOST_OF_NAME):
-        failure_note(name="marc", address="127.0.0.1")
+    for _ in range(MAX_PER_NAME):
+        failure_record(name="marc", address="127.0.0.1")
     LoginFailure.objects.update(at=timezone.now() - WINDOW - timedelta(seconds=1))
     assert log_in("marc", RIGHT).status_code == 302
 
 
 def test_a_log_in_forgives_what_was_before(member):
-    for _ in range(MOST_OF_NAME - 1):
-        failure_note(name="marc", address="127.0.0.1")
+    for _ in range(MAX_PER_NAME - 1):
+        failure_record(name="marc", address="127.0.0.1")
     assert log_in("marc", RIGHT).status_code == 302
     assert not LoginFailure.objects.exists()
 
 
 def test_one_name_and_one_address_do_not_lock_others_out():
-    for _ in range(MOST_OF_NAME):
-        failure_note(name="marc", address="192.0.2.1")
+    for _ in range(MAX_PER_NAME):
+        failure_record(name="marc", address="192.0.2.1")
     assert is_throttled(name="Marc", address="192.0.2.1")
     assert not is_throttled(name="vera", address="192.0.2.1")
     assert not is_throttled(name="marc", address="192.0.2.2")

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.members import MemberError, member_add, member_remove, member_role_set
 from accounts.models import Membership, Project, Role
+from accounts.services.members import MemberError, member_add, member_remove, member_role_set
 
 
 class Command(BaseCommand):

@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.members import MemberError, member_add, member_remove, member_role_set
 from accounts.models import Membership, Role
 from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page

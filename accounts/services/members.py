@@ -1,4 +1,4 @@
-"""Writes: who belongs to a project, and as what. A project never loses its last owner."""
+"""Add, change and remove members of a project. A project always keeps at least one owner."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from accounts.models import Membership, Project, Role
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 
 
 class MemberError(ValueError):
-    """The change cannot be made; the message says why, for the person who asked."""
+    """The change is not allowed. The message is shown to the user."""
 
 
 @transaction.atomic
 def member_add(
     *, project: Project, username: str, role: str, email: str = "", by: User | None = None
 ) -> tuple[Membership, str | None]:
-    """The membership, and the password of a user who was made for it: it is shown once and not stored.
+    """Return the membership, and the password if the user was created for it, which is shown only once.
 
-    Raises `MemberError` where the user is a member already.
+    Raises `MemberError` if the user is already a member.
     """
     password = None
     user = User.objects.filter(username=username).first()
@@ -39,7 +39,7 @@ def member_add(
 
 @transaction.atomic
 def member_role_set(*, membership: Membership, role: str, by: User | None = None) -> None:
-    """Raises `MemberError` for the last owner."""
+    """Change the role of a member. Raises `MemberError` for the last owner."""
     if membership.role == role:
         return
     _keep_an_owner(membership)
@@ -57,7 +57,10 @@ def member_role_set(*, membership: Membership, role: str, by: User | None = None
 
 @transaction.atomic
 def member_remove(*, membership: Membership, by: User | None = None) -> None:
-    """The user stays, and so do the keys that they made. Raises `MemberError` for the last owner."""
+    """Remove a member. The user and the keys they created remain.
+
+    Raises `MemberError` for the last owner.
+    """
     _keep_an_owner(membership)
     audit_record(
         action="member.removed",
@@ -69,7 +72,7 @@ def member_remove(*, membership: Membership, by: User | None = None) -> None:
 
 
 def _keep_an_owner(leaving: Membership) -> None:
-    # The project's row is the lock: two owners who remove each other at once come one after the other.
+    # Locking the project's row serializes two owners who remove each other at the same time.
     Project.objects.select_for_update().get(pk=leaving.project_id)
     owners = Membership.objects.filter(project=leaving.project_id, role=Role.OWNER)
     if leaving.role == Role.OWNER and not owners.exclude(pk=leaving.pk).exists():

@@ -1,0 +1,36 @@
+"""The first start: create the default project, its API key and the admin."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from accounts.models import Project, Scope
+from accounts.services.api_keys import api_key_create
+from accounts.services.projects import project_create
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStart:
+    """The credentials that the first start created, to be shown once. None if they existed before."""
+
+    api_key: str | None
+    admin_password: str | None
+
+
+@transaction.atomic
+def bootstrap(*, admin_name: str = "admin") -> FirstStart:
+    """Create the default project with its key, and the admin who owns it. Safe to call at every start."""
+    admin, password = User.objects.filter(username=admin_name).first(), None
+    if admin is None and not User.objects.filter(is_superuser=True).exists():
+        password = secrets.token_urlsafe(15)
+        admin = User.objects.create_superuser(admin_name, password=password)
+    project = Project.objects.filter(slug="default").first()
+    if project is not None or Project.objects.exists():
+        return FirstStart(api_key=None, admin_password=password)
+    project = project_create(name="Default project", slug="default", owner=admin)
+    _, text = api_key_create(project=project, name="default", scopes=Scope.values, created_by=admin)
+    return FirstStart(api_key=text, admin_password=password)
