@@ -20,9 +20,6 @@ from compaction.recap.written import recap_read
 from sessions.models import Compaction, Edit, Recap
 from sessions.store import bodies
 
-#: Recaps of a session that are kept whole.
-_WHOLE = 2
-
 Line = tuple[str, Sequence[int]]
 
 
@@ -94,9 +91,3 @@ def recap_value(row: Recap) -> RecapValue:
     newest = max((at for _, lines in told.sections for _, sources in lines for at in sources), default=0)
     standing = RecapValue(first_turn=told.first_turn, last_turn=told.last_turn)
     return recap_read(told.text, standing=standing, position=newest)
-
-
-def recaps_trim(session_id: UUID) -> None:
-    """After another recap: the one that is now too old is no longer kept whole."""
-    whole = recaps_of(session_id).filter(body__isnull=False, lines__isnull=False)
-    Recap.objects.filter(pk__in=whole.values("pk")[_WHOLE : _WHOLE + 1]).update(body=None)

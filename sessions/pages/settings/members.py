@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Membership, Role
+from accounts.services.members import MemberError, member_add, member_remove, member_role_set
 from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 

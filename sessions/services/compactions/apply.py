@@ -27,9 +27,10 @@ from compaction.triggers import TRIGGERS
 from compaction.view import View, in_force
 from sessions.models import AgentSession, Compaction, Edit, Recap, WebhookEvent
 from sessions.selectors.convert import edit_row, edit_value
-from sessions.selectors.recaps import recap_columns, recaps_trim
+from sessions.selectors.recaps import recap_columns
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.planning import Loaded, session_plan, view_load
+from sessions.services.compactions.recap_storage import recaps_trim
 from sessions.services.dispatch import compaction_dispatch
 from sessions.services.references import watch_begin
 from sessions.services.sessions.derived import derived_refresh_on_commit
