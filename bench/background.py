@@ -33,7 +33,7 @@ from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.replay.served import Served
-from compaction.replay.transcript import Call, Transcript
+from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import View
 from tests.api.talk import whole_turn
@@ -115,7 +115,7 @@ class Late(Served):
         super().__init__(*args, **named)
         self.fired: list[tuple[str, int, int | None]] = []  #: trigger, tokens, the cursor before
 
-    def prompt(self, call: Call) -> View:
+    def prompt(self, call: RecordedCall) -> View:
         self._append(call)
         trigger, self.pending = self.pending, None
         if trigger is not None:
@@ -143,7 +143,7 @@ class InBackground:
         self.served = Late(transcript, policy, counter, budget=case.budget)
 
     def prompt(self, n: int) -> Sequence[Message]:
-        return self.served.prompt(Call(turn=n, start=0, answer=n)).messages
+        return self.served.prompt(RecordedCall(turn=n, start=0, answer=n)).messages
 
 
 def recorded(options: argparse.Namespace) -> dict[str, Any]:

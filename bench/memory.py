@@ -2,7 +2,7 @@
 
     python -m bench.memory ../transcripts
 
-Each session runs turn by turn through `compaction.memory.upkeep`, as a worker would run it. What it kept is
+Each session runs turn by turn through `compaction.memory.updates`, as a worker would run it. What it kept is
 held against what the session did, which is read here without any code of upkeep's.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.memory.origins import Notes
-from compaction.memory.upkeep import Watch, upkeep
+from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
 from compaction.messages import Message, ToolCall
 from compaction.outcomes import is_error
@@ -61,14 +61,14 @@ def measure(folder: Path) -> Figures:
 
 def _kept(transcript: Transcript, figures: Figures) -> Run:
     counter, run = TiktokenCounter(), Run(transcript)
-    notes, watch = Notes(), Watch()
+    notes, watch = Notes(), UpdaterState()
     figures.counts["sessions"] += 1
     for turn, messages in _turns(transcript.messages):
         run.before[turn] = notes
         started = time.perf_counter()
-        kept = upkeep(notes, watch, messages, counter=counter)
+        kept = update_notes(notes, watch, messages, counter=counter)
         figures.seconds.append(time.perf_counter() - started)
-        notes, watch = kept.notes, Watch.from_json(kept.watch.to_json())
+        notes, watch = kept.notes, UpdaterState.from_json(kept.watch.to_json())
         run.after[turn] = notes
         figures.counts["revisions"] += bool(kept.reason)
         figures.sizes.append(counter.count(notes.render()))

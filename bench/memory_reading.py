@@ -17,12 +17,12 @@ from pathlib import Path
 
 from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.memory.extraction import MAX_INPUT_TOKENS, Extraction, turns_to_extract
 from compaction.memory.origins import Notes
-from compaction.memory.reading import MAX_INPUT_TOKENS, Reading, due
 from compaction.memory.schema import PLAIN
-from compaction.memory.upkeep import Watch, upkeep
+from compaction.memory.updates import UpdaterState, update_notes
 from compaction.messages import Message
-from compaction.recap.transcript import pieces
+from compaction.recap.model_input import split_by_tokens
 
 FOLDERS = ("entire-claude-code", "openhands-completions", "mini-swe-agent", "pi-coding-agent")
 COUNTER = TiktokenCounter()
@@ -30,10 +30,10 @@ COUNTER = TiktokenCounter()
 
 def requests(transcript: Transcript) -> Iterator[int]:
     """The tokens of each request that the session leads to."""
-    notes, watch, unread = Notes(), Watch(), list[list[Message]]()
+    notes, watch, unread = Notes(), UpdaterState(), list[list[Message]]()
     for _, group in groupby(transcript.messages, key=lambda message: message.turn):
         turn = list(group)
-        kept = upkeep(notes, watch, turn, counter=COUNTER)
+        kept = update_notes(notes, watch, turn, counter=COUNTER)
         notes, watch = kept.notes, kept.watch
         unread.append(turn)
         yield from _read(unread, notes, rests=False)
@@ -43,11 +43,11 @@ def requests(transcript: Transcript) -> Iterator[int]:
 
 def _read(unread: list[list[Message]], notes: Notes, *, rests: bool) -> Iterator[int]:
     """The requests that are due; the turns that they tell are taken out of `unread`."""
-    count = due([sum(message.tokens for message in turn) for turn in unread], rests=rests)
+    count = turns_to_extract([sum(message.tokens for message in turn) for turn in unread], rests=rests)
     messages = [message for turn in unread[:count] for message in turn]
     del unread[:count]
-    for piece in pieces(messages, MAX_INPUT_TOKENS, COUNTER) if messages else ():
-        request = Reading(messages=piece, notes=notes, schema=PLAIN).request
+    for piece in split_by_tokens(messages, MAX_INPUT_TOKENS, COUNTER) if messages else ():
+        request = Extraction(messages=piece, notes=notes, schema=PLAIN).request
         yield COUNTER.count(request.system) + COUNTER.count(request.content)
 
 

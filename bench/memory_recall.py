@@ -19,11 +19,11 @@ from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.layout import positions_kept
 from compaction.memory import Notes
-from compaction.memory.upkeep import Watch, upkeep
+from compaction.memory.updates import UpdaterState, update_notes
 from compaction.messages import Message
 from compaction.policy import Policy, get_policy
 from compaction.replay.served import Served, no_memory, without_model
-from compaction.replay.transcript import Call, Transcript
+from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
 from compaction.view import View
 
@@ -36,13 +36,13 @@ class Remembering:
 
     def __init__(self, case: Case, policy: Policy, counter: TokenCounter) -> None:
         self._case, self._policy, self._counter = case, policy, counter
-        self._notes, self._watch, self._read = Notes(), Watch(), 0
+        self._notes, self._watch, self._read = Notes(), UpdaterState(), 0
 
     def __call__(self, view: View, until: int) -> str:
         new = self._case.messages[self._read : until]
         self._read = until
         for _, turn in groupby(new, key=lambda message: message.turn):
-            kept = upkeep(self._notes, self._watch, list(turn), counter=self._counter)
+            kept = update_notes(self._notes, self._watch, list(turn), counter=self._counter)
             self._notes, self._watch = kept.notes, kept.watch
         return self._notes.render(positions_kept(view, self._policy, budget_tokens=self._case.budget))
 
@@ -57,7 +57,7 @@ class Contender:
         self._served = Served(transcript, policy, counter, budget=case.budget, memory_text=memory_text)
 
     def prompt(self, n: int) -> Sequence[Message]:
-        return self._served.prompt(Call(turn=n, start=0, answer=n)).messages
+        return self._served.prompt(RecordedCall(turn=n, start=0, answer=n)).messages
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.record import Record
 from compaction.replay.served import Served
-from compaction.replay.transcript import Call, Transcript
+from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
 
 
@@ -25,4 +25,4 @@ class Ours:
         return self._served.records
 
     def prompt(self, n: int) -> Sequence[Message]:
-        return self._served.prompt(Call(turn=n, start=0, answer=n)).messages
+        return self._served.prompt(RecordedCall(turn=n, start=0, answer=n)).messages

@@ -29,7 +29,7 @@ from compaction.layout import head_end
 from compaction.messages import Message, Role
 from compaction.references import message_references
 from compaction.rendering import render
-from compaction.replay.mentions import Mentions
+from compaction.replay.mentions import PromptMentions
 from compaction.validation import validate
 
 DISTANT_MESSAGES = 10
@@ -104,7 +104,7 @@ class Score:
 
 def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
     """The score of one session. `check` renders and validates each prompt; without, all count as valid."""
-    score, shown = Score(), Mentions(case.messages, case.references)
+    score, shown = Score(), PromptMentions(case.messages, case.references)
     last_seen: dict[str, int] = {}
     for n, message in enumerate(case.messages):
         if message.role is Role.ASSISTANT and n:
@@ -114,7 +114,7 @@ def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
     return score
 
 
-def _step(score: Score, shown: Mentions, case: Case, contender: Contender, n: int, check: bool) -> bool:
+def _step(score: Score, shown: PromptMentions, case: Case, contender: Contender, n: int, check: bool) -> bool:
     """Asks for the prompt before message `n` and counts its size and cost. Whether a model could use it."""
     started = time.perf_counter()
     prompt = contender.prompt(n)
@@ -145,7 +145,7 @@ def _is_valid(prompt: Sequence[Message], format: str) -> bool:
 
 
 def _count_references(
-    score: Score, shown: Mentions, case: Case, n: int, last_seen: dict[str, int], usable: bool
+    score: Score, shown: PromptMentions, case: Case, n: int, last_seen: dict[str, int], usable: bool
 ) -> None:
     window_start = bisect_right(case.tokens_before, case.tokens_before[n] - case.budget) - 1
     for name in case.references[n]:

@@ -36,8 +36,8 @@ class TokenBreakdown:
         """Return the breakdown of a view. Replacements of evicted messages count as recap."""
         beside = view.components
         breakdown = cls().set(system=beside.system, tools=beside.tools, memory=beside.memory)
-        breakdown = breakdown.add(entry.message for entry in view.entries if not entry.is_made)
-        recap = sum(entry.message.tokens for entry in view.entries if entry.is_made)
+        breakdown = breakdown.add(entry.message for entry in view.entries if not entry.is_generated)
+        recap = sum(entry.message.tokens for entry in view.entries if entry.is_generated)
         return breakdown.set(recap=recap) if recap else breakdown
 
     @classmethod

@@ -20,7 +20,7 @@ from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
-from compaction.references import Mentions
+from compaction.references import MentionCache
 from compaction.settings import StrategySettings, ToolRule
 from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens
 from compaction.tools import Action, Kind, action_of
@@ -77,7 +77,7 @@ class Context:
     previous: Recap | None = None
     summary: Summary | None = None
     memory_text: str = ""
-    mentions: Mentions = field(default_factory=Mentions)
+    mentions: MentionCache = field(default_factory=MentionCache)
 
     @cached_property
     def head_last(self) -> int:
@@ -106,7 +106,7 @@ class Context:
     @cached_property
     def _shown(self) -> list[Message]:
         """The messages of the start view, edited ones as pushed so that their parts keep their indices."""
-        return [self._originals.get(e.first, e.message) for e in self.start.entries if not e.is_made]
+        return [self._originals.get(e.first, e.message) for e in self.start.entries if not e.is_generated]
 
     @cached_property
     def _actions(self) -> dict[tuple[int, int], tuple[ToolCall, Action]]:
@@ -142,7 +142,7 @@ class Context:
 
     def outputs(self, view: View) -> list[Output]:
         """Return the outputs of client tools that the view still shows unedited, oldest first."""
-        shown = {entry.first for entry in view.entries if not entry.is_made}
+        shown = {entry.first for entry in view.entries if not entry.is_generated}
         edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
         return [
             output

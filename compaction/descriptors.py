@@ -15,7 +15,7 @@ import orjson
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
-from compaction.references import Mentions
+from compaction.references import MentionCache
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -28,16 +28,16 @@ _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
 
 def describe(
-    text: str, action: Action, handle: str, *, names: int = 0, mentions: Mentions | None = None
+    text: str, action: Action, handle: str, *, names: int = 0, mentions: MentionCache | None = None
 ) -> str:
     """One line for an output that is not shown: what made it, its shape, the identifiers that it mentions
     most (at most `names`), and the handle to the whole. `mentions` is what was scanned already."""
-    mentioned = _mentioned(text, names, mentions or Mentions())
+    mentioned = _mentioned(text, names, mentions or MentionCache())
     told = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
     return f"[Output not shown: {'; '.join(filter(None, told))}; handle {handle}]"
 
 
-def _mentioned(text: str, limit: int, mentions: Mentions) -> str:
+def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
     """The identifiers that a text mentions most often, so that it can be told what to page back for."""
     if not limit:
         return ""

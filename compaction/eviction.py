@@ -36,7 +36,7 @@ class Span:
             elif taken:
                 runs.append([entry])
             adjacent = taken
-        messages = (context.original(entry.first) for run in runs for entry in run if not entry.is_made)
+        messages = (context.original(entry.first) for run in runs for entry in run if not entry.is_generated)
         return cls(runs=tuple(map(tuple, runs)), messages=tuple(messages))
 
     @cached_property
@@ -76,7 +76,7 @@ def oldest(view: View, context: Context, *, room: int) -> Span | None:
             break
         taken += group
         freed += sum(entry.message.tokens for entry in group)
-    if all(entry.is_made for entry in taken):
+    if all(entry.is_generated for entry in taken):
         return None
     return Span.of(taken, view, context)
 
@@ -100,7 +100,7 @@ SHOWS_RECAP = ("recap", "drop_oldest")
 
 def recap_entry(view: View, context: Context) -> Entry | None:
     """Return the entry that shows a recap, if there is one."""
-    replacements = [entry for entry in context.middle(view) if entry.is_made]
+    replacements = [entry for entry in context.middle(view) if entry.is_generated]
     shown = SHOWS_RECAP if context.previous else SHOWS_RECAP[:1]
     return next((entry for rule in shown for entry in replacements if entry.rule == rule), None)
 

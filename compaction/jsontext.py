@@ -47,7 +47,7 @@ def loads_object(text: str) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
-def glance(text: str) -> dict[str, JSON]:
+def loads_object_fast(text: str) -> dict[str, JSON]:
     """Parse like `loads_object`, ten times as fast, for inspection: integers over 64 bits become floats."""
     try:
         value = orjson.loads(text)

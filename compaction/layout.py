@@ -46,7 +46,7 @@ def head_end(messages: Sequence[Message]) -> int:
 def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layout:
     """Determine where the head ends and the tail begins."""
     messages = view.messages
-    pushed = next((i for i, entry in enumerate(view.entries) if entry.is_made), len(messages))
+    pushed = next((i for i, entry in enumerate(view.entries) if entry.is_generated), len(messages))
     head = head_end(messages[:pushed])
     start, bound = _tail_start(messages, head, settings.tail_share * budget_tokens, settings.tail_messages)
     snapped = _snap(view.cuts, start, head)

@@ -44,8 +44,8 @@ def compose(messages: Iterable[Message]) -> Composition:
 
 def measure(view: View) -> Composition:
     """Composition of a shown prompt."""
-    made = sum(entry.message.tokens for entry in view.entries if entry.is_made)
-    pushed = compose(entry.message for entry in view.entries if not entry.is_made)
+    made = sum(entry.message.tokens for entry in view.entries if entry.is_generated)
+    pushed = compose(entry.message for entry in view.entries if not entry.is_generated)
     parts = view.components
     return pushed + Composition(system=parts.system, tools=parts.tools, memory=parts.memory, recap=made)
 

@@ -153,8 +153,8 @@ def _is_same(before: View, after: View, indices: range) -> bool:
 
 def _dropped(before: View, after: View) -> int:
     """Count the pushed messages that are no longer shown."""
-    kept = {entry.first for entry in after.entries if not entry.is_made}
-    return sum(not entry.is_made and entry.first not in kept for entry in before.entries)
+    kept = {entry.first for entry in after.entries if not entry.is_generated}
+    return sum(not entry.is_generated and entry.first not in kept for entry in before.entries)
 
 
 def _rebilled(before: View, after: View) -> int:

@@ -121,7 +121,7 @@ def counted_mentions(text: str) -> Counter[str]:
     return Counter(mentions(text))
 
 
-class Mentions:
+class MentionCache:
     """Scans a text once, whoever asks. It keeps the texts, so it is for the length of one plan."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from compaction.edits import Edit, Op
-from compaction.jsontext import glance
+from compaction.jsontext import loads_object_fast
 from compaction.messages import Message, ToolCall, ToolResult
 
 
@@ -75,7 +75,7 @@ _MAX_COMMAND = 4_000
 def action_of(call: ToolCall) -> Action:
     """What the call does; never fails."""
     name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
-    arguments = glance(call.arguments)
+    arguments = loads_object_fast(call.arguments)
     path = _first(arguments, _PATH_FIELDS)
     if name in _EDITORS:
         kind = _EDITOR_KINDS.get(str(arguments.get("command")), Kind.EDIT)

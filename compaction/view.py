@@ -45,9 +45,11 @@ class Entry:
     last: int
 
     @property
-    def is_made(self) -> bool:
+    def is_generated(self) -> bool:
         """Whether the message was generated (a recap, a marker) and not pushed."""
         return self.rule != VERBATIM and self.message.source is None and self.message.format is None
+
+    is_made = is_generated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +156,7 @@ def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> tuple[En
     changed = _by_position(edit for edit in edits if edit.position in positions)
     return tuple(
         entry
-        if entry.first not in changed or entry.is_made
+        if entry.first not in changed or entry.is_generated
         else _entry(pushed[entry.first], changed[entry.first])
         for entry in view.entries
     )
@@ -185,7 +187,7 @@ def _unchanged(known: View, changed: dict[int, list[Edit]]) -> dict[int, Entry]:
     return {
         entry.first: entry
         for entry in known.entries
-        if not entry.is_made and before.get(entry.first) == changed.get(entry.first)
+        if not entry.is_generated and before.get(entry.first) == changed.get(entry.first)
     }
 
 

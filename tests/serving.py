@@ -65,7 +65,7 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def chromium(executable: str) -> Iterator[Browser]:
-    sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # the sandbox does not work as root
+    sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # its sandbox refuses root
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=executable, headless=True, args=[*CHROMIUM_FLAGS, *sandbox]

@@ -8,15 +8,15 @@ from typing import Any
 
 from compaction.adapters.claude import Claude
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.asking import Reply
 from compaction.errors import SummaryError
 from compaction.messages import Message
 from compaction.recap.extract import complete
+from compaction.recap.model_input import split_by_tokens
 from compaction.recap.prompt import summary_request
 from compaction.recap.reply import Source, summary_read
 from compaction.recap.summary import SummaryResult
-from compaction.recap.transcript import pieces
 from compaction.recap.values import Recap
+from compaction.structured_output import Reply
 from compaction.tokens import TokenCounter
 
 #: Estimated tokens of the session per request; a longer one is summarized in pieces. This is far below every
@@ -58,7 +58,7 @@ class AnthropicSummarizer:
         exchange = self._claude.begin()
         recap, dropped = previous, dict[str, None]()
         try:
-            for piece in pieces(evicted, self._max_input_tokens, self._counter):
+            for piece in split_by_tokens(evicted, self._max_input_tokens, self._counter):
                 request = summary_request(
                     piece, previous=recap, cap_tokens=cap_tokens, instructions=instructions
                 )

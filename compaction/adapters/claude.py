@@ -16,7 +16,6 @@ from anthropic.types import Message as ApiMessage
 from anthropic.types import OutputConfigParam
 from anthropic.types import Usage as ApiUsage
 
-from compaction.asking import Reply, Request
 from compaction.capabilities import capabilities_of
 from compaction.errors import (
     SummaryError,
@@ -26,6 +25,7 @@ from compaction.errors import (
     SummaryUnavailable,
 )
 from compaction.messages import Usage
+from compaction.structured_output import Reply, Request
 
 #: The cheapest Claude model in November 2026: $0.10 input and $0.50 output per million tokens.
 DEFAULT_MODEL = "claude-haiku-5-5"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from compaction.recap.ledger import Ledger, Tally
+from compaction.recap.contents import Contents, Tally
 from compaction.recap.values import Group, Item, Mention, group_of
 from compaction.references import forms
 
@@ -29,20 +29,20 @@ Count = Callable[[str], int]
 _COLD = 6.0
 
 
-def rank(ledger: Ledger, end: int) -> list[Tally]:
+def rank(contents: Contents, end: int) -> list[Tally]:
     """All names, the most needed first. `end` is the position behind the evicted messages."""
-    return sorted(ledger.names.values(), key=lambda tally: _need(tally, ledger, end), reverse=True)
+    return sorted(contents.names.values(), key=lambda tally: _need(tally, contents, end), reverse=True)
 
 
 def pack(
-    ledger: Ledger, ranked: Iterable[Tally], *, shown: Collection[str], room: int, count: Count
+    contents: Contents, ranked: Iterable[Tally], *, shown: Collection[str], room: int, count: Count
 ) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
     """As many names as `room` tokens hold, the most needed first, each under its file; and a reserve of
     the most needed of the rest, which the next recap may find room for.
 
     `shown` are names that the prompt shows anyway. `count` tells the tokens of a text.
     """
-    packing = _Packing(ledger, count)
+    packing = _Packing(contents, count)
     reserve: list[Mention] = []
     for tally in ranked:
         if tally.name in packing.listed or (tally.own < 0 and packing.is_full(tally.name)):
@@ -60,9 +60,9 @@ def pack(
 class _Packing:
     """The names that are listed so far, each on the line of its file, in order of need."""
 
-    def __init__(self, ledger: Ledger, count: Count) -> None:
+    def __init__(self, contents: Contents, count: Count) -> None:
         self.listed: dict[str, str] = {}  #: by a name, the line that tells it
-        self._ledger, self._count = ledger, count
+        self._contents, self._count = contents, count
         self._lines: dict[str, dict[str, Tally]] = {}
         self._groups: set[tuple[str, Group]] = set()
 
@@ -97,7 +97,7 @@ class _Packing:
 
     def items(self) -> tuple[Item, ...]:
         """The lines, the file that was worked on last first."""
-        files = self._ledger.files
+        files = self._contents.files
         order = sorted(self._lines, key=lambda home: (home in files, self._line(home).sources), reverse=True)
         return tuple(
             replace(self._line(home), mentions=tuple(tally.mention() for tally in self._lines[home].values()))
@@ -110,19 +110,19 @@ class _Packing:
 
     def _home(self, name: str) -> str:
         """The line that a name belongs to: the path of its file, or the line of the names of no file."""
-        files = self._ledger.files
-        home = name if name in files else self._ledger.home.get(name, "")
+        files = self._contents.files
+        home = name if name in files else self._contents.home.get(name, "")
         return home if home in files else OTHER_NAMES
 
     def _line(self, home: str) -> Item:
-        return self._ledger.files.get(home) or Item(text=home)
+        return self._contents.files.get(home) or Item(text=home)
 
 
-def _need(tally: Tally, ledger: Ledger, end: int) -> float:
+def _need(tally: Tally, contents: Contents, end: int) -> float:
     """How much a name is worth its room: the logarithm of the odds that a later message uses it, up to a
     constant, less half the logarithm of its length."""
     worth = tally.weight - 0.5 * math.log1p(end - tally.last) - 0.5 * math.log(2 + len(tally.name))
     if tally.own >= 0:
         return worth + math.log1p(tally.count) - 0.3 * math.log1p(end - tally.own)
-    home = ledger.files.get(ledger.home.get(tally.name, ""))
+    home = contents.files.get(contents.home.get(tally.name, ""))
     return worth - 0.25 * (math.log1p(end - home.sources[-1]) if home else _COLD)

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from compaction.messages import Message
+from compaction.recap.contents import Contents
 from compaction.recap.entities import pack, rank
-from compaction.recap.ledger import Ledger
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import Mentions, references
+from compaction.references import MentionCache, references
 from compaction.tokens import TokenCounter
 
 #: Shares of the cap that the sections may take before entities take what is left.
@@ -37,7 +37,7 @@ def extract(
     cap_tokens: int,
     previous: Recap | None = None,
     visible: Collection[str] = frozenset(),
-    mentions: Mentions | None = None,
+    mentions: MentionCache | None = None,
 ) -> Recap:
     """The recap of `evicted`, messages in order of time that follow those of `previous`.
 
@@ -45,16 +45,16 @@ def extract(
     what was scanned already. The recap's
     text takes at most `cap_tokens`, except that a cap too small for the frame itself is exceeded by it.
     """
-    ledger = _ledger(evicted, previous, mentions or Mentions())
+    contents = _contents(evicted, previous, mentions or MentionCache())
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
         last_turn=max(turns, default=previous.last_turn if previous else 0),
-        open_items=_requests(ledger, int(cap_tokens * REQUEST_SHARE), counter),
-        decisions=_newest(ledger.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
-        facts=_newest(ledger.commands.values(), int(cap_tokens * FACT_SHARE), counter),
+        open_items=_requests(contents, int(cap_tokens * REQUEST_SHARE), counter),
+        decisions=_newest(contents.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
+        facts=_newest(contents.commands.values(), int(cap_tokens * FACT_SHARE), counter),
     )
-    return _with_entities(recap, ledger, visible, _end(evicted), cap_tokens, counter)
+    return _with_entities(recap, contents, visible, _end(evicted), cap_tokens, counter)
 
 
 def complete(
@@ -68,17 +68,17 @@ def complete(
     """A model's recap of `evicted` with as many of the names that it left out as its cap has room for, and
     the rest in reserve. Everything that the model wrote stays as it is."""
     return _with_entities(
-        recap, _ledger(evicted, previous, Mentions()), frozenset(), _end(evicted), cap_tokens, counter
+        recap, _contents(evicted, previous, MentionCache()), frozenset(), _end(evicted), cap_tokens, counter
     )
 
 
-def _ledger(evicted: Sequence[Message], previous: Recap | None, mentions: Mentions) -> Ledger:
-    ledger = Ledger(mentions)
+def _contents(evicted: Sequence[Message], previous: Recap | None, mentions: MentionCache) -> Contents:
+    contents = Contents(mentions)
     if previous:
-        ledger.fold(previous)
+        contents.fold(previous)
     for message in evicted:
-        ledger.observe(message)
-    return ledger
+        contents.observe(message)
+    return contents
 
 
 def _end(evicted: Sequence[Message]) -> int:
@@ -86,14 +86,19 @@ def _end(evicted: Sequence[Message]) -> int:
 
 
 def _with_entities(
-    recap: Recap, ledger: Ledger, visible: Collection[str], end: int, cap_tokens: int, counter: TokenCounter
+    recap: Recap,
+    contents: Contents,
+    visible: Collection[str],
+    end: int,
+    cap_tokens: int,
+    counter: TokenCounter,
 ) -> Recap:
     """The recap with as many names as its cap leaves room for."""
     shown = references(recap.render()).union(visible)
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
-    ranked = rank(ledger, end)
+    ranked = rank(contents, end)
     while True:
-        entities, reserve = pack(ledger, ranked, shown=shown, room=room, count=counter.count)
+        entities, reserve = pack(contents, ranked, shown=shown, room=room, count=counter.count)
         full = replace(recap, entities=_joined(recap.entities, entities), reserve=reserve)
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:
@@ -111,10 +116,10 @@ def _joined(told: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
     return (*joined, *named.values())
 
 
-def _requests(ledger: Ledger, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
+def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
     """Every request, the longest clipped so far that all fit. Where there are so many that not even their
     beginnings do, the oldest answered ones go."""
-    items = list(ledger.requests.values())
+    items = list(contents.requests.values())
     room = cap_tokens * _CHARACTERS_PER_TOKEN
     size = max((len(item.text) for item in items), default=0)
     while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:

@@ -1,14 +1,18 @@
-"""The request for a model's summary: what the model is told, and the session as fenced data.
+"""The request for a model's summary: its instructions, and the session as fenced data.
 
-The session stands between tags that nothing in it can close (see `compaction.asking`); the instructions of
-the person who asked for the compaction stand outside.
+The session is enclosed in tags that nothing in it can close (see `compaction.structured_output`). The
+instructions of the user who requested the compaction are outside of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compaction.asking import (
+from compaction.jsontext import dumps
+from compaction.messages import JSON, Message
+from compaction.recap.model_input import clip, message_texts
+from compaction.recap.values import Item, Recap, Status
+from compaction.structured_output import (
     INTEGER,
     STRING,
     THINKING_ROOM,
@@ -18,10 +22,6 @@ from compaction.asking import (
     object_of,
     one_of,
 )
-from compaction.jsontext import dumps
-from compaction.messages import JSON, Message
-from compaction.recap.transcript import clip, tell
-from compaction.recap.values import Item, Recap, Status
 
 #: The share of the cap that the model is asked for: models miss a size by a good tenth.
 ASKED_SHARE = 0.75
@@ -88,7 +88,7 @@ def summary_request(
     evicted: Sequence[Message], *, previous: Recap | None = None, cap_tokens: int, instructions: str = ""
 ) -> Request:
     """The request for the recap of `evicted`, which follow what `previous` stands for."""
-    session = "\n\n".join(tell(evicted))
+    session = "\n\n".join(message_texts(evicted))
     record = dumps(recap_json(previous)) if previous else ""
     fence = fence_of(session + record)
     asked = int(cap_tokens * ASKED_SHARE)

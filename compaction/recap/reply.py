@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compaction.asking import Reply, answer_of
 from compaction.errors import SummaryMalformed, SummaryTooLong
 from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
 from compaction.recap.prompt import STANDING
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import argument_text, references
+from compaction.structured_output import Reply, answer_of
 from compaction.tokens import TokenCounter
 
 #: What stands for an identifier that the model made up.

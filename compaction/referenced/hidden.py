@@ -19,7 +19,7 @@ from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.references import Kind, argument_text, first_mentions, kind_of, runs
 from compaction.view import View
 
-__all__ = ["MAX_REFERENCES", "is_telling", "with_references"]
+__all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
 
 #: Shorter names and ids are words of a language or library as often as not.
 _LEAST_NAME, _LEAST_ID = 11, 7
@@ -41,7 +41,7 @@ _PLACEHOLDER = re.compile(r"example|localhost|127\.0\.0\.1|0\.0\.0\.0")
 _OF_THE_SYSTEM = ("/dev/", "/usr/", "/bin/", "/etc/", "/proc/", "/opt/", "/var/", "/tmp")  # noqa: S108
 
 
-def is_telling(name: str) -> bool:
+def is_distinctive(name: str) -> bool:
     """Whether a mention of `name` says that its writer has what it was read from in mind."""
     match kind_of(name):
         case Kind.PATH:
@@ -102,7 +102,7 @@ class _Prompt:
         """Whether it tells nothing of `name`, and that means something."""
         known = self._lacks.get(name)
         if known is None:
-            known = self._lacks[name] = is_telling(name) and not self._shows(name.encode())
+            known = self._lacks[name] = is_distinctive(name) and not self._shows(name.encode())
         return known
 
     def _shows(self, name: bytes) -> bool:

@@ -43,7 +43,7 @@ class How(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedEdit:
     """An edit that is watched. `key` is what the caller knows it by, `paths` were read in what it hid."""
 
     key: int
@@ -62,7 +62,7 @@ class Reference:
 
 
 @dataclass(slots=True)
-class Watch:
+class ReferenceTracker:
     """The state of one session.
 
     `names` are hidden, with the edit that hid each; `handles` and `paths` would bring a content back;
@@ -75,7 +75,7 @@ class Watch:
     recent: list[Reference] = field(default_factory=list)
     flagged: set[int] = field(default_factory=set)
 
-    def compacted(self, edits: Sequence[Watched]) -> None:
+    def compacted(self, edits: Sequence[WatchedEdit]) -> None:
         """Takes in the edits of a compaction, with their references."""
         for watched in edits:
             for name in watched.edit.references:
@@ -149,7 +149,7 @@ class Watch:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, JSON]) -> Watch:
+    def from_json(cls, data: Mapping[str, JSON]) -> ReferenceTracker:
         """The state that `to_json` told."""
         return cls(
             names=dict(data["names"]),

@@ -12,13 +12,13 @@ from compaction.replay.result import Lost, References, Result, Totals, totals
 from compaction.replay.scale import Scale, scale_of
 from compaction.replay.setting import Limit, Setting
 from compaction.replay.simulate import replay
-from compaction.replay.transcript import Call, Transcript, transcript_of
+from compaction.replay.transcript import RecordedCall, Transcript, transcript_of
 
 __all__ = [
-    "Call",
     "Limit",
     "Lost",
     "Prices",
+    "RecordedCall",
     "References",
     "Result",
     "Scale",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from compaction.errors import SummaryUnavailable
 from compaction.messages import Message, Usage
 from compaction.recap import Recap, SummaryResult
+from compaction.recap.model_input import split_by_tokens
 from compaction.recap.prompt import summary_request
-from compaction.recap.transcript import pieces
 from compaction.tokens import TokenCounter
 
 
@@ -33,7 +33,7 @@ class EstimatingSummarizer:
     ) -> SummaryResult:
         """Never answers: raises SummaryUnavailable with the estimated usage."""
         calls = []
-        for piece in pieces(evicted, self._max_input_tokens, self._counter):
+        for piece in split_by_tokens(evicted, self._max_input_tokens, self._counter):
             request = summary_request(
                 piece, previous=previous, cap_tokens=cap_tokens, instructions=instructions
             )

@@ -9,7 +9,7 @@ from compaction.messages import Message
 from compaction.references import message_references
 
 
-class Mentions:
+class PromptMentions:
     """The prompt of the last call: its messages, and the identifiers in them.
 
     `known` are the identifiers of messages that are pushed, so that each is scanned once for a session.

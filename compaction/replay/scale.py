@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from compaction.replay.transcript import Call, Transcript
+from compaction.replay.transcript import RecordedCall, Transcript
 
 #: Growth of a reported prompt by a factor outside of these is no growth by what we saw of it.
 _LEAST, _MOST = 0.5, 3.0
@@ -50,18 +50,18 @@ def scale_of(transcript: Transcript) -> Scale:
     return Scale(ratio=ratio, unseen=max(0, round(count / ratio) - size))
 
 
-def reported(call: Call) -> int | None:
+def reported(call: RecordedCall) -> int | None:
     """The provider's count of the call's prompt, None where the log has none."""
     return (call.usage.prompt_tokens or None) if call.usage else None
 
 
-def _ratio(known: Sequence[tuple[Call, int, int | None]]) -> float:
+def _ratio(known: Sequence[tuple[RecordedCall, int, int | None]]) -> float:
     grown = list(_growth(known))
     estimated = sum(size for size, _ in grown)
     return sum(count for _, count in grown) / estimated if estimated else 1.0
 
 
-def _growth(known: Sequence[tuple[Call, int, int | None]]) -> Iterator[tuple[int, int]]:
+def _growth(known: Sequence[tuple[RecordedCall, int, int | None]]) -> Iterator[tuple[int, int]]:
     """By how much the prompts grew from call to call, as estimated and as reported."""
     for (before, size, count), (after, size_after, count_after) in pairwise(known):
         estimated, real = size_after - size, (count_after or 0) - (count or 0)

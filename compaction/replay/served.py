@@ -15,7 +15,7 @@ from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
 from compaction.record import Record
 from compaction.references import references
-from compaction.replay.transcript import Call, Transcript
+from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import Components, Entry, View, shed
@@ -60,7 +60,7 @@ class Served:
         self.summary_calls: list[Usage] = []
         self.summary_failures = 0
 
-    def prompt(self, call: Call) -> View:
+    def prompt(self, call: RecordedCall) -> View:
         """What the call is sent. Calls come in their order; unedited messages are the same objects always."""
         if call.start != self._start:
             self._begin(call.start)
@@ -88,7 +88,7 @@ class Served:
         self._view = _EMPTY
         self._recap = self._compacted_tokens = self._recoverable = None
 
-    def _append(self, call: Call) -> None:
+    def _append(self, call: RecordedCall) -> None:
         new = self._transcript.messages[self._until : call.answer]
         entries = (Entry(message=m, first=m.position, last=m.position) for m in new)
         self._until = call.answer
@@ -140,7 +140,7 @@ class Served:
         return Summary(recap=result.recap, first=evicted.first, last=evicted.last)
 
     def _hidden_texts(self) -> list[str]:
-        shown = {entry.first for entry in self._view.entries if not entry.is_made}
+        shown = {entry.first for entry in self._view.entries if not entry.is_generated}
         texts = []
         for edit in self._view.edits:
             if edit.op is Op.REPLACE and edit.handle and edit.part is not None and edit.position in shown:

@@ -16,11 +16,11 @@ from compaction.capabilities import capabilities_of
 from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.recap import Summarizer
-from compaction.replay.mentions import Mentions
+from compaction.replay.mentions import PromptMentions
 from compaction.replay.result import MAX_LOST, Lost, References, Result, Series
 from compaction.replay.scale import Scale, reported, scale_of
 from compaction.replay.served import Served
-from compaction.replay.transcript import Call, Transcript
+from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.replay.validity import Validity
 from compaction.tokens import TokenCounter
 from compaction.view import View
@@ -64,7 +64,7 @@ class _Run:
     served: Served
     validity: Validity
     scale: Scale = field(init=False)
-    mentions: Mentions = field(init=False)
+    mentions: PromptMentions = field(init=False)
     start: int = 0
     scanned: int = 0
     last_seen: dict[str, int] = field(default_factory=dict)
@@ -80,9 +80,9 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.scale = scale_of(self.transcript)
-        self.mentions = Mentions(self.transcript.messages, self.transcript.references)
+        self.mentions = PromptMentions(self.transcript.messages, self.transcript.references)
 
-    def step(self, call: Call, *, check: bool) -> None:
+    def step(self, call: RecordedCall, *, check: bool) -> None:
         compactions = len(self.served.records)
         view = self.served.prompt(call)
         before = len(self.mentions.messages)
@@ -117,7 +117,7 @@ class _Run:
             failures=self.served.summary_failures,
         )
 
-    def _measure(self, call: Call, view: View, shared: int, lost: int) -> None:
+    def _measure(self, call: RecordedCall, view: View, shared: int, lost: int) -> None:
         whole, count = self.transcript.size(call), reported(call)
         prompt = self.scale.real(view.tokens, whole=whole, reported=count)
         kept = view.components.total + _tokens(view.messages[:shared])
@@ -132,14 +132,14 @@ class _Run:
         self.last_at = call.at or self.last_at
         self.last_reported = count if count is not None else self.last_reported
 
-    def _is_cold(self, call: Call, count: int | None) -> bool:
+    def _is_cold(self, call: RecordedCall, count: int | None) -> bool:
         """Whether the provider no longer has the last prompt, or the client changed it by itself."""
         idle = (call.at - self.last_at).total_seconds() if call.at and self.last_at else 0
         if idle > self.transcript.cache_seconds:
             return True
         return count is not None and self.last_reported is not None and count < _SHRUNK * self.last_reported
 
-    def _count_references(self, call: Call, *, usable: bool) -> int:
+    def _count_references(self, call: RecordedCall, *, usable: bool) -> int:
         """Counts what the answer uses; how many of that was lost."""
         if call.start != self.start:
             self.start = self.scanned = call.start
@@ -159,7 +159,7 @@ class _Run:
             self._note(call, name, why)
         return len(gone)
 
-    def _note(self, call: Call, name: str, why: str) -> None:
+    def _note(self, call: RecordedCall, name: str, why: str) -> None:
         position = self.last_seen[name]
         seen_turn = self.transcript.messages[position].turn
         lost = Lost(turn=call.turn, name=name, position=position, seen_turn=seen_turn, why=why)

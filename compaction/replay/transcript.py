@@ -16,7 +16,7 @@ FIVE_MINUTES, HOUR = 300, 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class RecordedTurn:
     """One recorded turn: where its messages begin and end, and what the log tells of its call.
 
     `beside` are the estimated tokens of system prompt and tools. `restarts` says that the recording client
@@ -33,9 +33,9 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecordedCall:
     """One model call: its prompt is the messages `start` to `answer`, exclusive, and message `answer` is what
-    the model really wrote next. `beside`, `usage` and `at` as in `Turn`."""
+    the model really wrote next. `beside`, `usage` and `at` as in `RecordedTurn`."""
 
     turn: int
     start: int
@@ -55,7 +55,7 @@ class Transcript:
     name: str
     format: str
     messages: Sequence[Message]
-    calls: Sequence[Call]
+    calls: Sequence[RecordedCall]
     model: str = ""
     cache_seconds: int = FIVE_MINUTES
 
@@ -68,7 +68,7 @@ class Transcript:
     def _tokens_before(self) -> tuple[int, ...]:
         return tuple(accumulate((message.tokens for message in self.messages), initial=0))
 
-    def size(self, call: Call) -> int:
+    def size(self, call: RecordedCall) -> int:
         """Estimated tokens of the call's prompt as the client sent it."""
         return call.beside + self._tokens_before[call.answer] - self._tokens_before[call.start]
 
@@ -83,7 +83,7 @@ def transcript_of(
     name: str,
     format: str,
     messages: Sequence[Message],
-    turns: Iterable[Turn],
+    turns: Iterable[RecordedTurn],
     model: str = "",
     cache_seconds: int = FIVE_MINUTES,
 ) -> Transcript:
@@ -98,7 +98,7 @@ def transcript_of(
     )
 
 
-def _calls(messages: Sequence[Message], turns: Iterable[Turn]) -> Iterator[Call]:
+def _calls(messages: Sequence[Message], turns: Iterable[RecordedTurn]) -> Iterator[RecordedCall]:
     """An answer is one message, or several in a row. The usage of a turn is of its first call."""
     start = 0
     for turn in turns:
@@ -107,7 +107,7 @@ def _calls(messages: Sequence[Message], turns: Iterable[Turn]) -> Iterator[Call]
         for position in range(turn.first, turn.end):
             answers = messages[position].role is Role.ASSISTANT
             if answers and position > start and not (asked and _follows_answer(messages, position)):
-                yield Call(
+                yield RecordedCall(
                     turn=turn.index, start=start, answer=position, beside=turn.beside, usage=usage, at=turn.at
                 )
                 usage, asked = None, True

@@ -44,7 +44,7 @@ def _open_loop_start(messages: Sequence[Message]) -> int:
 
 
 def _strip_edits(entry: Entry, stripped: set[tuple[int, int | None]], context: Context) -> list[Edit]:
-    if entry.is_made or not any(isinstance(part, Thinking) for part in entry.message.parts):
+    if entry.is_generated or not any(isinstance(part, Thinking) for part in entry.message.parts):
         return []
     return [
         Edit(

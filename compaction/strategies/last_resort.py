@@ -44,7 +44,7 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
 
 def _is_request(entry: Entry) -> bool:
     message = entry.message
-    return message.role is Role.USER and not message.tool_results and not entry.is_made
+    return message.role is Role.USER and not message.tool_results and not entry.is_generated
 
 
 STRATEGY = Strategy(

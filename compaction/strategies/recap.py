@@ -77,7 +77,7 @@ def _largest_cap(view: View, context: Context) -> int:
 
 def _cap(span: Span, context: Context, largest: int) -> int:
     """The size of the recap that it replaces and a share of the newly evicted messages, up to `largest`."""
-    previous = sum(entry.message.tokens for entry in span.entries if entry.is_made)
+    previous = sum(entry.message.tokens for entry in span.entries if entry.is_generated)
     share = int(sum(message.tokens for message in span.messages) * context.settings.recap_span_share)
     return max(context.settings.recap_tokens_min, min(largest, previous + share))
 

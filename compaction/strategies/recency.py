@@ -51,7 +51,7 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
     least = context.settings.recency_collapse_tokens
     edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
     for entry in context.middle(view):
-        if entry.first >= older or entry.is_made:
+        if entry.first >= older or entry.is_generated:
             continue
         message = context.original(entry.first)
         for part, call in enumerate(message.parts):

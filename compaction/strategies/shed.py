@@ -30,7 +30,7 @@ def run(view: View, context: Context) -> StepResult:
 def _history(view: View, context: Context) -> tuple[Edit, ...]:
     """Evict all of the middle, including the recap."""
     entries = context.middle(view)
-    if not entries or (len(entries) == 1 and entries[0].is_made):
+    if not entries or (len(entries) == 1 and entries[0].is_generated):
         return ()
     span = Span.of(entries, view, context)
     marker = dropped_marker(span.count, span.first, span.last)

@@ -10,7 +10,7 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.errors import FormatError
 from compaction.messages import Message
 from compaction.replay import Transcript, transcript_of
-from compaction.replay.transcript import FIVE_MINUTES, HOUR, Turn
+from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
 from importers.base import Damage, ImportedSession
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import recognise
@@ -38,7 +38,7 @@ def log_transcripts(source: LogSource) -> Iterator[Transcript]:
 def log_transcript(session: ImportedSession) -> Transcript:
     """A session as its log tells it. Raises FormatError where a message is not of its format."""
     messages: list[Message] = []
-    turns: list[Turn] = []
+    turns: list[RecordedTurn] = []
     beside = _tokens(session.system) + _tokens(session.tools)
     for index, turn in enumerate(session.turns):
         bodies = [dict(message.body) for message in turn.messages]
@@ -47,7 +47,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
             bodies, format=session.format, counter=counter(), start_position=first, turn=index
         )
         turns.append(
-            Turn(
+            RecordedTurn(
                 index=index,
                 first=first,
                 end=len(messages),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pricing
 from compaction.replay import Transcript, transcript_of
-from compaction.replay.transcript import FIVE_MINUTES, HOUR, Turn
+from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
 from sessions.models import AgentSession, Preamble
 from sessions.models import Turn as TurnRow
 from sessions.selectors.convert import message_value, usage_of
@@ -29,8 +29,8 @@ def session_transcript(session: AgentSession) -> Transcript:
     )
 
 
-def _turn(row: TurnRow, beside: int) -> Turn:
-    return Turn(
+def _turn(row: TurnRow, beside: int) -> RecordedTurn:
+    return RecordedTurn(
         index=row.index,
         first=row.first_position,
         end=row.first_position + row.message_count,

@@ -10,7 +10,7 @@ from uuid import UUID
 from accounts.models import Project
 from compaction.memory import Change, CustomField, Notes, Schema, WorkingMemory, diff
 from compaction.memory.origins import Key
-from compaction.memory.upkeep.own import STATE
+from compaction.memory.updates.items import STATE
 from sessions.models import MemoryRevision
 from sessions.store import bodies
 

@@ -16,7 +16,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from compaction.edits import Edit as EditValue
 from compaction.recap import Recap as RecapValue
-from compaction.recap.written import recap_read
+from compaction.recap.parse import recap_parse
 from sessions.models import Compaction, Edit, Recap
 from sessions.store import bodies
 
@@ -90,4 +90,4 @@ def recap_value(row: Recap) -> RecapValue:
     told = recap_lines(row)
     newest = max((at for _, lines in told.sections for _, sources in lines for at in sources), default=0)
     standing = RecapValue(first_turn=told.first_turn, last_turn=told.last_turn)
-    return recap_read(told.text, standing=standing, position=newest)
+    return recap_parse(told.text, standing=standing, position=newest)

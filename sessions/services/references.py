@@ -20,7 +20,7 @@ from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import ToolCall, ToolResult
-from compaction.referenced import Reference, Watch, Watched, with_references
+from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with_references
 from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
@@ -163,10 +163,10 @@ class _Check:
         self._row.reverted, self._row.state = reverted, None
 
 
-def _watch_of(row: ReferenceWatch) -> Watch:
+def _watch_of(row: ReferenceWatch) -> ReferenceTracker:
     if row.state is None:
-        return Watch()
-    return Watch.from_json(bodies.json_value(bodies.unpack(bytes(row.state))))
+        return ReferenceTracker()
+    return ReferenceTracker.from_json(bodies.json_value(bodies.unpack(bytes(row.state))))
 
 
 def _flag(reference: Reference) -> int:
@@ -176,7 +176,7 @@ def _flag(reference: Reference) -> int:
     )
 
 
-def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
+def _watched(session: AgentSession, compaction: Compaction) -> list[WatchedEdit]:
     """The edits of a compaction with what they hid."""
     rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
     values = [edit_value(row) for row in rows]
@@ -191,7 +191,7 @@ def _watched(session: AgentSession, compaction: Compaction) -> list[Watched]:
         if id(value) not in standing:
             # A later step of the same plan evicted over it: that is what hides the content, handle and all.
             row, value = _cover(row, rows), replace(value, handle=None)
-        watched.append(Watched(key=row.pk, edit=value, paths=sorted(paths)))
+        watched.append(WatchedEdit(key=row.pk, edit=value, paths=sorted(paths)))
     return watched
 
 

@@ -107,7 +107,7 @@ def messages_of_view(
             pieces = list(map(bodies.json_bytes, items))
             shown += dialects.parse(items, format=format)
         data += pieces
-        raw_tokens = message.tokens if entry.is_made or verbatim else original[entry.first].tokens
+        raw_tokens = message.tokens if entry.is_generated or verbatim else original[entry.first].tokens
         manifest += (
             _manifest_entry(entry.first, entry.last, message.role, entry.rule, raw_tokens, message.tokens)
             for _ in pieces

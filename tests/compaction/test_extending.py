@@ -116,6 +116,7 @@ def run(package: Path, script: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.processes
 def test_a_strategy_is_one_file_and_one_line(package: Path) -> None:
     add(package, "strategies", "shout", STRATEGY, before='"dedupe",')
     assert run(package, USE_STRATEGY) == {
@@ -128,6 +129,7 @@ def test_a_strategy_is_one_file_and_one_line(package: Path) -> None:
     }
 
 
+@pytest.mark.processes
 def test_a_trigger_is_one_file_and_one_line(package: Path) -> None:
     add(package, "triggers", "moon", TRIGGER, before='"user",')
     assert run(package, USE_TRIGGER) == {

@@ -373,7 +373,7 @@ def test_what_drop_oldest_evicts_below_a_recap_is_recorded_as_its_own() -> None:
             )
         )
         assert {edit.strategy for edit in dropped.edits} == {"drop_oldest"}
-        shown = [entry for entry in dropped.view.entries if entry.is_made]
+        shown = [entry for entry in dropped.view.entries if entry.is_generated]
         assert [entry.rule for entry in shown] == ["drop_oldest"]
         assert shown[0].message.text.startswith(recap.render())
         edits, view = edits + dropped.edits, dropped.view

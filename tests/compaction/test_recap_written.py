@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.messages import Message, Role, Text
 from compaction.recap import Item, Mention, Recap, Status, extract
-from compaction.recap.written import recap_read
+from compaction.recap.parse import recap_parse
 
 BEFORE = Recap(first_turn=2, last_turn=9, reserve=(Mention(name="kept_name", last=3),))
 TEXT = """[Recap of turns 2 to 9, no longer shown. A record.]
@@ -29,7 +29,7 @@ Task: none of the writer's business"""
 
 
 def read(text: str) -> Recap:
-    return recap_read(text, standing=BEFORE, position=40)
+    return recap_parse(text, standing=BEFORE, position=40)
 
 
 def texts(items: tuple[Item, ...]) -> list[str]:

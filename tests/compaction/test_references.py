@@ -8,7 +8,7 @@ from compaction import references as module
 from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.references import (
     Kind,
-    Mentions,
+    MentionCache,
     counted_mentions,
     first_mentions,
     forget,
@@ -89,11 +89,11 @@ def test_what_the_process_has_learnt_changes_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "_CLASSIFIED_RUNS", 2)  # full all the time
     forget()
     assert [*mentions(TOLD)] == fresh
-    assert counted_mentions(TOLD) == dict(Mentions().counted(TOLD))
+    assert counted_mentions(TOLD) == dict(MentionCache().counted(TOLD))
 
 
 def test_a_text_that_was_scanned_tells_the_same() -> None:
-    scanned = Mentions()
+    scanned = MentionCache()
     assert list(scanned.first(TOLD)) == list(scanned.counted(TOLD)) == list(scanned.first(TOLD))
 
 

@@ -11,12 +11,12 @@ import pytest
 from bench.transcripts import transcripts
 from compaction.adapters.anthropic_summarizer import MAX_INPUT_TOKENS
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.asking import Reply
 from compaction.recap import Recap, complete
+from compaction.recap.model_input import split_by_tokens
 from compaction.recap.prompt import summary_request
 from compaction.recap.reply import Source, summary_read
-from compaction.recap.transcript import pieces
 from compaction.references import references
+from compaction.structured_output import Reply
 from tests.provider.summaries import summary_of
 
 COUNTER = TiktokenCounter()
@@ -33,7 +33,7 @@ def test_a_summary_by_rote_is_taken_whole(trajectories: Path) -> None:
     names = 0
     for session in (session for log in logs for session in islice(transcripts(log), SESSIONS)):
         recap: Recap | None = None
-        for piece in pieces(session.messages, MAX_INPUT_TOKENS // 10, COUNTER):
+        for piece in split_by_tokens(session.messages, MAX_INPUT_TOKENS // 10, COUNTER):
             request = summary_request(piece, previous=recap, cap_tokens=CAP)
             assert COUNTER.count(request.content) < MAX_INPUT_TOKENS
             text = json.dumps(summary_of({"messages": [{"content": request.content}]}))

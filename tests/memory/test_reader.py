@@ -1,4 +1,4 @@
-"""Reading by a model, as a whole: turns are pushed, a worker has its task, a provider answers."""
+"""Extraction by a model, as a whole: turns are pushed, a worker has its task, a provider answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils import timezone
 
 import pricing
 from accounts.models import AuditEvent, Project
-from compaction.memory.reading import READ_TOKENS, TURNS_AT_ONCE
+from compaction.memory.extraction import READ_TOKENS, TURNS_AT_ONCE
 from sessions.models import AgentSession, MemoryReader, MemoryReading, MemoryRevision
 from sessions.selectors import summarizers
 from sessions.services import dispatch

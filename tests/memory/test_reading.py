@@ -1,4 +1,4 @@
-"""Reading: what of a model's answer comes into a memory, and what never does, whatever it answers."""
+"""Extraction: what of a model's answer comes into a memory, and what never does, whatever it answers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.asking import Reply, answer_of
 from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
 from compaction.memory import Author, CustomField, Notes, Origin, Schema, Via, WorkingMemory
-from compaction.memory.origins import keys
-from compaction.memory.reading import (
+from compaction.memory.extraction import (
     MAX_INPUT_TOKENS,
     OWN_TOKENS,
     READ_TOKENS,
     TURNS_AT_ONCE,
     Applied,
-    Reading,
+    Extraction,
     apply,
-    due,
     taken_out,
+    turns_to_extract,
 )
-from compaction.memory.reading.prompt import numbered
-from compaction.memory.reading.values import MAX_ITEM, MAX_SUGGESTIONS, Step
-from compaction.memory.upkeep import Watch, upkeep
+from compaction.memory.extraction.prompt import numbered
+from compaction.memory.extraction.values import MAX_ITEM, MAX_SUGGESTIONS, Step
+from compaction.memory.origins import keys
+from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.values import ASKED_TOKENS
+from compaction.structured_output import Reply, answer_of
 from tests.compaction.builders import COUNTER, assistant, call, result, user
 from tests.compaction.sessions import messages_of
 from tests.provider.behaviours import operation
@@ -63,12 +63,14 @@ op = partial(operation, message=3)
 
 
 def read(
-    notes: Notes, *operations: Any, dismissed: tuple[str, ...] = (), watch: Watch | None = None
+    notes: Notes, *operations: Any, dismissed: tuple[str, ...] = (), watch: UpdaterState | None = None
 ) -> Applied:
     """What comes of an answer that is given to these notes."""
-    reading = Reading(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=dismissed)
+    reading = Extraction(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=dismissed)
     suggestions = reading.suggestions({"operations": list(operations)})
-    return apply(notes, watch or Watch(), suggestions, schema=SCHEMA, dismissed=dismissed, counter=COUNTER)
+    return apply(
+        notes, watch or UpdaterState(), suggestions, schema=SCHEMA, dismissed=dismissed, counter=COUNTER
+    )
 
 
 def number_of(notes: Notes, item: str) -> str:
@@ -78,17 +80,17 @@ def number_of(notes: Notes, item: str) -> str:
 class TestWhenItIsAsked:
     def test_not_before_enough_is_new_or_the_session_rests(self) -> None:
         few = [READ_TOKENS // 4] * 3
-        assert due(few, rests=False) == 0
-        assert due(few, rests=True) == 3
-        assert due([*few, READ_TOKENS // 4], rests=False) == 4
-        assert due([], rests=True) == 0
-        assert due([1] * TURNS_AT_ONCE, rests=False) == TURNS_AT_ONCE
+        assert turns_to_extract(few, rests=False) == 0
+        assert turns_to_extract(few, rests=True) == 3
+        assert turns_to_extract([*few, READ_TOKENS // 4], rests=False) == 4
+        assert turns_to_extract([], rests=True) == 0
+        assert turns_to_extract([1] * TURNS_AT_ONCE, rests=False) == TURNS_AT_ONCE
 
     def test_never_more_than_fits_but_a_large_turn_alone(self) -> None:
-        assert due([MAX_INPUT_TOKENS - 5, 5, 1], rests=False) == 2
-        assert due([2 * MAX_INPUT_TOKENS, 1], rests=False) == 1
-        assert due([1, 2 * MAX_INPUT_TOKENS], rests=False) == 1
-        assert due([1] * 1_000, rests=False) == TURNS_AT_ONCE
+        assert turns_to_extract([MAX_INPUT_TOKENS - 5, 5, 1], rests=False) == 2
+        assert turns_to_extract([2 * MAX_INPUT_TOKENS, 1], rests=False) == 1
+        assert turns_to_extract([1, 2 * MAX_INPUT_TOKENS], rests=False) == 1
+        assert turns_to_extract([1] * 1_000, rests=False) == TURNS_AT_ONCE
 
 
 class TestWhatItAdds:
@@ -256,9 +258,9 @@ class TestTakenOut:
 
     def test_upkeep_keeps_in_mind_what_somebody_took_out_where_it_makes_room(self) -> None:
         """Its items shrink when the model's come in: what a person took out just before must stay out."""
-        watch = Watch()
+        watch = UpdaterState()
         work = messages_of([user("Mend it " * 30), call("c", "Read", file_path="a.py"), result("c", "x = 1")])
-        kept = upkeep(Notes(), watch, work, counter=COUNTER)
+        kept = update_notes(Notes(), watch, work, counter=COUNTER)
         edited = kept.notes.written(
             kept.notes.memory.patched({"important_files": [], "tried": ["word " * 575]}), PERSON
         )
@@ -269,7 +271,7 @@ class TestTakenOut:
 
 class TestTheAnswer:
     def test_must_hold_operations(self) -> None:
-        reading = Reading(messages=MESSAGES, notes=Notes(), schema=SCHEMA)
+        reading = Extraction(messages=MESSAGES, notes=Notes(), schema=SCHEMA)
         for answer in ({}, {"operations": None}, {"operations": {"op": "add"}}):
             with pytest.raises(SummaryMalformed):
                 reading.suggestions(answer)
@@ -289,7 +291,9 @@ class TestTheAnswer:
 
     def test_the_request_tells_rules_notes_and_what_was_taken_out_as_data(self) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}), (READER, {"next": "look"}))
-        request = Reading(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=("use threads",)).request
+        request = Extraction(
+            messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=("use threads",)
+        ).request
         assert "i1 decisions, by the person: a timer" in request.content
         assert "i2 next, yours: look" in request.content
         assert "use threads" in request.content
@@ -349,7 +353,7 @@ def test_whatever_is_answered_others_items_stay_word_for_word_and_the_size_holds
     work = messages_of(
         [call("c", "Bash", command="pytest"), result("c", "FAILED a.py::b - assert 1\n1 failed")]
     )
-    kept = upkeep(held(*groups), Watch(), work, counter=COUNTER)
+    kept = update_notes(held(*groups), UpdaterState(), work, counter=COUNTER)
     notes = kept.notes
     made = read(notes, *operations, dismissed=tuple(dismissed), watch=kept.watch).notes
 

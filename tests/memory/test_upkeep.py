@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compaction.memory import Author, Notes, Origin, Via, WorkingMemory
-from compaction.memory.upkeep import Watch, upkeep
-from compaction.memory.upkeep.runs import run_of
+from compaction.memory.updates import UpdaterState, update_notes
+from compaction.memory.updates.runs import run_of
 from compaction.memory.values import ASKED_TOKENS
 from tests.compaction.builders import COUNTER, call, result, user
 from tests.compaction.sessions import messages_of
@@ -23,15 +23,15 @@ class Session:
 
     def __init__(self, notes: Notes | None = None) -> None:
         self.notes = notes or Notes()
-        self.watch = Watch()
+        self.watch = UpdaterState()
         self.turn = 0
         self.reason = ""
 
     def read(self, *items: dict[str, Any]) -> Session:
         messages = messages_of(list(items), first=self.turn)
-        kept = upkeep(self.notes, self.watch, messages, counter=COUNTER)
+        kept = update_notes(self.notes, self.watch, messages, counter=COUNTER)
         self.notes, self.reason = kept.notes, kept.reason
-        self.watch = Watch.from_json(kept.watch.to_json())
+        self.watch = UpdaterState.from_json(kept.watch.to_json())
         self.turn = kept.watch.turn
         return self
 

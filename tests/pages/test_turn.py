@@ -57,7 +57,7 @@ def test_there_is_no_page_where_there_is_no_turn(member_client, session, turn):
 def test_a_changed_message_stands_beside_its_original(member_client, project):
     session = compacted_session(project, budget=20_000)
     outline = outline_at(session=session, index=12)
-    changed = next(e for e in outline.entries if e.rule != "verbatim" and not e.is_made)
+    changed = next(e for e in outline.entries if e.rule != "verbatim" and not e.is_generated)
     [edit] = [made.value for made in outline.edits_of(changed)]
     page = get(member_client, "session_seen_entry", session, 12, edit.position).text
     assert "a line of a file" in page

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from compaction.dialects import parse
 from compaction.edits import Edit, Op
 from compaction.messages import Message
-from compaction.referenced import MAX_REFERENCES, How, Watch, Watched, with_references
-from compaction.referenced.hidden import is_telling
+from compaction.referenced import MAX_REFERENCES, How, ReferenceTracker, WatchedEdit, with_references
+from compaction.referenced.hidden import is_distinctive
 from compaction.referenced.watch import LATER_TURNS, MAX_NAMES
 from compaction.references import references
 from compaction.view import apply
@@ -49,9 +49,9 @@ def collapsed() -> Edit:
     )
 
 
-def watching(*edits: Edit) -> Watch:
-    watch = Watch()
-    watch.compacted([Watched(key=n, edit=edit, paths=[PATH]) for n, edit in enumerate(edits)])
+def watching(*edits: Edit) -> ReferenceTracker:
+    watch = ReferenceTracker()
+    watch.compacted([WatchedEdit(key=n, edit=edit, paths=[PATH]) for n, edit in enumerate(edits)])
     return watch
 
 
@@ -69,7 +69,7 @@ def watching(*edits: Edit) -> Watch:
     ],
 )
 def test_what_tells(name: str) -> None:
-    assert is_telling(name)
+    assert is_distinctive(name)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_tells(name: str) -> None:
     ["README.md", "/dev/null", "os.path.join", "strings.Contains", "PostgreSQL", "200", "10000", "a1b2c3d4"],
 )
 def test_what_anybody_might_write(name: str) -> None:
-    assert not is_telling(name)
+    assert not is_distinctive(name)
 
 
 def test_hidden_is_what_the_prompt_no_longer_says() -> None:
@@ -102,7 +102,7 @@ def test_a_name_is_hidden_that_stands_nowhere_in_the_text_of_the_prompt(gone: st
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=1)
     [full] = with_references([edit], messages[:1], apply([edit], messages))
     assert set(full.references) == {
-        name for name in references(gone) if is_telling(name) and name not in shown
+        name for name in references(gone) if is_distinctive(name) and name not in shown
     }
 
 
@@ -166,10 +166,10 @@ def test_what_comes_much_later_was_not_for_this() -> None:
 
 
 def test_the_table_stays_small() -> None:
-    watch = Watch()
+    watch = ReferenceTracker()
     for key in range(200):
         names = tuple(f"some_name_{key}_{n}" for n in range(64))
-        watch.compacted([Watched(key=key, edit=evicted(names))])
+        watch.compacted([WatchedEdit(key=key, edit=evicted(names))])
     assert len(watch.names) == MAX_NAMES
     assert "some_name_199_63" in watch.names
     assert "some_name_0_0" not in watch.names
@@ -178,4 +178,4 @@ def test_the_table_stays_small() -> None:
 def test_the_state_survives_json() -> None:
     watch = watching(evicted(), collapsed())
     watch.seen(says(5, NAME))
-    assert Watch.from_json(json.loads(json.dumps(watch.to_json()))) == watch
+    assert ReferenceTracker.from_json(json.loads(json.dumps(watch.to_json()))) == watch

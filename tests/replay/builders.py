@@ -9,7 +9,7 @@ from typing import Any
 from compaction.dialects import parse
 from compaction.messages import Usage
 from compaction.replay import Transcript, transcript_of
-from compaction.replay.transcript import Turn
+from compaction.replay.transcript import RecordedTurn
 from compaction.tokens import CharacterCounter
 
 COUNTER = CharacterCounter()
@@ -37,7 +37,7 @@ def transcript(
     `restart`."""
     messages = parse(items(reads, back), format="openai", counter=COUNTER)
     turns = [
-        Turn(
+        RecordedTurn(
             index=n,
             first=0 if n == 0 else 2 * n,
             end=min(2 * n + 2, len(messages)),

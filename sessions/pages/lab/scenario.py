@@ -14,7 +14,7 @@ from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
 from compaction.replay import Prices, transcript_of
 from compaction.replay.served import Served, without_model
-from compaction.replay.transcript import Transcript, Turn
+from compaction.replay.transcript import RecordedTurn, Transcript
 from compaction.tokens import CharacterCounter, message_tokens
 from compaction.view import View
 
@@ -114,7 +114,7 @@ def build_transcript(scenario: Scenario) -> Transcript:
         call = ToolCall(call_id=f"call-{turn}", name="read", arguments=f'{{"path": "{_path(turn)}"}}')
         text = Text(text=_text(f"step {turn}: read {_path(turn)}", scenario.message))
         messages.append(_message(len(messages), turn, Role.ASSISTANT, text, call))
-        turns.append(Turn(index=turn, first=first, end=len(messages), beside=scenario.fixed_tokens))
+        turns.append(RecordedTurn(index=turn, first=first, end=len(messages), beside=scenario.fixed_tokens))
     return transcript_of(name="lab", format="anthropic", messages=messages, turns=turns)
 
 

@@ -26,7 +26,7 @@ class Entered:
 
 
 def entered_of(session: AgentSession, outline: Outline, new_from: int) -> Entered:
-    new = [entry for entry in outline.entries if entry.first >= new_from and not entry.is_made]
+    new = [entry for entry in outline.entries if entry.first >= new_from and not entry.is_generated]
     largest = sorted(new, key=lambda entry: -entry.message.tokens)[:SHOWN]
     known = [entry for entry in outline.entries if new_from - 2 <= entry.first < new_from]
     rows = [row for row in seen_rows(session, outline, [*known, *largest], new_from=new_from) if row.is_new]

@@ -116,7 +116,7 @@ def session_seen_json(request: HttpRequest, slug: str, id: UUID, turn: int) -> H
 
 
 def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, Any]:
-    if entry.is_made:
+    if entry.is_generated:
         rows = originals(session=session, first=entry.first, last=entry.last, limit=EVICTED_SHOWN)
         return {
             "originals": _shown(session, rows),

@@ -48,7 +48,7 @@ def seen_search(session: AgentSession, outline: Outline, asked: str) -> SeenHits
     made = [
         entry
         for entry in outline.entries
-        if entry.is_made and all(term in entry.message.text.casefold() for term in folded)
+        if entry.is_generated and all(term in entry.message.text.casefold() for term in folded)
     ]
     evictions = evictions_at(session=session, index=outline.index) if session.compaction_count else []
     return SeenHits(hits=[_hit(outline, evictions, hit) for hit in hits], made=made, is_cut=more is not None)
@@ -56,6 +56,6 @@ def seen_search(session: AgentSession, outline: Outline, asked: str) -> SeenHits
 
 def _hit(outline: Outline, evictions: Sequence[Eviction], hit: Hit) -> SeenHit:
     entry = outline.entry_at(hit.position)
-    if entry is None or entry.is_made:
+    if entry is None or entry.is_generated:
         return SeenHit(hit=hit, fate="gone", gone_by=eviction_covering(evictions, hit.position))
     return SeenHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule)

@@ -33,9 +33,9 @@ def entry_contents(
 ) -> list[EntryContent]:
     """The entries with their contents; two queries, however many."""
     edits = {id(entry): outline.edits_of(entry) for entry in entries}
-    changed = [edit.id for entry in entries if not entry.is_made for edit in edits[id(entry)]]
+    changed = [edit.id for entry in entries if not entry.is_generated for edit in edits[id(entry)]]
     texts = dict(Edit.objects.filter(pk__in=changed).values_list("pk", "text")) if changed else {}
-    wanted = [entry.first for entry in entries if not entry.is_made]
+    wanted = [entry.first for entry in entries if not entry.is_generated]
     rows = {row.position: row for row in _rows(session, wanted)}
     return [_piece(session, entry, rows.get(entry.first), edits[id(entry)], texts) for entry in entries]
 
@@ -59,7 +59,7 @@ def _piece(
     edits: Sequence[RecordedEdit],
     texts: Mapping[int, bytes | memoryview],
 ) -> EntryContent:
-    made = entry.is_made or row is None
+    made = entry.is_generated or row is None
     return EntryContent(
         entry=entry,
         row=None if made else row,

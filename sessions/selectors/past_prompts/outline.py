@@ -59,7 +59,7 @@ class Outline:
 
     def edits_of(self, entry: Entry) -> Sequence[RecordedEdit]:
         """The edits by which an entry looks as it does."""
-        return self._by_span.get((entry.first, entry.last, entry.is_made), ())
+        return self._by_span.get((entry.first, entry.last, entry.is_generated), ())
 
     @cached_property
     def _by_span(self) -> Mapping[tuple[int, int, bool], Sequence[RecordedEdit]]:
@@ -93,7 +93,7 @@ def outline_at(*, session: AgentSession, index: int) -> Outline | None:
         turn=turn,
         preamble=preamble,
         components=shed(_components(turn, session, preamble, messages), values),
-        entries=[entry for entry in view.entries if start <= entry.last < end or entry.is_made],
+        entries=[entry for entry in view.entries if start <= entry.last < end or entry.is_generated],
         edits=edits,
         client_start=start,
         end=end,

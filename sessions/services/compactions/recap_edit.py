@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from accounts.models import ApiKey, Project
 from accounts.services import audit_record
-from compaction.recap.written import recap_read
+from compaction.recap.parse import recap_parse
 from compaction.triggers import edit
 from redaction import redact
 from sessions.models import AgentSession, Compaction, Recap
@@ -60,7 +60,7 @@ def recap_edit(
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")
     clean, _ = redact(text, key=redaction_for(locked.project_id))
-    recap = recap_read(clean, standing=recap_value(before), position=standing.edit.end)
+    recap = recap_parse(clean, standing=recap_value(before), position=standing.edit.end)
     if not any(recap.sections().values()):
         raise EmptyRecap("the recap has no line")
     policy, loaded = policy_of(locked.policy), view_load(locked)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Notes, Via
 from compaction.memory.schema import SINGLE
-from compaction.memory.upkeep.own import STATE
+from compaction.memory.updates.items import STATE
 from sessions.models import AgentSession, FactSighting, SharedFact
 from sessions.selectors.facts import facts_of
 from sessions.selectors.memory import memory_latest, memory_notes

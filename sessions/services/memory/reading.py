@@ -1,4 +1,4 @@
-"""Reading in the background: where a project names a model, it reads what upkeep has gone through.
+"""Extraction in the background: where a project names a model, it reads what upkeep has gone through.
 
 Not every turn by itself: the model is asked when enough is new, or when the session has come to rest. It is
 asked outside of any transaction, and its suggestions come into whatever the memory holds by then.
@@ -23,23 +23,23 @@ from django.utils import timezone
 import pricing
 from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
-from compaction.asking import Reply, answer_of
 from compaction.errors import SummaryError, SummaryMalformed, SummaryRefused, SummaryTooLong
 from compaction.memory import Author, Notes, Schema, Via
-from compaction.memory.reading import (
+from compaction.memory.extraction import (
     MAX_INPUT_TOKENS,
     TURNS_AT_ONCE,
     Applied,
-    Reading,
+    Extraction,
     Suggestion,
     apply,
-    due,
     taken_out,
+    turns_to_extract,
 )
-from compaction.memory.upkeep import Watch
+from compaction.memory.updates import UpdaterState
 from compaction.messages import Message as MessageValue
 from compaction.messages import usage_sum
-from compaction.recap.transcript import pieces
+from compaction.recap.model_input import split_by_tokens
+from compaction.structured_output import Reply, answer_of
 from redaction import redact
 from sessions.models import (
     AgentSession,
@@ -87,7 +87,7 @@ class Job:
     end: int
     messages: Sequence[MessageValue]
     notes: Notes
-    watch: Watch
+    watch: UpdaterState
     schema: Schema
     dismissed: Sequence[str]
 
@@ -150,7 +150,7 @@ def _due(session: AgentSession, first: int) -> int | None:
     last = min(watch_turn(session), first + TURNS_AT_ONCE)  # what tools show comes first
     tokens = turns_tokens(session, first, last)
     rests = session.last_active_at <= _rested_before(timezone.now())
-    count = due([tokens.get(turn, 0) for turn in range(first, last)], rests=rests)
+    count = turns_to_extract([tokens.get(turn, 0) for turn in range(first, last)], rests=rests)
     return first + count if count else None
 
 
@@ -204,8 +204,8 @@ def _read(job: Job) -> bool:
 def _suggestions(job: Job, exchange: Exchange) -> list[Suggestion]:
     """What the model suggests. Each piece is read over the memory as the one before would leave it."""
     notes, found = job.notes, list[Suggestion]()
-    for piece in pieces(job.messages, MAX_INPUT_TOKENS, counter()):
-        reading = Reading(messages=piece, notes=notes, schema=job.schema, dismissed=job.dismissed)
+    for piece in split_by_tokens(job.messages, MAX_INPUT_TOKENS, counter()):
+        reading = Extraction(messages=piece, notes=notes, schema=job.schema, dismissed=job.dismissed)
         made = exchange.answer(
             reading.request,
             partial(_answered, job, reading),
@@ -216,7 +216,7 @@ def _suggestions(job: Job, exchange: Exchange) -> list[Suggestion]:
     return found
 
 
-def _answered(job: Job, reading: Reading, reply: Reply) -> Sequence[Suggestion]:
+def _answered(job: Job, reading: Extraction, reply: Reply) -> Sequence[Suggestion]:
     """What an answer suggests, once secrets are out of it."""
     clean, _ = redact(dict(answer_of(reply)), key=redaction_for(job.session.project_id))
     return reading.suggestions(clean)

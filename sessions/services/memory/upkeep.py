@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.memory import Author, Notes, Via
-from compaction.memory.upkeep import Kept, Watch, upkeep
+from compaction.memory.updates import Update, UpdaterState, update_notes
 from compaction.messages import Message as MessageValue
 from sessions.models import AgentSession
 from sessions.selectors.memory import memory_latest, memory_notes
@@ -48,8 +48,8 @@ class _Read:
     number: int
     first: int
     end: int
-    made: Sequence[tuple[int, Kept]]
-    watch: Watch
+    made: Sequence[tuple[int, Update]]
+    watch: UpdaterState
 
 
 def upkeep_run(*, session_id: UUID, asked: bool = False) -> int:
@@ -90,7 +90,7 @@ def _read(session: AgentSession) -> _Read:
     latest = memory_latest(session_id=session.pk)
     notes, made = memory_notes(latest), []
     for turn, messages in _turns(session, first):
-        kept = upkeep(notes, watch, messages, counter=counter())
+        kept = update_notes(notes, watch, messages, counter=counter())
         notes, watch = kept.notes, kept.watch
         if kept.reason:
             made.append((turn, kept))

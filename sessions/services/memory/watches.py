@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compaction.memory.upkeep import Watch
+from compaction.memory.updates import UpdaterState
 from sessions.models import AgentSession, MemoryWatch
 from sessions.store import bodies
 
 
-def watch_load(session: AgentSession) -> tuple[int, Watch]:
+def watch_load(session: AgentSession) -> tuple[int, UpdaterState]:
     """The next turn that upkeep reads, and what it remembers of those before."""
     row = MemoryWatch.objects.filter(session=session).first()
     if row is None:
-        return 0, Watch()
-    return row.turn, Watch.from_json(bodies.json_value(bodies.unpack(row.data)))
+        return 0, UpdaterState()
+    return row.turn, UpdaterState.from_json(bodies.json_value(bodies.unpack(row.data)))
 
 
 def watch_turn(session: AgentSession) -> int:
@@ -20,6 +20,6 @@ def watch_turn(session: AgentSession) -> int:
     return MemoryWatch.objects.filter(session=session).values_list("turn", flat=True).first() or 0
 
 
-def watch_store(session: AgentSession, turn: int, watch: Watch) -> None:
+def watch_store(session: AgentSession, turn: int, watch: UpdaterState) -> None:
     data = bodies.pack(bodies.json_bytes(watch.to_json()))
     MemoryWatch.objects.update_or_create(session=session, defaults={"turn": turn, "data": data})

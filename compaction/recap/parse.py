@@ -21,7 +21,7 @@ _CONTINUED = re.compile(r"\n[ \t]+(?=\w+:)")
 _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
 
 
-def recap_read(text: str, *, standing: Recap, position: int) -> Recap:
+def recap_parse(text: str, *, standing: Recap, position: int) -> Recap:
     """The recap that `text` tells, for the turns of the one that stood there before.
 
     A line is an item, under its section's title; without a title it is a fact. What a person wrote counts as

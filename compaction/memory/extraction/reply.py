@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from compaction.asking import Request
 from compaction.errors import SummaryMalformed
+from compaction.memory.extraction.apply import OWN_TOKENS
+from compaction.memory.extraction.prompt import extraction_request, fields_of, numbered
+from compaction.memory.extraction.values import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
 from compaction.memory.origins import Key, Notes
-from compaction.memory.reading.apply import OWN_TOKENS
-from compaction.memory.reading.prompt import fields_of, numbered, reading_request
-from compaction.memory.reading.values import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
 from compaction.memory.schema import Schema
 from compaction.messages import JSON, Message
 from compaction.recap.reply import Source
 from compaction.references import references
+from compaction.structured_output import Request
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -25,7 +25,7 @@ _TEXTS: Mapping[Step, int] = {Step.ADD: MAX_ITEM, Step.REPLACE: MAX_ITEM, Step.S
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Extraction:
     """New messages, read over the notes as they were. `dismissed` are items that somebody took out."""
 
     messages: Sequence[Message]
@@ -35,7 +35,7 @@ class Reading:
 
     @property
     def request(self) -> Request:
-        return reading_request(
+        return extraction_request(
             self.messages, self.notes, schema=self.schema, dismissed=self.dismissed, room=OWN_TOKENS
         )
 

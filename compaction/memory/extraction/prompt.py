@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compaction.asking import INTEGER, STRING, THINKING_ROOM, Request, array_of, fence_of, object_of, one_of
+from compaction.memory.extraction.values import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step
 from compaction.memory.origins import Key, Notes, Via, keys
-from compaction.memory.reading.values import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step
 from compaction.memory.schema import Schema
-from compaction.memory.upkeep.own import STATE
+from compaction.memory.updates.items import STATE
 from compaction.messages import JSON, Message
-from compaction.recap.transcript import clip, tell
+from compaction.recap.model_input import clip, message_texts
+from compaction.structured_output import (
+    INTEGER,
+    STRING,
+    THINKING_ROOM,
+    Request,
+    array_of,
+    fence_of,
+    object_of,
+    one_of,
+)
 
 #: The usual fields that judgement is for, with what the model is told of them.
 _JUDGED: Mapping[str, str] = {
@@ -80,13 +89,13 @@ def numbered(notes: Notes) -> dict[str, Key]:
     return {f"i{number}": key for number, key in enumerate(keys(notes.memory), start=1)}
 
 
-def reading_request(
+def extraction_request(
     messages: Sequence[Message], notes: Notes, *, schema: Schema, dismissed: Sequence[str], room: int
 ) -> Request:
     """The request for what `messages` change in `notes`."""
     told = [_told(number, key, notes) for number, key in numbered(notes).items()]
     out = [_line(item) for item in dismissed[-_TOLD_DISMISSED:]]
-    session = "\n\n".join(tell(messages))
+    session = "\n\n".join(message_texts(messages))
     fence = fence_of("\n".join((session, *told, *out)))
     parts = [
         _fenced(f"notes-{fence}", told),

@@ -11,7 +11,7 @@ READ_TOKENS = 4_000
 TURNS_AT_ONCE, MAX_INPUT_TOKENS = 50, 60_000
 
 
-def due(tokens: Sequence[int], *, rests: bool) -> int:
+def turns_to_extract(tokens: Sequence[int], *, rests: bool) -> int:
     """How many of the next unread turns are to be read now; 0: none yet. `tokens` are those of each turn's
     messages, `rests` whether the session has come to rest."""
     tokens = tokens[:TURNS_AT_ONCE]

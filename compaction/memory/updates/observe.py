@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from compaction.memory.upkeep.commands import is_quiet, removed_paths, segments, state_changes
-from compaction.memory.upkeep.edit_diffs import clipped, edit_diff, texts_of
-from compaction.memory.upkeep.runs import Run, run_of
-from compaction.memory.upkeep.sightings import Sighting, tools_in, values_in
-from compaction.memory.upkeep.watch import Pending, Seen, Watch
+from compaction.memory.updates.commands import is_quiet, removed_paths, segments, state_changes
+from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
+from compaction.memory.updates.observations import Observation, tools_in, values_in
+from compaction.memory.updates.runs import Run, run_of
+from compaction.memory.updates.state import Pending, Remembered, UpdaterState
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.tools import Kind, action_of
@@ -37,9 +37,9 @@ _WINDOW = 4_000
 _LONGEST_REFUSAL = 300
 
 
-def observe(watch: Watch, message: Message, names: Collection[str] = ()) -> list[Sighting]:
+def observe(watch: UpdaterState, message: Message, names: Collection[str] = ()) -> list[Observation]:
     """Takes one message in. Answers what may contradict what others wrote: of values, those of `names`."""
-    sightings: list[Sighting] = []
+    sightings: list[Observation] = []
     for part in message.parts:
         if isinstance(part, Text) and message.role is Role.USER and watch.task is None:
             watch.task = _task(part.text, message)
@@ -54,7 +54,7 @@ def observe(watch: Watch, message: Message, names: Collection[str] = ()) -> list
     return sightings
 
 
-def give_up(watch: Watch, turn: int) -> None:
+def give_up(watch: UpdaterState, turn: int) -> None:
     """Commands that failed long ago and were not tried again leave the blockers: they were tried."""
     for command, seen in list(watch.errors.items()):
         if turn - seen.turn >= GIVEN_UP_AFTER:
@@ -62,7 +62,7 @@ def give_up(watch: Watch, turn: int) -> None:
             watch.tried[command] = seen
 
 
-def _task(text: str, message: Message) -> Seen | None:
+def _task(text: str, message: Message) -> Remembered | None:
     """The first line of the request that says something."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     told = next((line for line in lines if line and not line.startswith("<")), "")
@@ -85,7 +85,9 @@ def _pending(call: ToolCall, message: Message, names: Collection[str]) -> Pendin
     )
 
 
-def _result(watch: Watch, call: Pending, result: ToolResult, names: Collection[str]) -> Iterator[Sighting]:
+def _result(
+    watch: UpdaterState, call: Pending, result: ToolResult, names: Collection[str]
+) -> Iterator[Observation]:
     shows_file = call.kind == Kind.READ and len(result.text) > _LONGEST_REFUSAL
     failed = is_error(result, shows_file=shows_file)
     if failed and _NOT_RUN.search(result.text[:_WINDOW]):
@@ -98,33 +100,37 @@ def _result(watch: Watch, call: Pending, result: ToolResult, names: Collection[s
         yield from _ran(watch, call, result.text, failed)
 
 
-def _touch(watch: Watch, call: Pending) -> None:
+def _touch(watch: UpdaterState, call: Pending) -> None:
     """A file was read or changed: its weight halves every `HALF_LIFE` turns, and a touch adds one."""
     known = watch.files.pop(call.path, None)
     weight = known.weight * 0.5 ** ((call.turn - known.turn) / HALF_LIFE) if known else 0.0
-    watch.files[call.path] = Seen(text=call.path, turn=call.turn, position=call.position, weight=weight + 1)
+    watch.files[call.path] = Remembered(
+        text=call.path, turn=call.turn, position=call.position, weight=weight + 1
+    )
 
 
-def _edited(watch: Watch, call: Pending) -> Iterator[Sighting]:
+def _edited(watch: UpdaterState, call: Pending) -> Iterator[Observation]:
     if call.diff:
         watch.edit = _seen(call.diff, call.turn, call.position, group=call.path)
     for name, value in call.after.items():
         before = call.before.get(name, "")
         if before != value:
-            yield Sighting(turn=call.turn, name=name, value=value, before=before, path=call.path)
+            yield Observation(turn=call.turn, name=name, value=value, before=before, path=call.path)
 
 
-def _read(watch: Watch, call: Pending, text: str, failed: bool, names: Collection[str]) -> Iterator[Sighting]:
+def _read(
+    watch: UpdaterState, call: Pending, text: str, failed: bool, names: Collection[str]
+) -> Iterator[Observation]:
     if failed:
         if _MISSING.search(text[:_WINDOW]):
             watch.files.pop(call.path, None)
-            yield Sighting(turn=call.turn, gone=call.path)
+            yield Observation(turn=call.turn, gone=call.path)
         return
     for name, value in values_in(text, names).items():
-        yield Sighting(turn=call.turn, name=name, value=value, path=call.path)
+        yield Observation(turn=call.turn, name=name, value=value, path=call.path)
 
 
-def _ran(watch: Watch, call: Pending, text: str, failed: bool) -> Iterator[Sighting]:
+def _ran(watch: UpdaterState, call: Pending, text: str, failed: bool) -> Iterator[Observation]:
     run = run_of(call.command, text, failed)
     if run is not None:
         yield from _tested(watch, call, run, text)
@@ -136,23 +142,23 @@ def _ran(watch: Watch, call: Pending, text: str, failed: bool) -> Iterator[Sight
     for path in removed_paths(call.command):
         for known in [known for known in watch.files if known == path or known.endswith(f"/{path}")]:
             del watch.files[known]
-        yield Sighting(turn=call.turn, gone=path)
+        yield Observation(turn=call.turn, gone=path)
     if changes := state_changes(call.command):
         told = _clip(changes[-1], _CHARACTERS["command"])
         watch.state.pop(told, None)
         watch.state[told] = _seen(told, call.turn, call.position)
 
 
-def _tested(watch: Watch, call: Pending, run: Run, text: str) -> Iterator[Sighting]:
+def _tested(watch: UpdaterState, call: Pending, run: Run, text: str) -> Iterator[Observation]:
     """A run of tests: what fails now is a blocker, what passes now is none any more."""
     command = _clip(run.command, _CHARACTERS["command"])
     for test, seen in list(watch.failing.items()):
         if run.settles(test, seen.group):
             del watch.failing[test]
-            yield Sighting(turn=call.turn, passing=test)
+            yield Observation(turn=call.turn, passing=test)
     for test in run.passing:
         if test not in watch.failing:
-            yield Sighting(turn=call.turn, passing=test)
+            yield Observation(turn=call.turn, passing=test)
     failing = run.failing or ({} if run.passed else {run.command: _telling_line(text)})
     for test, why in failing.items():
         known = watch.failing.pop(test, None)
@@ -164,7 +170,7 @@ def _tested(watch: Watch, call: Pending, run: Run, text: str) -> Iterator[Sighti
     watch.state[key] = _seen(f"{command}: {outcome}", call.turn, call.position)
 
 
-def _outcome(watch: Watch, call: Pending, text: str, failed: bool) -> None:
+def _outcome(watch: UpdaterState, call: Pending, text: str, failed: bool) -> None:
     """A command that is no test: one that fails is an open error until it works."""
     command = _clip(" ".join(call.command.split()), _CHARACTERS["command"])
     known = watch.errors.pop(command, None)
@@ -184,8 +190,8 @@ def _telling_line(text: str) -> str:
     return _clip((telling or lines)[-1], _CHARACTERS["line"]) if lines else ""
 
 
-def _seen(text: str, turn: int, position: int, group: str = "") -> Seen:
-    return Seen(text=text, turn=turn, position=position, group=group)
+def _seen(text: str, turn: int, position: int, group: str = "") -> Remembered:
+    return Remembered(text=text, turn=turn, position=position, group=group)
 
 
 def _clip(text: str, size: int) -> str:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from compaction.errors import WorkingMemoryError
+from compaction.memory.extraction.values import Step, Suggestion
 from compaction.memory.operations import Op, Operation, operate
 from compaction.memory.origins import Author, Key, Notes, Origin, Via, finding, keys, without
-from compaction.memory.reading.values import Step, Suggestion
 from compaction.memory.schema import SINGLE, Schema
-from compaction.memory.upkeep import Watch, refit
+from compaction.memory.updates import UpdaterState, refit
 from compaction.memory.values import ASKED_TOKENS
 from compaction.tokens import TokenCounter
 
@@ -36,13 +36,13 @@ class Applied:
     """The notes after a reading, what upkeep is to remember, and why anything changed, "" if nothing did."""
 
     notes: Notes
-    watch: Watch
+    watch: UpdaterState
     reason: str = ""
 
 
 def apply(
     notes: Notes,
-    watch: Watch,
+    watch: UpdaterState,
     suggestions: Sequence[Suggestion],
     *,
     schema: Schema,
@@ -133,7 +133,9 @@ def _with_figures(words: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in words if any(map(str.isdigit, word)))
 
 
-def _fitted(before: Notes, made: Notes, watch: Watch, counter: TokenCounter) -> tuple[Notes, Watch]:
+def _fitted(
+    before: Notes, made: Notes, watch: UpdaterState, counter: TokenCounter
+) -> tuple[Notes, UpdaterState]:
     """The notes with as many of the model's items as there is room for."""
     room = max(ASKED_TOKENS, counter.count(before.render()))
     for fewer in _fewer(made, counter):

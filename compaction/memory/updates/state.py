@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Remembered:
     """Something that was observed. `text` is what it says, `group` the command that it belongs to."""
 
     text: str
@@ -43,18 +43,18 @@ LIMITS = {"files": 60, "failing": 60, "errors": 20, "tried": 4, "state": 5, "cal
 
 
 @dataclass(slots=True, kw_only=True)
-class Watch:
+class UpdaterState:
     """`turn` is the next one to read. `shown` are the items that upkeep put into the memory last, `dismissed`
     those that somebody has taken out since: they are not put in again."""
 
     turn: int = 0
-    task: Seen | None = None
-    edit: Seen | None = None
-    files: dict[str, Seen] = field(default_factory=dict)
-    failing: dict[str, Seen] = field(default_factory=dict)
-    errors: dict[str, Seen] = field(default_factory=dict)
-    tried: dict[str, Seen] = field(default_factory=dict)
-    state: dict[str, Seen] = field(default_factory=dict)
+    task: Remembered | None = None
+    edit: Remembered | None = None
+    files: dict[str, Remembered] = field(default_factory=dict)
+    failing: dict[str, Remembered] = field(default_factory=dict)
+    errors: dict[str, Remembered] = field(default_factory=dict)
+    tried: dict[str, Remembered] = field(default_factory=dict)
+    state: dict[str, Remembered] = field(default_factory=dict)
     calls: dict[str, Pending] = field(default_factory=dict)
     shown: tuple[tuple[str, str], ...] = ()
     dismissed: tuple[tuple[str, str], ...] = ()
@@ -70,7 +70,7 @@ class Watch:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, JSON]) -> Watch:
+    def from_json(cls, data: Mapping[str, JSON]) -> UpdaterState:
         """The watch that was stored. What an older version did not keep is empty."""
         kept = {name: _seen_all(data.get(name)) for name in ("files", "failing", "errors", "tried", "state")}
         return cls(
@@ -91,12 +91,12 @@ def _newest(held: dict[str, T] | tuple[T, ...], most: int) -> dict[str, T] | tup
     return dict(islice(held.items(), len(held) - most, None))
 
 
-def _seen(data: JSON) -> Seen | None:
-    return Seen(**data) if data else None
+def _seen(data: JSON) -> Remembered | None:
+    return Remembered(**data) if data else None
 
 
-def _seen_all(data: JSON) -> dict[str, Seen]:
-    return {key: Seen(**value) for key, value in (data or {}).items()}
+def _seen_all(data: JSON) -> dict[str, Remembered]:
+    return {key: Remembered(**value) for key, value in (data or {}).items()}
 
 
 def _pairs(data: JSON) -> tuple[tuple[str, str], ...]:

@@ -31,7 +31,7 @@ _MAX_LINES, _LONGEST_LINE = 2_000, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class Observation:
     """Something that a tool's result shows to be so now."""
 
     turn: int
@@ -44,12 +44,12 @@ class Sighting:
     passing: str = ""  #: a test that passes
 
 
-def tools_in(command_segments: Iterator[str], turn: int) -> Iterator[Sighting]:
+def tools_in(command_segments: Iterator[str], turn: int) -> Iterator[Observation]:
     """The tools of a family that a command ran."""
     for segment in command_segments:
         found = _USED.match(segment)
         if found and found["tool"] in _FAMILY:
-            yield Sighting(turn=turn, tool=found["tool"])
+            yield Observation(turn=turn, tool=found["tool"])
 
 
 def names_in(items: Iterable[str]) -> frozenset[str]:
@@ -67,7 +67,7 @@ def values_in(text: str, names: Collection[str]) -> dict[str, str]:
     return found
 
 
-def contradiction(item: str, sighting: Sighting) -> str | None:
+def contradiction(item: str, sighting: Observation) -> str | None:
     """Why an item no longer holds after a sighting; "" where the sighting confirms it, None where it says
     nothing about it."""
     if sighting.tool:
@@ -82,7 +82,7 @@ def contradiction(item: str, sighting: Sighting) -> str | None:
     return None
 
 
-def _other_tool(item: str, sighting: Sighting) -> str | None:
+def _other_tool(item: str, sighting: Observation) -> str | None:
     rivals = _FAMILY[sighting.tool] - {sighting.tool}
     named = {name for name in (*rivals, sighting.tool) if _names(item, name)}
     if named == {sighting.tool}:
@@ -92,7 +92,7 @@ def _other_tool(item: str, sighting: Sighting) -> str | None:
     return None
 
 
-def _other_value(item: str, sighting: Sighting) -> str | None:
+def _other_value(item: str, sighting: Observation) -> str | None:
     """An item that says `name = value`. It must hold the value that the edit took out, or name the file:
     another one may use the name for something else."""
     for match in _ASSIGNMENT.finditer(item):

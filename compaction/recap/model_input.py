@@ -25,19 +25,21 @@ _LAST_WORD = re.compile(r"\S{1,200}\Z")
 _FIRST_WORD = re.compile(r"\A\S{1,200}")
 
 
-def tell(messages: Sequence[Message]) -> list[str]:
+def message_texts(messages: Sequence[Message]) -> list[str]:
     """Each message as text that begins with its position and turn, `#12 t3 user: …`, other lines indented.
     Thinking is left out."""
     names = {call.call_id: call.name for message in messages for call in message.tool_calls}
     return [_told(message, names) for message in messages]
 
 
-def pieces(messages: Sequence[Message], room: int, counter: TokenCounter) -> Iterator[Sequence[Message]]:
+def split_by_tokens(
+    messages: Sequence[Message], room: int, counter: TokenCounter
+) -> Iterator[Sequence[Message]]:
     """The messages in runs whose texts take at most `room` tokens each, cut between tool groups.
 
     A group that is larger itself is cut between messages, and a message that is larger stands alone.
     """
-    sizes = [counter.count(text) for text in tell(messages)]
+    sizes = [counter.count(text) for text in message_texts(messages)]
     bounds = sorted({0, *safe_cuts(messages), len(messages)})
     start = end = 0
     for low, high in pairwise(bounds):

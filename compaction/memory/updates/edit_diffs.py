@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
-from compaction.jsontext import glance
+from compaction.jsontext import loads_object_fast
 from compaction.messages import ToolCall
 from compaction.tools import Action
 
@@ -32,13 +32,13 @@ _MAX_LINES = 1_500
 
 def edit_diff(call: ToolCall, action: Action) -> str:
     """The diff that an edit made, with the path on its first line; "" where the call does not say it."""
-    arguments = glance(call.arguments)
+    arguments = loads_object_fast(call.arguments)
     return "\n".join([action.path, *lines]) if (lines := _lines(arguments, action)) else ""
 
 
 def texts_of(call: ToolCall) -> tuple[str, str]:
     """The text that an edit took out and the one that it put in, as far as the call says."""
-    arguments = glance(call.arguments)
+    arguments = loads_object_fast(call.arguments)
     pairs = _pairs(arguments)
     if pairs:
         return "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs)

@@ -12,30 +12,32 @@ from dataclasses import dataclass, replace
 
 from compaction.memory.origins import Author, Key, Notes, Origin, Via, keys
 from compaction.memory.schema import MAX_FILES, TITLES
-from compaction.memory.upkeep.observe import give_up, observe
-from compaction.memory.upkeep.own import Own, own_items
-from compaction.memory.upkeep.sightings import Sighting, contradiction, names_in
-from compaction.memory.upkeep.watch import Watch
+from compaction.memory.updates.items import UpdaterItem, updater_items
+from compaction.memory.updates.observations import Observation, contradiction, names_in
+from compaction.memory.updates.observe import give_up, observe
+from compaction.memory.updates.state import UpdaterState
 from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from compaction.messages import Message
 from compaction.tokens import TokenCounter
 
-__all__ = ["Kept", "Watch", "refit", "upkeep"]
+__all__ = ["Update", "UpdaterState", "refit", "upkeep"]
 
 #: Items that say what was, not what is: nothing later contradicts them.
 _PAST = frozenset({"task", "tried", "recent_edits"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Update:
     """The notes after upkeep, what to remember for the next turn, and why anything changed, "" if not."""
 
     notes: Notes
-    watch: Watch
+    watch: UpdaterState
     reason: str = ""
 
 
-def upkeep(notes: Notes, watch: Watch, messages: Sequence[Message], *, counter: TokenCounter) -> Kept:
+def update_notes(
+    notes: Notes, watch: UpdaterState, messages: Sequence[Message], *, counter: TokenCounter
+) -> Update:
     """The notes after the messages of one turn, in order. `watch` is taken over and changed in place.
 
     The memory stays under `ASKED_TOKENS` as far as upkeep's own items go: where others' items take the room,
@@ -53,24 +55,24 @@ def upkeep(notes: Notes, watch: Watch, messages: Sequence[Message], *, counter: 
     made = _fitted(judged, watch, counter)
     watch.shown = _shown(made)
     if made.memory == notes.memory and made.stale == notes.stale:
-        return Kept(notes=notes, watch=watch)
-    return Kept(notes=made, watch=watch, reason=_reason(notes, made))
+        return Update(notes=notes, watch=watch)
+    return Update(notes=made, watch=watch, reason=_reason(notes, made))
 
 
-def refit(notes: Notes, watch: Watch, *, counter: TokenCounter) -> Kept:
+def refit(notes: Notes, watch: UpdaterState, *, counter: TokenCounter) -> Update:
     """The notes with upkeep's items anew, as many as there is room for beside what others wrote since."""
-    watch = Watch.from_json(watch.to_json())
+    watch = UpdaterState.from_json(watch.to_json())
     _note_dismissed(watch, notes)
     made = _fitted(notes, watch, counter)
     watch.shown = _shown(made)
-    return Kept(notes=made, watch=watch)
+    return Update(notes=made, watch=watch)
 
 
 def _shown(notes: Notes) -> tuple[Key, ...]:
     return tuple(key for key, origin in notes.origins.items() if origin.via is Via.UPKEEP)
 
 
-def _note_dismissed(watch: Watch, notes: Notes) -> None:
+def _note_dismissed(watch: UpdaterState, notes: Notes) -> None:
     """What upkeep showed and somebody took out stays out."""
     there = set(keys(notes.memory))
     watch.dismissed = (*watch.dismissed, *(key for key in watch.shown if key not in there))
@@ -83,7 +85,7 @@ def _judged(notes: Notes) -> list[Key]:
     ]
 
 
-def _reasons(judged: Sequence[Key], sightings: Iterable[Sighting]) -> Mapping[Key, str]:
+def _reasons(judged: Sequence[Key], sightings: Iterable[Observation]) -> Mapping[Key, str]:
     """Of the items, why each no longer holds, or "" where it was confirmed. The last word counts."""
     found: dict[Key, str] = {}
     for sighting in sightings:
@@ -94,11 +96,11 @@ def _reasons(judged: Sequence[Key], sightings: Iterable[Sighting]) -> Mapping[Ke
     return found
 
 
-def _fitted(notes: Notes, watch: Watch, counter: TokenCounter) -> Notes:
+def _fitted(notes: Notes, watch: UpdaterState, counter: TokenCounter) -> Notes:
     """The notes with upkeep's items as they are now, as many as there is room for."""
     theirs = {name: _others(notes, name) for name, _ in notes.memory.fields()}
     for share in (1.0, 0.8, 0.6, 0.4, 0.2, 0.1):
-        made = _merged(notes, theirs, own_items(watch, share))
+        made = _merged(notes, theirs, updater_items(watch, share))
         if counter.count(made.render()) <= ASKED_TOKENS:
             return made
     return _merged(notes, theirs, ())
@@ -108,7 +110,7 @@ def _others(notes: Notes, name: str) -> tuple[str, ...]:
     return tuple(item for item in notes.memory.items(name) if notes.origin(name, item).via is not Via.UPKEEP)
 
 
-def _merged(notes: Notes, theirs: Mapping[str, tuple[str, ...]], own: Sequence[Own]) -> Notes:
+def _merged(notes: Notes, theirs: Mapping[str, tuple[str, ...]], own: Sequence[UpdaterItem]) -> Notes:
     values = {name: list(items) for name, items in theirs.items()}
     origins = {key: origin for key, origin in notes.origins.items() if origin.via is not Via.UPKEEP}
     for item in own:
@@ -131,7 +133,7 @@ def _value(memory: WorkingMemory, name: str, held: Sequence[str]) -> str | tuple
     return "".join(held[:1]) if single else tuple(held)
 
 
-def _origin(notes: Notes, key: Key, item: Own) -> Origin:
+def _origin(notes: Notes, key: Key, item: UpdaterItem) -> Origin:
     """An item that was there before keeps the turn at which it was first seen."""
     known = notes.origins.get(key)
     if known is not None and known.via is Via.UPKEEP:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import Mentions, argument_text, mentions
+from compaction.references import MentionCache, argument_text, mentions
 from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule, in the words that models and people use for it.
@@ -53,10 +53,10 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Ledger:
+class Contents:
     """Everything that a recap may tell, by what it is about; insertion order is order of time."""
 
-    scanned: Mentions = field(default_factory=Mentions)
+    scanned: MentionCache = field(default_factory=MentionCache)
     files: dict[str, Item] = field(default_factory=dict)
     commands: dict[str, Item] = field(default_factory=dict)
     decisions: dict[str, Item] = field(default_factory=dict)
