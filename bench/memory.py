@@ -1,4 +1,4 @@
-"""What upkeep keeps of recorded sessions, without a model: the figures of docs/working-memory.md.
+"""What upkeep keeps of recorded sessions, without a model: the figures of docs/benchmarks.md.
 
     python -m bench.memory ../transcripts
 

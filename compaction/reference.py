@@ -1,4 +1,4 @@
-"""The reference tables of docs/compaction.md, generated from the registries.
+"""The reference tables of docs/reference/policies.md, generated from the registries.
 
 python -m compaction.reference
 """

@@ -1,6 +1,6 @@
 """`python -m contextapp`: run all of contextapp on this machine. `make run` calls it.
 
-Environment variables configure it; `docs/configuration.md` lists them.
+Environment variables configure it; `docs/reference/configuration.md` lists them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_arguments() -> None:
         "Ctrl-C stops it.",
         epilog="Environment variables configure it: CONTEXTAPP_PORT (8000), CONTEXTAPP_HOST (127.0.0.1), "
         "CONTEXTAPP_HOME (.contextapp), DATABASE_URL, CELERY_BROKER_URL and others; "
-        "see docs/configuration.md.",
+        "see docs/reference/configuration.md.",
     )
     parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Django settings, read from the environment. `docs/configuration.md` lists the variables."""
+"""Django settings, read from the environment. `docs/reference/configuration.md` lists the variables."""
 
 from __future__ import annotations
 

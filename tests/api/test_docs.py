@@ -1,4 +1,4 @@
-"""`docs/api.md` says what is true: every call, every error code, and no other."""
+"""`docs/reference/api.md` says what is true: every call, every error code, and no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return (_REPOSITORY / "docs" / "api.md").read_text()
+    return (_REPOSITORY / "docs" / "reference" / "api.md").read_text()
 
 
 def test_every_error_code_is_in_the_table_with_its_meaning(text: str) -> None:

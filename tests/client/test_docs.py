@@ -1,4 +1,4 @@
-"""What docs/client.md shows really runs, block after block."""
+"""What docs/reference/client.md shows really runs, block after block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import contextapp_client
 import pytest
 from scripted_model import Reply, ScriptedModel
 
-_TEXT = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
+_TEXT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "client.md").read_text()
 
 
 def test_the_code_runs(

@@ -26,7 +26,7 @@ class Compaction(serializers.Serializer):
     turn = serializers.IntegerField(help_text="the first turn whose prompt shows the edits")
     tokens_before = serializers.IntegerField(allow_null=True)
     tokens_after = serializers.IntegerField(allow_null=True)
-    record = serializers.DictField(help_text="every figure of the plan, see docs/compaction.md")
+    record = serializers.DictField(help_text="every figure of the plan, see docs/concepts/compaction.md")
     cost_microusd = serializers.IntegerField(allow_null=True)
     created_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)

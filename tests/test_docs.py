@@ -1,0 +1,47 @@
+"""The documentation: links lead somewhere, and every page can be reached from the index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Return the files and anchors that a page links to."""
+    found = []
+    for target in _LINK.findall(page.read_text()):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            file, _, anchor = target.partition("#")
+            found.append(((page.parent / file).resolve() if file else page, anchor))
+    return found
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, in GitHub's form."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in links(page):
+        assert target.exists(), target
+        if anchor:
+            assert anchor in anchors(target), f"{target}#{anchor}"
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    reached, waiting = {index}, [index]
+    while waiting:
+        for target, _ in links(waiting.pop()):
+            if target.suffix == ".md" and target not in reached:
+                reached.add(target)
+                waiting.append(target)
+    assert set(ROOT.glob("docs/**/*.md")) <= reached
