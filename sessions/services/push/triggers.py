@@ -62,7 +62,7 @@ def _gains_nothing(trigger: Trigger, policy: Mapping[str, Any]) -> bool:
     """Return whether to skip the soft trigger: no summarizer model is set, and the policy does not name it.
 
     Without a model the hard trigger does the same work later and therefore less often: 0.47 of the raw input
-    cost against 0.57 on recorded sessions (docs/compaction.md).
+    cost against 0.57 on recorded sessions (docs/benchmarks.md).
     """
     return trigger is soft.TRIGGER and not settings.CONTEXTAPP_ANTHROPIC_API_KEY and "soft" not in policy
 
