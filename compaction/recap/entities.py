@@ -1,6 +1,6 @@
 """The entities of a recap: files with what was done to them, and the names met in them.
 
-Which identifiers a later message needs was measured on real transcripts (docs/concepts/compaction.md): those that
+Which identifiers a later message needs was measured on real transcripts (docs/benchmarks.md): those that
 the assistant itself used are eight times as likely to be used again as those that only stood in a tool's
 output; the newer, the shorter the output, and the more its file was worked on, the likelier.
 """

@@ -3,7 +3,7 @@
 Not every identifier tells: a model that writes `os.path` or `README.md` need not have read it here. Kept are
 those that nobody writes by chance: paths, addresses, long numbers, ids, and names of some length that stand
 for something of this work. At most `MAX_REFERENCES` an edit: first what the assistant itself had used, since
-that comes back ten times as often as what it only saw (docs/concepts/compaction.md), then what was mentioned last.
+that comes back ten times as often as what it only saw (docs/benchmarks.md), then what was mentioned last.
 """
 
 from __future__ import annotations

@@ -93,7 +93,9 @@ def test_every_program_reports_it_in_one_line(command: tuple[str, ...], tmp_path
 
 def test_the_documentation_lists_every_variable() -> None:
     documented = set(
-        re.findall(r"`([A-Z]+(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "reference" / "configuration.md").read_text())
+        re.findall(
+            r"`([A-Z]+(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "reference" / "configuration.md").read_text()
+        )
     )
     assert documented == set(variables()) | READ_ELSEWHERE
 
