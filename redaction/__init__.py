@@ -6,8 +6,8 @@
 
 A secret becomes `[redacted:<kind>:<hash>]`. The hash is keyed by project, so that equal secrets of a project
 have equal placeholders (de-duplication and references go on working) and nobody without the server's key
-can test a guess against it. Text that is redacted already is left alone. `docs/reference/redaction.md` lists the kinds,
-what is deliberately let through, and how to add patterns.
+can test a guess against it. Text that is redacted already is left alone. `docs/reference/redaction.md`
+lists the kinds, what is deliberately not redacted, and how to add patterns.
 """
 
 from redaction.extra import ExtraPattern, InvalidPatternError, extra_rules

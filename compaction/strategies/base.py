@@ -64,7 +64,7 @@ class Strategy:
     """One step of a compaction.
 
     `name` is recorded with every edit and listed in a policy's steps. `meaning` is the tooltip of an edit,
-    one sentence. `description` is the strategy's row in docs/reference/policies.md. `presets` are the policies that
+    one sentence. `description` is the strategy's row in the documentation. `presets` are the policies that
     run it. A strategy `is_free` if a handle restores all that it removes; the others run only for what the
     free ones leave above the target, and a model's summary is worth its price only then.
     """

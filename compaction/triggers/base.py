@@ -24,7 +24,7 @@ class Trigger:
     """One reason to compact.
 
     `name` is recorded with each compaction. `meaning` is its tooltip, one sentence. `description` is the
-    trigger's row in docs/reference/policies.md. `condition` decides from a session's state whether to compact; a
+    trigger's row in the documentation. `condition` decides from a session's state whether to compact; a
     trigger without one is only ever requested by name. Background triggers leave the work to a worker.
 
     `is_urgent`: nothing may hold the trigger back. `waits_for_plan`: the agent has just planned an action,
