@@ -1,4 +1,4 @@
-"""The known log formats, in the order in which they are tried. A new format is one more line here."""
+"""The log formats that can be imported. A new format is one module and one entry in `IMPORTERS`."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ from .pi import PiImporter
 from .swe_agent import SweAgentImporter
 from .tau_bench import Tau2BenchImporter, TauBenchImporter
 
-#: Formats that any chat JSON resembles come last.
-IMPORTERS: tuple[Importer, ...] = (
-    ClaudeCodeImporter(),
-    CodexImporter(),
-    PiImporter(),
-    OpenHandsImporter(),
-    OpenHandsEventsImporter(),
-    SweAgentImporter(),
-    GeminiCliImporter(),
-    MiniSweAgentImporter(),
-    TauBenchImporter(),
-    Tau2BenchImporter(),
-    OpenAIChatImporter(),
-)
+#: Importers by name, in the order in which they are tried. Formats that resemble others come last.
+IMPORTERS: dict[str, Importer] = {
+    importer.name: importer
+    for importer in (
+        ClaudeCodeImporter(),
+        CodexImporter(),
+        PiImporter(),
+        OpenHandsImporter(),
+        OpenHandsEventsImporter(),
+        SweAgentImporter(),
+        GeminiCliImporter(),
+        MiniSweAgentImporter(),
+        TauBenchImporter(),
+        Tau2BenchImporter(),
+        OpenAIChatImporter(),
+    )
+}
 
 
 def recognise(log: LogFile) -> Importer | None:
-    """The importer that reads this log, by its content; None where no format fits."""
-    return next((importer for importer in IMPORTERS if importer.recognises(log)), None)
-
-
-def importer_named(name: str) -> Importer:
-    """The importer with this name. Raises KeyError."""
-    return {importer.name: importer for importer in IMPORTERS}[name]
+    """Return the first importer that recognises the content of the log, or None."""
+    return next((importer for importer in IMPORTERS.values() if importer.recognises(log)), None)
 
 
 def known_formats() -> str:
-    """The known formats, a line each: what to say where none fits."""
-    width = max(len(importer.name) for importer in IMPORTERS)
-    return "\n".join(f"{importer.name:<{width}}  {importer.label}" for importer in IMPORTERS)
+    """Return name and label of each format, one per line."""
+    width = max(map(len, IMPORTERS))
+    return "\n".join(f"{name:<{width}}  {importer.label}" for name, importer in IMPORTERS.items())

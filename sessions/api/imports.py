@@ -28,8 +28,6 @@ from sessions.services.imports.store import ImportConflictError, ImportResult
 #: So many damaged lines are named; the rest is a number.
 _NAMED_DAMAGES = 100
 
-_NAMES = [importer.name for importer in IMPORTERS]
-
 
 class Imports(Endpoint):
     @operation(
@@ -39,7 +37,9 @@ class Imports(Endpoint):
             OpenApiParameter(
                 "name", str, description="the file's name, from which sessions without an id get theirs"
             ),
-            OpenApiParameter("format", str, enum=_NAMES, description="else recognised by the content"),
+            OpenApiParameter(
+                "format", str, enum=list(IMPORTERS), description="else recognised by the content"
+            ),
         ],
         request={
             "multipart/form-data": serializers.ImportUpload,
@@ -53,7 +53,7 @@ class Imports(Endpoint):
         if not log.importer:
             raise InvalidRequest(
                 "unknown_format",
-                f"the file is in none of the known formats: {', '.join(_NAMES)}",
+                f"the file is in none of the known formats: {', '.join(IMPORTERS)}",
                 status=422,
             )
         project = Project.objects.get(pk=call.principal.project_id)
@@ -96,8 +96,10 @@ def _refuse_if_nothing_agrees(stored: Sequence[dict[str, Any]]) -> None:
 
 def _format(call: ApiCall) -> str | None:
     wanted = call.query.get("format")
-    if wanted is not None and wanted not in _NAMES:
-        raise InvalidRequest("invalid_field", f"`format` must be one of: {', '.join(_NAMES)}", param="format")
+    if wanted is not None and wanted not in IMPORTERS:
+        raise InvalidRequest(
+            "invalid_field", f"`format` must be one of: {', '.join(IMPORTERS)}", param="format"
+        )
     return wanted
 
 

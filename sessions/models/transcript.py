@@ -102,15 +102,6 @@ class Blob(models.Model):
         return f"{bytes(self.sha256).hex()[:12]} ({self.size} bytes)"
 
 
-class MessageFlag(models.IntegerChoices):
-    """Bits of `Message.flags`."""
-
-    ERROR = 1, "a tool reported an error"
-    META = 2, "put in by the client, written by nobody"
-    CLIENT_SUMMARY = 4, "the client's own summary of what it compacted"
-    PINNED = 8, "never edited"
-
-
 class Message(models.Model):
     """One provider message. `body` is its JSON, byte for byte, compressed; a large one lies in `blob`.
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from compaction.messages import Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from sessions.models import Message as MessageRow
-from sessions.models.transcript import MessageFlag
 from sessions.pages.arguments import Argument, argument_text, arguments_of
 from sessions.pages.text import OUTPUT, PROSE, Fold, FoldRule, fold, visible
 from sessions.selectors import convert
+from sessions.store.flags import MessageFlag
 
 _MEDIA = {"image": "image", "image_url": "image", "document": "document", "file": "file"}
 #: What nobody said in the conversation itself stands back: system text, reminders, summaries.

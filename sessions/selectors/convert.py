@@ -11,9 +11,9 @@ from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
 from sessions.models import Compaction, Edit, Message, Turn
-from sessions.models.transcript import MessageFlag
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
+from sessions.store.flags import MessageFlag
 
 
 def message_bytes(row: Message) -> bytes:

@@ -14,8 +14,8 @@ from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import Message
 from redaction import Finding, Redaction, redact_bytes
-from sessions.models.transcript import MessageFlag
 from sessions.store import bodies
+from sessions.store.flags import MessageFlag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,7 @@ class TestImport:
         assert len(ids) == 1
         assert "log-" in ids.pop()
 
-    @pytest.mark.parametrize("format", [importer.name for importer in IMPORTERS])
+    @pytest.mark.parametrize("format", list(IMPORTERS))
     @pytest.mark.parametrize("data", [b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"])
     def test_a_file_that_is_not_of_the_named_format_is_a_damage(
         self, upload: Any, format: str, data: bytes

@@ -13,7 +13,7 @@ from django.forms.models import model_to_dict
 from accounts.models import Project
 from accounts.services import project_create
 from importers.base import ImportedSession, LogFile
-from importers.registry import importer_named
+from importers.registry import IMPORTERS
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_bytes
 from sessions.services.imports.store import ImportConflictError, ImportResult, session_import
@@ -66,7 +66,7 @@ LINES = lines()
 
 def sessions_of(log: LogFile) -> Iterator[ImportedSession]:
     """What the importer tells of a log, even of one that is too short to be recognised."""
-    for item in importer_named("claude-code").read(log):
+    for item in IMPORTERS["claude-code"].read(log):
         if isinstance(item, ImportedSession):
             yield item
 

@@ -124,7 +124,7 @@ def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.Mon
         lines = [line | {"sessionId": name} for line in (*OPENING, *REST)]
         (tmp_path / f"{name}.jsonl").write_bytes(jsonl(*lines).data)
     (tmp_path / "d.json.gz").write_bytes(b"no gzip")
-    monkeypatch.setattr("sessions.services.imports.reader._WORTH_A_PROCESS", 1)
+    monkeypatch.setattr("sessions.services.imports.reader._BYTES_PER_PROCESS", 1)
     report = run(str(tmp_path), "--jobs", "2")
     assert total(report) == [3, 3, 0, 0, 6, 12]
     assert "d.json.gz" in report

@@ -43,7 +43,7 @@ class Command(BaseCommand):
         parser.add_argument("--project", default="default", help="slug of the project (default: default)")
         parser.add_argument(
             "--format",
-            choices=[importer.name for importer in IMPORTERS],
+            choices=list(IMPORTERS),
             help="read everything as this format; otherwise each file tells its own",
         )
         parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")

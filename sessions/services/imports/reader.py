@@ -13,7 +13,7 @@ from functools import partial
 from compaction.errors import FormatError
 from importers.base import Damage, ImportedSession, Importer, LogFile
 from importers.reading import LogSource, UnreadableLogError
-from importers.registry import importer_named, recognise
+from importers.registry import IMPORTERS, recognise
 from redaction import Redaction
 from sessions.services.imports.prepare import PreparedSession, session_prepare
 
@@ -73,7 +73,7 @@ class Reader:
         digest = self._digest(log)
         if digest in self.known:
             return result(digest=digest, known=True)
-        importer = importer_named(self.format) if self.format else recognise(log)
+        importer = IMPORTERS[self.format] if self.format else recognise(log)
         if importer is None:
             return result(digest=digest)
         sessions, damages = self._prepared(importer, log)

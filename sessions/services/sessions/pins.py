@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import F
 
 from sessions.models import AgentSession, Message
-from sessions.models.transcript import MessageFlag
+from sessions.store.flags import MessageFlag
 
 
 def message_pin(*, session: AgentSession, position: int, pinned: bool) -> bool:
