@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from compaction.dialects import DEFAULT
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
 from compaction.replay import Prices, transcript_of
@@ -115,7 +116,7 @@ def build_transcript(scenario: Scenario) -> Transcript:
         text = Text(text=_text(f"step {turn}: read {_path(turn)}", scenario.message))
         messages.append(_message(len(messages), turn, Role.ASSISTANT, text, call))
         turns.append(RecordedTurn(index=turn, first=first, end=len(messages), beside=scenario.fixed_tokens))
-    return transcript_of(name="lab", format="anthropic", messages=messages, turns=turns)
+    return transcript_of(name="lab", format=DEFAULT, messages=messages, turns=turns)
 
 
 def _message(position: int, turn: int, role: Role, *parts: Text | ToolCall | ToolResult) -> Message:
