@@ -4,19 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
+_DESCRIPTION = """\
+Session store and context compactor for LLM agents. Agents push each turn and fetch a prompt that fits the \
+budget and is valid for the provider.
+
+Send an API key with each request: `Authorization: Bearer ctx_…`. All errors have the same shape: \
+`{"error": {"type", "code", "message", "param"}}`. Lists are paginated: pass `next_cursor` as `cursor` to get \
+the next page. Amounts named `…_microusd` are in millionths of a US dollar.
+"""
+
+#: In the order in which an agent developer needs them.
+_TAGS = {
+    "Sessions": "A session is the history of one agent run.",
+    "Turns and prompts": "Push each turn, then fetch the prompt of the next model call.",
+    "Compactions": "Compactions shorten the prompt. They never change stored messages.",
+    "Removed content": "Retrieve and search content that is no longer in the prompt.",
+    "Agent tools": "Tools that give the model access to removed content and working memory.",
+    "Working memory": "Notes about the task that stay in the prompt after compactions.",
+    "Usage": "Tokens and cost by day, model, agent and tag.",
+    "Imports": "Import the logs of coding agents.",
+    "Replays": "Compare policies and budgets on recorded sessions.",
+    "Webhooks": "Notifications about compactions and cost budgets.",
+}
+
 
 def openapi_settings(version: str) -> dict[str, Any]:
+    """Return the settings of drf-spectacular."""
     return {
         "TITLE": "contextapp",
-        "DESCRIPTION": "Session store and context compactor for LLM agents. Agents push each turn and fetch "
-        "back a prompt that fits the budget and is valid for the provider.",
+        "DESCRIPTION": _DESCRIPTION,
         "VERSION": version,
-        "SERVERS": [{"url": "/", "description": "this server"}],
+        "SERVERS": [{"url": "/", "description": "This server"}],
         "SERVE_INCLUDE_SCHEMA": False,
         "SCHEMA_PATH_PREFIX": "/api/v1",
         "APPEND_COMPONENTS": {
             "securitySchemes": {
-                "apiKey": {"type": "http", "scheme": "bearer", "description": "an API key: `ctx_…`"}
+                "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, such as `ctx_…`."}
             }
         },
         "ENUM_NAME_OVERRIDES": {
@@ -25,19 +48,7 @@ def openapi_settings(version: str) -> dict[str, Any]:
             "ReplayStateEnum": "replay.models.ReplayRun.State",
             "ReplayWantedEnum": "replay.services.runs.WANTED",
         },
-        # In the order in which the author of an agent needs them.
-        "TAGS": [
-            {"name": "Sessions"},
-            {"name": "Turns and prompts"},
-            {"name": "Compactions"},
-            {"name": "What the prompt no longer shows"},
-            {"name": "The agent's tools"},
-            {"name": "Working memory"},
-            {"name": "Usage"},
-            {"name": "Imports"},
-            {"name": "Replays"},
-            {"name": "Webhooks"},
-        ],
+        "TAGS": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "SWAGGER_UI_DIST": "SIDECAR",
         "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
         "SWAGGER_UI_SETTINGS": {"persistAuthorization": False, "docExpansion": "list", "validatorUrl": None},

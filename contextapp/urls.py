@@ -29,4 +29,4 @@ urlpatterns = [
     path("", include("replay.pages.urls")),
 ]
 
-handler404 = "sessions.api.errors.address_unknown"
+handler404 = "sessions.api.errors.unknown_url"

@@ -1,4 +1,4 @@
-"""Replays."""
+"""Replays and their results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from compaction.policy import PRESETS
 from replay.models import ReplayRun
 from replay.services.runs import MAX_SESSIONS, WANTED
 from sessions.api.serializers.fields import PlainText, PolicyField, Strict
+from sessions.api.serializers.validation import RULE
 
 
 class Newest(Strict):
-    count = serializers.IntegerField(min_value=1, max_value=MAX_SESSIONS, default=20)
-    agent = PlainText(max_length=100, required=False, allow_blank=True)
-    model = PlainText(max_length=200, required=False, allow_blank=True)
+    count = serializers.IntegerField(
+        min_value=1, max_value=MAX_SESSIONS, default=20, help_text="Number of sessions."
+    )
+    agent = PlainText(
+        max_length=100, required=False, allow_blank=True, help_text="Only sessions of this agent."
+    )
+    model = PlainText(
+        max_length=200, required=False, allow_blank=True, help_text="Only sessions of this model."
+    )
 
 
 class ReplayCreate(Strict):
@@ -23,83 +30,90 @@ class ReplayCreate(Strict):
         child=PlainText(max_length=200),
         max_length=MAX_SESSIONS,
         required=False,
-        help_text="ids; without them the newest sessions",
+        help_text="Ids of sessions to replay. Defaults to `newest`.",
     )
-    newest = Newest(required=False)
+    newest = Newest(required=False, help_text="Replay the newest sessions instead of given ones.")
     policies = serializers.ListField(
-        child=PolicyField(), max_length=20, required=False, help_text=f"else {', '.join(PRESETS)}"
+        child=PolicyField(),
+        max_length=20,
+        required=False,
+        help_text=f"Policies to compare. Defaults to {', '.join(PRESETS)}.",
     )
     ratios = serializers.ListField(
         child=serializers.FloatField(min_value=0.01, max_value=1.0),
         max_length=20,
         required=False,
-        help_text="budgets as shares of each session's largest prompt",
+        help_text="Budgets as shares of each session's largest prompt.",
     )
     budgets = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=100_000_000),
         max_length=20,
         required=False,
-        help_text="budgets in tokens, as the provider counts them",
+        help_text="Budgets in provider tokens.",
     )
     with_model = serializers.BooleanField(
         required=False,
-        help_text="recaps by the project's model: estimated first, then waits for its confirmation",
+        help_text="Summarize with the project's model. The replay waits until you confirm the estimated cost.",
     )
-    title = PlainText(max_length=200, required=False, allow_blank=True)
+    title = PlainText(max_length=200, required=False, allow_blank=True, help_text="Title in the dashboard.")
 
     def validate(self, attrs: Any) -> Any:
         if "sessions" in attrs and "newest" in attrs:
-            raise serializers.ValidationError("either `sessions` or `newest`")
+            raise serializers.ValidationError("Set either `sessions` or `newest`, not both.", code=RULE)
         return attrs
 
 
 class ReplayChange(Strict):
     state = serializers.ChoiceField(
-        choices=WANTED, help_text="`running` confirms or takes up again, `cancelled` ends"
+        choices=WANTED, help_text="`running` confirms or resumes the replay, `cancelled` ends it."
     )
 
 
 class Replay(serializers.Serializer):
-    id = serializers.UUIDField()
+    id = serializers.UUIDField(help_text="The replay's id.")
     title = serializers.CharField(allow_blank=True)
     state = serializers.ChoiceField(choices=ReplayRun.State.choices)
-    sessions = serializers.IntegerField()
-    steps = serializers.IntegerField(help_text="results wanted: sessions × policies × budgets")
-    done = serializers.IntegerField(help_text="results made")
-    with_model = serializers.BooleanField()
+    sessions = serializers.IntegerField(help_text="Number of sessions.")
+    steps = serializers.IntegerField(help_text="Number of results to compute: sessions × policies × budgets.")
+    done = serializers.IntegerField(help_text="Number of results computed so far.")
+    with_model = serializers.BooleanField(help_text="Whether a model writes the summaries.")
     estimate_microusd = serializers.IntegerField(
-        allow_null=True, help_text="what the model's summaries would cost"
+        allow_null=True, help_text="Estimated cost of the model's summaries in millionths of a dollar."
     )
-    created_at = serializers.DateTimeField()
-    finished_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField(help_text="When the replay was created.")
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="When the replay finished.")
 
 
 class ReplayRefs(serializers.Serializer):
-    used = serializers.IntegerField()
-    kept = serializers.IntegerField()
-    recoverable = serializers.IntegerField()
-    lost = serializers.IntegerField()
+    used = serializers.IntegerField(help_text="References to earlier content.")
+    kept = serializers.IntegerField(help_text="References whose content was in the prompt.")
+    recoverable = serializers.IntegerField(
+        help_text="References whose content could be retrieved by its handle."
+    )
+    lost = serializers.IntegerField(help_text="References whose content was no longer available.")
 
 
 class ReplayRow(serializers.Serializer):
-    policy = serializers.CharField()
-    budget = serializers.CharField(help_text="a share, or tokens")
-    sessions = serializers.IntegerField()
-    calls = serializers.IntegerField()
-    valid = serializers.IntegerField()
-    fits = serializers.IntegerField()
-    prompt_tokens = serializers.IntegerField()
-    cached_tokens = serializers.IntegerField()
-    output_tokens = serializers.IntegerField()
-    compactions = serializers.IntegerField()
-    rebilled = serializers.IntegerField()
+    policy = serializers.CharField(help_text="Name of the policy.")
+    budget = serializers.CharField(help_text="Budget as a share or in tokens.")
+    sessions = serializers.IntegerField(help_text="Number of sessions with results.")
+    calls = serializers.IntegerField(help_text="Number of simulated calls.")
+    valid = serializers.IntegerField(help_text="Calls whose prompt was valid for the provider.")
+    fits = serializers.IntegerField(help_text="Calls whose prompt fit the budget.")
+    prompt_tokens = serializers.IntegerField(help_text="Total prompt tokens.")
+    cached_tokens = serializers.IntegerField(help_text="Prompt tokens read from the cache.")
+    output_tokens = serializers.IntegerField(help_text="Output tokens.")
+    compactions = serializers.IntegerField(help_text="Number of compactions.")
+    rebilled = serializers.IntegerField(help_text="Tokens re-written to the cache after compactions.")
     references = ReplayRefs()
-    losing = serializers.IntegerField(help_text="sessions that lost a reference")
-    cost_microusd = serializers.IntegerField(allow_null=True)
-    cost_uncached_microusd = serializers.IntegerField(allow_null=True)
-    summaries_microusd = serializers.IntegerField()
+    losing = serializers.IntegerField(help_text="Sessions that lost at least one reference.")
+    cost_microusd = serializers.IntegerField(allow_null=True, help_text="Cost with prompt caching.")
+    cost_uncached_microusd = serializers.IntegerField(
+        allow_null=True, help_text="Cost without prompt caching."
+    )
+    summaries_microusd = serializers.IntegerField(help_text="Cost of the summaries.")
     on_front = serializers.BooleanField(
-        help_text="no other setting whose prompts all fit costs as little and loses less"
+        help_text="Pareto-optimal: no other setting whose prompts all fit has lower cost and fewer losses."
     )
 
 
@@ -113,21 +127,23 @@ class ReplayList(serializers.Serializer):
 
 
 class ReplayLost(serializers.Serializer):
-    turn = serializers.IntegerField()
-    name = serializers.CharField()
-    position = serializers.IntegerField()
-    seen_turn = serializers.IntegerField()
-    why = serializers.CharField()
+    turn = serializers.IntegerField(help_text="Turn that references the content.")
+    name = serializers.CharField(help_text="The referenced name.")
+    position = serializers.IntegerField(help_text="Position of the message that had the content.")
+    seen_turn = serializers.IntegerField(help_text="Turn at which the content was last in the prompt.")
+    why = serializers.CharField(help_text="Why it was not in the prompt.")
 
 
 class ReplayCurve(serializers.Serializer):
-    policy = serializers.CharField()
-    budget = serializers.CharField()
+    policy = serializers.CharField(help_text="Name of the policy.")
+    budget = serializers.CharField(help_text="Budget as a share or in tokens.")
     turns = serializers.ListField(child=serializers.IntegerField())
-    prompts = serializers.ListField(child=serializers.IntegerField(), help_text="tokens a call")
+    prompts = serializers.ListField(child=serializers.IntegerField(), help_text="Prompt tokens of each call.")
     cached = serializers.ListField(child=serializers.IntegerField())
     lost = serializers.ListField(child=serializers.IntegerField())
-    compacted = serializers.ListField(child=serializers.IntegerField(), help_text="turns")
+    compacted = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Turns at which a compaction ran."
+    )
     first_lost = ReplayLost(allow_null=True)
     examples = ReplayLost(many=True)
 

@@ -1,4 +1,4 @@
-"""`replays/`: stored sessions under other policies and budgets."""
+"""`replays/`: simulate stored sessions with other policies and budgets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import error_responses, operation
-from sessions.api.serializers.fields import validated
+from sessions.api.serializers.validation import validated
 from sessions.models import AgentSession
 from sessions.selectors.lookups import as_uuid
 
-#: Shares of each session's largest prompt where nobody names budgets.
+#: Default budgets, as shares of each session's largest prompt.
 RATIOS = (1.0, 0.5, 0.2)
 
 
@@ -35,24 +35,26 @@ class Replays(Endpoint):
 
     @operation(
         operation_id="replays_list",
-        summary="Replays, newest first",
+        summary="List replays",
         parameters=paging(),
         responses={200: shapes.ReplayList, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
+        """Returns replays without their results, newest first."""
         limit = limit_param(call)
         rows = runs_newest(project_id=call.principal.project_id, before=id_cursor(call), limit=limit + 1)
         return json_response(page_json(rows, limit, _run_json, lambda run: [str(run.pk)]))
 
     @operation(
         operation_id="replays_create",
-        summary="Replay stored sessions under other policies and budgets",
+        summary="Create a replay",
         request=shapes.ReplayCreate,
         responses={201: shapes.ReplayDetail, **error_responses(400, 415)},
     )
     def post(self, call: ApiCall) -> HttpResponse:
-        """Workers do it: `replays/{id}/` shows how far they are. Without `ratios` and `budgets` the ratios
-        are 1.00, 0.50 and 0.20."""
+        """Simulates stored sessions with other policies and budgets. Workers run the replay in the
+        background; poll `replays/{id}/` for its progress. `ratios` defaults to 1.00, 0.50 and 0.20 if
+        `budgets` is not given either."""
         data = validated(shapes.ReplayCreate, call.body)
         key = ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
         try:
@@ -76,23 +78,29 @@ class ReplayView(Endpoint):
 
     @operation(
         operation_id="replays_get",
-        summary="One replay: how far it is, and what it found",
+        summary="Retrieve a replay",
         parameters=[
-            OpenApiParameter("prices", str, description="a model, or `input=3,read=0.3,write=3.75,output=15`")
+            OpenApiParameter(
+                "prices",
+                str,
+                description="A model whose prices to use, or prices such as `input=3,read=0.3,write=3.75,output=15`.",
+            )
         ],
         responses={200: shapes.ReplayDetail, **error_responses(400)},
     )
     def get(self, call: ApiCall, replay_id: str) -> HttpResponse:
-        return json_response(_detail_json(_found(call, replay_id), prices=_prices(call)))
+        """Returns the progress of a replay and its results so far."""
+        return json_response(_detail_json(_replay_or_404(call, replay_id), prices=_prices(call)))
 
     @operation(
         operation_id="replays_change",
-        summary="Confirm a replay, end it, or take it up again",
+        summary="Update a replay",
         request=shapes.ReplayChange,
         responses={200: shapes.ReplayDetail, **error_responses(400, 415)},
     )
     def patch(self, call: ApiCall, replay_id: str) -> HttpResponse:
-        run = _found(call, replay_id)
+        """Confirms, cancels or resumes a replay."""
+        run = _replay_or_404(call, replay_id)
         wanted = validated(shapes.ReplayChange, call.body)["state"]
         key = ApiKey.objects.get(pk=call.principal.key_id)
         try:
@@ -107,11 +115,12 @@ class ReplaySession(Endpoint):
 
     @operation(
         operation_id="replays_session",
-        summary="What a replay found of one session, call by call",
+        summary="Retrieve a replay of one session",
         responses={200: shapes.ReplaySession, **error_responses()},
     )
     def get(self, call: ApiCall, replay_id: str, session_id: str) -> HttpResponse:
-        run, session = _found(call, replay_id), session_or_404(call, session_id)
+        """Returns the results for one session, call by call."""
+        run, session = _replay_or_404(call, replay_id), session_or_404(call, session_id)
         rows = {row.number: row for row in rows_of(run)}
         founds = found_of(run, session_id=session.pk)
         curves = [_curve_json(found, rows[found.setting]) for found in founds]
@@ -152,11 +161,11 @@ def _prices(call: ApiCall) -> Prices | None:
         raise InvalidRequest("invalid_field", f"`prices`: {error}", param="prices") from None
 
 
-def _found(call: ApiCall, name: str) -> ReplayRun:
+def _replay_or_404(call: ApiCall, name: str) -> ReplayRun:
     id = as_uuid(name)
     run = run_find(project_id=call.principal.project_id, id=id) if id is not None else None
     if run is None:
-        raise NotFound("not_found", f"there is no replay {name!r} in this project", param="replay_id")
+        raise NotFound("not_found", f"No replay with the id {name!r} in this project.", param="replay_id")
     return run
 
 

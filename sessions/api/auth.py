@@ -1,4 +1,4 @@
-"""Who calls: an API key, and what it may do."""
+"""Authentication by API key."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.store.postgres import execute, raw_connection
 
-#: Seconds for which a process trusts what it read of a key. That the key still lives is looked up by each
-#: call, by the hot ones in their own statement, so revocation holds at once. Other scopes and another rate
-#: of a key hold after so many seconds.
-_TRUST_SECONDS = 5.0
+#: Seconds for which a process caches a key's scopes, rate limit and project settings. Whether the key is
+#: still valid is checked on each request, so a revocation takes effect immediately.
+_CACHE_SECONDS = 5.0
 
-_LIVES = """
+_VALID = """
 SELECT 1 FROM accounts_apikey
  WHERE id = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 """
 
-#: `last_used_at` is written once in so many seconds: it is for people, and a write a call would be too dear.
+#: Minimum seconds between two updates of `last_used_at`. An update per request would be too expensive.
 _LAST_USED_SECONDS = 60.0
 
 _CACHE_SIZE = 10_000
@@ -37,7 +36,7 @@ _CACHE_SIZE = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The key behind a call."""
+    """The API key of a request, with the settings of its project."""
 
     key_id: UUID
     project_id: UUID
@@ -45,35 +44,37 @@ class Principal:
     rate_limit: int | None
     redaction: Redaction
     prices: tuple[CustomPrice, ...] = ()
-    user_id: int | None = None  #: who made the key
-    upkeep: bool = False  #: the project has its working memories kept current
+    user_id: int | None = None  #: the user who created the key
+    upkeep: bool = False  #: whether the project updates working memory automatically
 
 
-_trusted: dict[str, tuple[float, Principal]] = {}
+_principals: dict[str, tuple[float, Principal]] = {}
 
 
 def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principal:
-    """The caller of `request`. With `trust_cache` the caller checks in SQL that the key lives.
+    """Return the principal of `request`.
 
+    With `trust_cache`, a cached key is not checked again: the caller does so in its own SQL statement.
     Raises `NotAuthenticated`.
     """
     scheme, _, text = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer" or not text:
         raise NotAuthenticated(
             "not_authenticated",
-            "send your API key as `Authorization: Bearer ctx_…`",
+            "No API key provided. Send it as `Authorization: Bearer ctx_…`.",
             headers={"WWW-Authenticate": "Bearer"},
         )
     now = time.monotonic()
-    known = _trusted.get(text)
-    if known and known[0] > now and (trust_cache or _lives(known[1].key_id)):
-        return known[1]
+    if cached := _principals.get(text):
+        cached_until, principal = cached
+        if cached_until > now and (trust_cache or _is_valid(principal.key_id)):
+            return principal
     key = api_key_find(text.strip())
     if key is None:
-        _trusted.pop(text, None)
+        _principals.pop(text, None)
         raise NotAuthenticated(
             "not_authenticated",
-            "the API key is unknown, expired or revoked",
+            "The API key is unknown, expired or revoked.",
             headers={"WWW-Authenticate": "Bearer"},
         )
     principal = Principal(
@@ -86,19 +87,19 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         user_id=key.created_by_id,
         upkeep=key.project.memory_upkeep,
     )
-    if len(_trusted) >= _CACHE_SIZE:
-        _trusted.clear()
-    _trusted[text] = (now + _TRUST_SECONDS, principal)
-    _note_use(key)
+    if len(_principals) >= _CACHE_SIZE:
+        _principals.clear()
+    _principals[text] = (now + _CACHE_SECONDS, principal)
+    _record_use(key)
     return principal
 
 
-def _lives(key_id: UUID) -> bool:
+def _is_valid(key_id: UUID) -> bool:
     with connection.wrap_database_errors:
-        return execute(raw_connection(), _LIVES, [key_id]).fetchone() is not None
+        return execute(raw_connection(), _VALID, [key_id]).fetchone() is not None
 
 
-def _note_use(key: ApiKey) -> None:
+def _record_use(key: ApiKey) -> None:
     age = None if key.last_used_at is None else time.time() - key.last_used_at.timestamp()
     if age is None or age > _LAST_USED_SECONDS:
         api_key_use_record(key=key)

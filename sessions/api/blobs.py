@@ -1,4 +1,4 @@
-"""`sessions/{id}/blobs/{handle}/` and `sessions/{id}/search/`: what the prompt no longer shows."""
+"""`sessions/{id}/blobs/{handle}/` and `sessions/{id}/search/`: content removed from the prompt."""
 
 from __future__ import annotations
 
@@ -25,21 +25,38 @@ _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters
 class Blob(Endpoint):
     @operation(
         operation_id="blobs_get",
-        summary="Bring back what was clipped, collapsed or offloaded",
+        summary="Retrieve removed content by its handle",
         parameters=[
-            OpenApiParameter("offset", int, description="first line (or character) of the piece, from 0"),
-            OpenApiParameter("limit", int, description="lines (or characters) of the piece"),
-            OpenApiParameter("unit", str, enum=list(_UNITS), description="else `lines`"),
-            OpenApiParameter("grep", str, description="only lines that match this regular expression (RE2)"),
-            OpenApiParameter("context", int, description="with grep: lines around each match, 0 to 20"),
+            OpenApiParameter(
+                "offset", int, description="Index of the first line (or character) to return. Defaults to 0."
+            ),
+            OpenApiParameter(
+                "limit", int, description="Number of lines (or characters) to return. Defaults to all."
+            ),
+            OpenApiParameter(
+                "unit",
+                str,
+                enum=list(_UNITS),
+                description="Unit of `offset` and `limit`. Defaults to `lines`.",
+            ),
+            OpenApiParameter(
+                "grep", str, description="Return only lines that match this regular expression (RE2 syntax)."
+            ),
+            OpenApiParameter(
+                "context", int, description="With `grep`: lines of context around each match, 0 to 20."
+            ),
         ],
         responses={200: serializers.Content, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str, handle: str) -> HttpResponse:
+        """Returns the original of content that a compaction clipped, collapsed or offloaded. The prompt shows
+        its handle, such as `h_52ft5e7ibp`, in place of the content."""
         session = session_or_404(call, session_id)
         content = contents.content_find(session=session, handle=handle)
         if content is None:
-            raise NotFound("not_found", f"there is no content {handle!r} in this session", param="handle")
+            raise NotFound(
+                "not_found", f"No content with the handle {handle!r} in this session.", param="handle"
+            )
         return json_response(content_json(call, content))
 
 
@@ -48,8 +65,8 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
     limit = int_param(call, "limit", default=1_000_000, least=1)
     unit = call.query.get("unit", "lines")
     if unit not in _UNITS:
-        raise InvalidRequest("invalid_field", "`unit` must be `lines` or `characters`", param="unit")
-    told: dict[str, Any] = {
+        raise InvalidRequest("invalid_field", "`unit` must be `lines` or `characters`.", param="unit")
+    found: dict[str, Any] = {
         "handle": content.handle,
         "position": content.position,
         "turn": content.turn,
@@ -64,24 +81,31 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
             matches, count = contents.grep(content.text, pattern, context=around)
         except BadPattern as error:
             raise InvalidRequest(
-                "invalid_field", f"`grep` is no regular expression: {error}", param="grep"
+                "invalid_field", f"`grep` is not a valid regular expression: {error}", param="grep"
             ) from None
-        return told | {"matches": matches, "match_count": count}
+        return found | {"matches": matches, "match_count": count}
     text, after = _UNITS[unit](content.text, offset=offset, limit=limit)
-    return told | {"unit": unit, "offset": offset, "text": text, "next_offset": after}
+    return found | {"unit": unit, "offset": offset, "text": text, "next_offset": after}
 
 
 class Search(Endpoint):
     @operation(
         operation_id="search",
-        summary="Search the whole transcript, also what the prompt no longer shows",
+        summary="Search a session",
         parameters=[
-            OpenApiParameter("q", str, required=True, description='words, all of them; "in quotes" a phrase'),
+            OpenApiParameter(
+                "q",
+                str,
+                required=True,
+                description='Words that must all occur. Use "double quotes" for phrases.',
+            ),
             *paging(default=20, most=100),
         ],
         responses={200: serializers.SearchPage, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Searches all messages of the session, including those removed from the prompt, newest first. Letter
+        case is ignored."""
         session = session_or_404(call, session_id)
         limit, before = limit_param(call, default=20, most=100), number_cursor(call)
         hits, more = search_json(session, call.query.get("q", ""), before=before, limit=limit)
@@ -93,7 +117,7 @@ def search_json(
 ) -> tuple[list[dict[str, Any]], int | None]:
     terms = _terms(query)
     if not terms:
-        raise InvalidRequest("missing_field", "`q` must name at least one word", param="q")
+        raise InvalidRequest("missing_field", "`q` must contain at least one word.", param="q")
     hits, more = contents.search(session=session, terms=terms, before=before, limit=limit)
     return [
         {
@@ -112,5 +136,5 @@ def _terms(query: str) -> list[str]:
     lexer.whitespace_split, lexer.quotes, lexer.escape, lexer.commenters = True, '"', "", ""
     try:
         return [term for term in lexer if term]
-    except ValueError:  # a quote that is never closed is a character like any other
+    except ValueError:  # an unclosed quote is an ordinary character
         return query.replace('"', " ").split()

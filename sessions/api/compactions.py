@@ -1,4 +1,4 @@
-"""`sessions/{id}/compact/` and `compactions/`: compact now, see what was done, undo it."""
+"""`sessions/{id}/compact/` and `compactions/`: run, list and revert compactions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sessions.services.compactions.triggers import compaction_ask
 class Compact(Endpoint):
     @operation(
         operation_id="compact",
-        summary="Compact now, or show what a compaction would do",
+        summary="Compact a session",
         request=serializers.CompactRequest,
         responses={
             200: serializers.CompactionDetail,
@@ -37,8 +37,11 @@ class Compact(Endpoint):
         },
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
-        """Where a model summarises, a worker does it: 202 with the pending record, which
-        `compactions/{number}/` shows when it is done. Without one it is done at once: 200."""
+        """Compacts the session now, whatever its size. The state is `skipped` if nothing can be
+        shortened. If a summarizer model is configured, a worker runs the
+        compaction: the response is 202 with the pending record; poll `compactions/{number}/` for the result.
+        Otherwise the compaction is complete when the call returns 200. With `preview`, returns what a
+        compaction without a model would do and changes nothing."""
         data = serializers.validated(serializers.CompactRequest, call.body)
         session = session_or_404(call, session_id)
         policy = _policy(session, data.get("policy"))
@@ -52,7 +55,10 @@ class Compact(Endpoint):
                 policy=policy,
             )
         except CompactionOpen:
-            raise Conflict("compaction_open", "a compaction of this session is under way") from None
+            raise Conflict(
+                "compaction_open",
+                "A compaction of this session is in progress. Try again when it has finished.",
+            ) from None
         accepted = compaction.state in Compaction.OPEN
         return json_response(detail_json(compaction), status=202 if accepted else 200)
 
@@ -63,33 +69,34 @@ def _policy(session: AgentSession, given: dict[str, Any] | None) -> Policy:
 
 def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
     loaded = view_load(session)
-    made = session_plan(loaded, trigger="user", policy=policy)
+    plan = session_plan(loaded, trigger="user", policy=policy)
     return {
         "number": None,
         "state": "preview",
         "trigger": "user",
-        "reason": made.reason,
+        "reason": plan.reason,
         "instructions": "",
         "turn": max(session.turn_count - 1, 0),
-        "tokens_before": made.record.tokens_before,
-        "tokens_after": made.record.tokens_after,
-        "record": made.record.to_json(),
+        "tokens_before": plan.record.tokens_before,
+        "tokens_after": plan.record.tokens_after,
+        "record": plan.record.to_json(),
         "cost_microusd": 0,
         "created_at": None,
         "finished_at": None,
-        "recap": made.recap.render() if made.recap is not None and made.edits else None,
-        "edits": [edit_json(edit) for edit in made.edits],
+        "recap": plan.recap.render() if plan.recap is not None and plan.edits else None,
+        "edits": [edit_json(edit) for edit in plan.edits],
     }
 
 
 class Compactions(Endpoint):
     @operation(
         operation_id="compactions_list",
-        summary="The records of a session's compactions, newest first",
+        summary="List the compactions of a session",
         parameters=paging(),
         responses={200: serializers.CompactionPage, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns the records of a session's compactions, newest first, including those without effect."""
         session = session_or_404(call, session_id)
         limit = limit_param(call)
         rows = Compaction.objects.filter(session=session).order_by("-number")
@@ -103,10 +110,11 @@ class Compactions(Endpoint):
 class CompactionView(Endpoint):
     @operation(
         operation_id="compactions_get",
-        summary="One compaction with its edits and its recap",
+        summary="Retrieve a compaction",
         responses={200: serializers.CompactionDetail, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        """Returns one compaction with its edits and its recap."""
         session = session_or_404(call, session_id)
         return json_response(detail_json(compaction_or_404(session, number)))
 
@@ -114,11 +122,13 @@ class CompactionView(Endpoint):
 class Revert(Endpoint):
     @operation(
         operation_id="compactions_revert",
-        summary="Take the edits of one compaction back; its record stays",
+        summary="Revert a compaction",
         request=None,
         responses={200: serializers.CompactionDetail, **error_responses(409)},
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        """Removes the edits of an applied compaction from the prompt. Later compactions stay applied, and the
+        record of the reverted one is kept with state `reverted`."""
         session = session_or_404(call, session_id)
         compaction_or_404(session, number)
         key = ApiKey.objects.get(pk=call.principal.key_id)
@@ -133,7 +143,7 @@ def compaction_or_404(session: AgentSession, number: int) -> Compaction:
     if number <= serializers.MAX_TOKENS:
         compaction = Compaction.objects.filter(session=session, number=number).first()
     if compaction is None:
-        raise NotFound("not_found", f"there is no compaction {number}", param="number")
+        raise NotFound("not_found", f"No compaction {number} in this session.", param="number")
     return compaction
 
 

@@ -1,4 +1,4 @@
-"""`/api/schema/` and `/api/docs/`: what the API can do, for programs and for people. Public."""
+"""`/api/schema/` and `/api/docs/`: the OpenAPI schema and the interactive documentation. Public."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 
 class Schema(SpectacularAPIView):
-    """The OpenAPI description: JSON, or YAML by the Accept header."""
+    """The OpenAPI schema, as YAML or JSON depending on the `Accept` header."""
 
 
 class Docs(SpectacularSwaggerSplitView):
-    """Swagger UI from our own static files; its script comes apart, as our content policy asks."""
+    """Swagger UI, served from our static files. Its script is a separate file because of our CSP."""
 
     url_name = "schema"
     template_name = "sessions/api_docs.html"

@@ -1,8 +1,7 @@
-"""What every call shares: the key, its scope and rate, the body, the shape of answers and errors.
+"""The base of all API endpoints: authentication, scopes, rate limits, request bodies and responses.
 
-The calls are DRF views, so that drf-spectacular describes them and the browsable documentation shows
-them, but they are dispatched here: DRF's own request, negotiation and rendering take longer than a whole
-push does.
+Endpoints are DRF views so that drf-spectacular can document them, but `Endpoint` dispatches requests
+itself: DRF's request parsing, content negotiation and rendering take longer than a whole push.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _JSON_TYPES = frozenset({"application/json", "application/merge-patch+json", ""}
 
 
 class ApiCall:
-    """One request to the API, with who sent it."""
+    """An authenticated API request."""
 
     def __init__(self, request: HttpRequest, principal: Principal) -> None:
         self.request = request
@@ -53,10 +52,10 @@ class ApiCall:
 
     @cached_property
     def raw(self) -> bytes:
-        """The body's bytes. Raises `InvalidRequest` where it is no JSON by its header, or too large."""
+        """The body's bytes. Raises `InvalidRequest` if its media type is wrong or it is too large."""
         limit = settings.CONTEXTAPP_MAX_BODY_BYTES
         if self.request.content_type not in _JSON_TYPES:
-            raise InvalidRequest("unsupported_media_type", "send the body as application/json", status=415)
+            raise InvalidRequest("unsupported_media_type", "Send the body as `application/json`.", status=415)
         refuse_compressed(self.request)
         length = self.request.META.get("CONTENT_LENGTH") or "0"
         try:
@@ -65,14 +64,16 @@ class ApiCall:
             return self.request.body
         except RequestDataTooBig:
             raise InvalidRequest(
-                "body_too_large", f"the body is larger than {limit:,} bytes", status=413
+                "body_too_large", f"The body exceeds the limit of {limit:,} bytes.", status=413
             ) from None
         except UnreadablePostError:
-            raise InvalidRequest("bad_json", "the body ended before it was complete") from None
+            raise InvalidRequest(
+                "bad_json", "The connection closed before the whole body was received."
+            ) from None
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """The body's JSON object; an absent body is an empty one. Raises `InvalidRequest`."""
+        """The body's JSON object, empty if there is no body. Raises `InvalidRequest`."""
         try:
             return read_object(self.raw) if self.raw else {}
         except TooDeep as error:
@@ -82,10 +83,10 @@ class ApiCall:
 
 
 class Endpoint(APIView):
-    """A call of the API. `scopes` names, for each method, what the key must be allowed to do."""
+    """Base class of API endpoints. `scopes` maps each HTTP method to the scope it requires."""
 
     scopes: ClassVar[Mapping[str, str]] = {"GET": Scope.READ, "POST": Scope.PUSH, "DELETE": Scope.ADMIN}
-    #: Methods whose handler itself makes sure, in its first statement, that the key still lives.
+    #: Methods whose handler verifies in its first SQL statement that the key is still valid.
     checks_key_itself: ClassVar[Collection[str]] = ()
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -94,55 +95,62 @@ class Endpoint(APIView):
         except ApiError as error:
             return error.response()
         except (OperationalError, InterfaceError):
-            log.exception("the database does not answer")
+            log.exception("the database is unavailable")
             return Unavailable(
-                "unavailable", "the database does not answer", headers={"Retry-After": "2"}
+                "unavailable",
+                "The database is unavailable. Try again in a few seconds.",
+                headers={"Retry-After": "2"},
             ).response()
         except Exception:
-            # The last line before a bare 500 page: log everything, tell the caller only where to look.
-            fault = uuid4().hex[:12]
-            log.exception("fault %s in %s %s", fault, request.method, request.path)
-            return error_response(500, "internal_error", "internal_error", f"logged as fault {fault}")
+            # Nothing internal may reach the caller: log the details and return only an id to find them by.
+            request_id = uuid4().hex[:12]
+            log.exception("request %s failed: %s %s", request_id, request.method, request.path)
+            message = f"Something went wrong on the server. Request ID: {request_id}"
+            return error_response(500, "internal_error", "internal_error", message)
 
     def _handle(self, request: HttpRequest, kwargs: dict[str, Any]) -> HttpResponse:
-        # A HEAD is a GET whose body the web server keeps to itself.
+        # The web server discards the body of the response to a HEAD request.
         method = "GET" if request.method == "HEAD" else request.method or ""
         handler = getattr(self, method.lower(), None) if method in self.scopes else None
         if handler is None:
             allowed = ", ".join(name for name in self.scopes if hasattr(self, name.lower()))
             raise NotSupported(
-                "method_not_allowed", f"this address takes {allowed}", headers={"Allow": allowed}
+                "method_not_allowed", f"This URL supports only {allowed}.", headers={"Allow": allowed}
             )
         principal = authenticate(request, trust_cache=method in self.checks_key_itself)
         ratelimit.check(principal)
         scope = self.scopes[method]
         if scope not in principal.scopes:
-            raise NotAllowed("missing_scope", f"the API key lacks the scope `{scope}`")
+            raise NotAllowed("missing_scope", f"The API key lacks the scope `{scope}`.")
         if "\0" in request.path:
-            raise NotFound("not_found", "no address has a NUL character")
+            raise NotFound("not_found", "URLs must not contain NUL characters.")
         _refuse_unknown(request, handler.query_names)
         response: HttpResponse = handler(ApiCall(request, principal), **kwargs)
         return response
 
 
 def refuse_compressed(request: HttpRequest) -> None:
-    """Raises `InvalidRequest` where the body says that it is compressed: it would be read as it is."""
+    """Raise `InvalidRequest` if the body is compressed, because it would be read without decompression."""
     if request.META.get("HTTP_CONTENT_ENCODING", "identity").lower() != "identity":
-        raise InvalidRequest("unsupported_media_type", "send the body without compression", status=415)
+        raise InvalidRequest(
+            "unsupported_media_type",
+            "Compressed request bodies are not supported. Send the body uncompressed.",
+            status=415,
+        )
 
 
 def _refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
-    """A filter that is misspelt would otherwise answer with everything."""
+    """Reject unknown query parameters: a misspelled filter would otherwise return everything."""
     for name in request.GET:
         if name not in known:
-            takes = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
+            supported = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
             raise InvalidRequest(
-                "unknown_field", f"`{name}` is no parameter of this call; it takes {takes}", param=name
+                "unknown_field", f"Unknown parameter `{name}`. Supported: {supported}.", param=name
             )
 
 
 def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """`value` as JSON; bytes are JSON already."""
+    """Respond with `value` as JSON. Bytes are sent unchanged: they are JSON already."""
     content = value if isinstance(value, bytes) else json_bytes(value)
     response = HttpResponse(content, status=status, content_type="application/json", headers=headers)
     response["Content-Length"] = str(len(content))

@@ -1,14 +1,14 @@
-"""The one shape of every error: `{"error": {"type", "code", "message", "param"}}`, and every code there is.
+"""API errors: every error has the shape `{"error": {"type", "code", "message", "param"}}`.
 
 ApiError
-├── InvalidRequest   400, 413, 415, 422  the request itself is wrong
-├── NotAuthenticated 401                 no key, or none that is live
-├── NotAllowed       403                 the key lacks the scope
-├── NotFound         404                 no such thing in the key's project
-├── NotSupported     405, 406            the address does not take this method
-├── Conflict         409, 412            the state does not allow it
-├── RateLimited      429                 too many requests of one key
-└── Unavailable      503                 a part of the service is down
+├── InvalidRequest   400, 413, 415, 422, 428  the request is invalid
+├── NotAuthenticated 401                      no valid API key
+├── NotAllowed       403                      the key lacks the scope
+├── NotFound         404                      the object does not exist in the key's project
+├── NotSupported     405                      the URL does not support the method
+├── Conflict         409, 412                 the current state does not allow the request
+├── RateLimited      429                      the key has exceeded its rate limit
+└── Unavailable      503                      a backing service is down
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sessions.store.bodies import json_bytes
 
 
 class ApiError(Exception):
-    """An answer that is not the one asked for. `code` is stable; `message` is for people."""
+    """An error response. `code` is stable; `message` is for people and may change."""
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "internal_error"
@@ -88,40 +88,40 @@ class Unavailable(ApiError):
     type = "unavailable"
 
 
-#: Every code, for the documentation; a test holds the two together and that no other is raised.
+#: Every error code with its description. A test keeps docs/api.md and the code in step with it.
 CODES: Mapping[str, str] = {
-    "bad_json": "the body is not JSON in UTF-8, or holds what JSON cannot (NaN, a lone surrogate)",
-    "body_too_large": "the body is larger than the limit, which the message names",
-    "too_many_messages": "one push brings more messages than the limit",
-    "too_deep": "the JSON is nested deeper than the limit",
-    "text_too_long": "one text is longer than the limit",
-    "unsupported_media_type": "the body is not application/json, or compressed",
-    "invalid_field": "a field has the wrong type or value; `param` names it",
-    "missing_field": "a field is missing; `param` names it",
-    "unknown_field": "a field or parameter that this call does not know; `param` names it",
-    "secret_in_field": "a text that names something holds a secret, which could not be taken out",
-    "invalid_cursor": "the cursor was not made by this call",
-    "invalid_message": "a message cannot be one of the format; `param` names its index",
-    "idempotency_mismatch": "the idempotency key was used before, with another body",
-    "stale_turn": "another writer came first: `expected_turn` is not the session's next one",
-    "session_exists": "a session of this id exists; `if_exists` says what to do",
-    "not_authenticated": "no API key was sent, or it is unknown, expired or revoked",
-    "missing_scope": "the API key lacks the scope that this call needs",
-    "not_found": "there is no such thing in the key's project",
-    "method_not_allowed": "the address does not take this method",
-    "precondition_failed": "`If-Match` names another revision than the current one",
-    "precondition_required": "the call needs `If-Match`",
-    "compaction_open": "a compaction of this session is under way",
-    "not_revertible": "the compaction is not applied, or a later one stands on it",
-    "not_editable": "the prompt shows no recap of this compaction: it has none, or a later one stands on it",
-    "unknown_format": "the file's format is none that is known",
-    "import_conflict": "what is stored under this id is not what the file tells",
-    "written_by_a_person": "a machine may not take out or reword what a person wrote in the memory",
-    "memory_too_large": "the working memory would be larger than its limit",
-    "unknown_tool": "no tool of this name",
-    "rate_limited": "too many requests of this key; `Retry-After` says when to come back",
-    "internal_error": "a fault of the server; it is logged under the id in the message",
-    "unavailable": "the database or the broker does not answer",
+    "bad_json": "The body is not valid UTF-8 JSON, for example because of `NaN` or a lone surrogate.",
+    "body_too_large": "The body exceeds the size limit given in the message.",
+    "too_many_messages": "The request has more messages than the limit.",
+    "too_deep": "The JSON is nested deeper than the limit.",
+    "text_too_long": "A message or text is longer than the limit.",
+    "unsupported_media_type": "The body is compressed or not `application/json`.",
+    "invalid_field": "A field has an invalid type or value; `param` names it.",
+    "missing_field": "A required field is missing; `param` names it.",
+    "unknown_field": "The endpoint has no such field or parameter; `param` names it.",
+    "secret_in_field": "An identifying field contains a secret, which cannot be redacted there.",
+    "invalid_cursor": "The cursor was not returned by this endpoint.",
+    "invalid_message": "A message is invalid in the session's format; `param` names its index.",
+    "idempotency_mismatch": "The idempotency key was already used with a different body.",
+    "stale_turn": "`expected_turn` is not the next turn: another writer pushed first.",
+    "session_exists": "A session with this id already exists and `if_exists` is `error`.",
+    "not_authenticated": "The API key is missing, unknown, expired or revoked.",
+    "missing_scope": "The API key lacks the scope that the endpoint requires.",
+    "not_found": "The object does not exist in this project.",
+    "method_not_allowed": "The URL does not support this method; see the `Allow` header.",
+    "precondition_failed": "`If-Match` does not match the current revision.",
+    "precondition_required": "The `If-Match` header is required.",
+    "compaction_open": "A compaction of this session is already in progress.",
+    "not_revertible": "The compaction is not applied: it had no effect or is already reverted.",
+    "not_editable": "The recap is not in the current prompt: it does not exist or a later one replaced it.",
+    "unknown_format": "The file is not in a supported format.",
+    "import_conflict": "The stored session differs from the one in the file.",
+    "written_by_a_person": "Only a person can remove or reword a memory item that a person wrote.",
+    "memory_too_large": "The change would make the working memory exceed its limit.",
+    "unknown_tool": "No tool with this name exists.",
+    "rate_limited": "The API key exceeded its rate limit; retry after `Retry-After` seconds.",
+    "internal_error": "The server failed; the message has the request ID under which it is logged.",
+    "unavailable": "The database is unavailable; retry after `Retry-After` seconds.",
 }
 
 
@@ -137,8 +137,8 @@ def error_response(
     return HttpResponse(json_bytes(body), status=status, content_type="application/json", headers=headers)
 
 
-def address_unknown(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer where no address matches: within the API in the API's own shape."""
+def unknown_url(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Respond to a URL that matches no route: as JSON under `/api/`, as a page elsewhere."""
     if request.path.startswith("/api/"):
-        return NotFound("not_found", "there is no such address; /api/docs/ lists them").response()
+        return NotFound("not_found", "No such URL. See /api/docs/ for the available endpoints.").response()
     return page_not_found(request, exception)

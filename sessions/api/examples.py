@@ -1,4 +1,4 @@
-"""Requests and answers of every call, recorded from a running server, for the OpenAPI schema."""
+"""Example requests and responses of every endpoint for the OpenAPI schema, recorded from a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and `/metrics`: for whoever looks after the service. They take no API key."""
+"""`/healthz`, `/readyz` and `/metrics`: endpoints for operators. They need no API key."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from sessions.api.endpoint import json_response
 from sessions.api.metrics import exposition
 
-#: Seconds that a part may take to answer.
-_PATIENCE = 2
+#: Seconds to wait for the database and the broker.
+_TIMEOUT = 2
 
 
 @login_not_required
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers. Restart it where it does not."""
+    """Liveness: report that the process responds. Restart it if it does not."""
     return json_response({"status": "ok"})
 
 
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Whether requests can be served, part by part; 503 where one is down."""
-    parts = {"database": _database(), "broker": _broker()}
-    ready = all(state == "ok" for state in parts.values())
-    return json_response({"status": "ok" if ready else "unavailable", **parts}, status=200 if ready else 503)
+    """Readiness: report the state of each backing service, with status 503 if one is down."""
+    services = {"database": _database(), "broker": _broker()}
+    ready = all(state == "ok" for state in services.values())
+    return json_response(
+        {"status": "ok" if ready else "unavailable", **services}, status=200 if ready else 503
+    )
 
 
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format: for who sends the token, and without a token for this machine only."""
+    """Serve metrics in the Prometheus text format: with the token, or without one to this machine."""
     if not _may_see_metrics(request):
-        return HttpResponse("set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token\n", status=403)
+        return HttpResponse("Set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token.\n", status=403)
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -53,7 +55,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
     if token := settings.CONTEXTAPP_METRICS_TOKEN:
         sent = request.META.get("HTTP_AUTHORIZATION", "")
         return hmac.compare_digest(sent.encode(), f"Bearer {token}".encode())
-    # Behind a proxy everybody seems to come from this machine.
+    # Behind a proxy, every request seems to come from this machine.
     if "HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META:
         return False
     try:
@@ -63,13 +65,13 @@ def _may_see_metrics(request: HttpRequest) -> bool:
 
 
 def _database() -> str:
-    """Asked without the pool, which waits long for a database that is away."""
+    """Check the database without the connection pool, which waits too long for an unavailable one."""
     parameters = connection.get_connection_params()
     parameters.pop("pool", None)
-    parameters["connect_timeout"] = _PATIENCE
+    parameters["connect_timeout"] = _TIMEOUT
     try:
-        with psycopg.connect(**parameters) as asked:
-            rows = asked.execute("SELECT app, name FROM django_migrations").fetchall()
+        with psycopg.connect(**parameters) as database:
+            rows = database.execute("SELECT app, name FROM django_migrations").fetchall()
     except psycopg.errors.UndefinedTable:
         return "not migrated"
     except psycopg.Error:
@@ -79,16 +81,16 @@ def _database() -> str:
 
 @cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """All that this version of the code asks for."""
+    """Return all migrations of this version of the code."""
     return frozenset(MigrationLoader(None).disk_migrations)
 
 
 def _broker() -> str:
     try:
         with current_app.connection_for_write(
-            connect_timeout=_PATIENCE, transport_options={"socket_connect_timeout": _PATIENCE}
+            connect_timeout=_TIMEOUT, transport_options={"socket_connect_timeout": _TIMEOUT}
         ) as broker:
-            broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=_PATIENCE)
+            broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=_TIMEOUT)
     except (BrokerError, OSError):
         return "does not answer"
     return "ok"

@@ -1,4 +1,4 @@
-"""`imports/`: an agent's log becomes sessions. Importing again adds nothing."""
+"""`imports/`: import agent logs as sessions."""
 
 from __future__ import annotations
 
@@ -25,35 +25,40 @@ from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from sessions.services.imports.store import ImportConflictError, ImportResult
 
-#: So many damaged lines are named; the rest is a number.
-_NAMED_DAMAGES = 100
+#: Damaged lines listed in the response; all of them are counted.
+_MAX_DAMAGES = 100
 
 
 class Imports(Endpoint):
     @operation(
         operation_id="imports_create",
-        summary="Import a log file of a known format",
+        summary="Import a log file",
         parameters=[
             OpenApiParameter(
-                "name", str, description="the file's name, from which sessions without an id get theirs"
+                "name", str, description="File name; the id of sessions whose log contains none."
             ),
             OpenApiParameter(
-                "format", str, enum=list(IMPORTERS), description="else recognised by the content"
+                "format",
+                str,
+                enum=list(IMPORTERS),
+                description="Log format. Defaults to detecting it from the content.",
             ),
         ],
         request={
             "multipart/form-data": serializers.ImportUpload,
             "application/octet-stream": OpenApiTypes.BINARY,
         },
-        responses={200: serializers.Imported, **error_responses(400, 409, 413, 422)},
+        responses={200: serializers.ImportResult, **error_responses(400, 409, 413, 422)},
     )
     def post(self, call: ApiCall) -> HttpResponse:
+        """Imports an uncompressed agent log as one or more sessions. Importing the same log again adds only
+        turns that are new. Send the file as `file` in a form, or as the raw request body."""
         file = _log(call)
         log = Reader(redaction=call.principal.redaction, format=_format(call)).read_file(file)
         if not log.importer:
             raise InvalidRequest(
                 "unknown_format",
-                f"the file is in none of the known formats: {', '.join(IMPORTERS)}",
+                f"The file is not in a supported format. Supported: {', '.join(IMPORTERS)}.",
                 status=422,
             )
         project = Project.objects.get(pk=call.principal.project_id)
@@ -61,14 +66,14 @@ class Imports(Endpoint):
             _stored_json(prepared.facts.external_id, result)
             for prepared, result in zip(log.sessions, log_import(project=project, log=log), strict=True)
         ]
-        _refuse_if_nothing_agrees(stored)
+        _raise_if_all_conflict(stored)
         return json_response(
             {
                 "format": log.importer,
                 "name": file.name,
                 "sessions": stored,
                 "damage_count": len(log.damages),
-                "damages": [{"line": d.line, "reason": d.reason} for d in log.damages[:_NAMED_DAMAGES]],
+                "damages": [{"line": d.line, "reason": d.reason} for d in log.damages[:_MAX_DAMAGES]],
             }
         )
 
@@ -89,22 +94,22 @@ def _stored_json(external_id: str, result: ImportResult | ImportConflictError) -
     }
 
 
-def _refuse_if_nothing_agrees(stored: Sequence[dict[str, Any]]) -> None:
+def _raise_if_all_conflict(stored: Sequence[dict[str, Any]]) -> None:
     if stored and all(row["state"] == "conflict" for row in stored):
         raise Conflict("import_conflict", stored[0]["reason"])
 
 
 def _format(call: ApiCall) -> str | None:
-    wanted = call.query.get("format")
-    if wanted is not None and wanted not in IMPORTERS:
+    name = call.query.get("format")
+    if name is not None and name not in IMPORTERS:
         raise InvalidRequest(
-            "invalid_field", f"`format` must be one of: {', '.join(IMPORTERS)}", param="format"
+            "invalid_field", f"`format` must be one of: {', '.join(IMPORTERS)}.", param="format"
         )
-    return wanted
+    return name
 
 
 def _log(call: ApiCall) -> LogFile:
-    """The uploaded file: `file` of a form, or the body itself. Raises `InvalidRequest`."""
+    """Return the uploaded file: `file` of a form, or the request body. Raises `InvalidRequest`."""
     request = call.request
     refuse_compressed(request)
     length = request.META.get("CONTENT_LENGTH") or "0"
@@ -115,14 +120,16 @@ def _log(call: ApiCall) -> LogFile:
     except RequestDataTooBig:
         raise _too_large() from None
     except (MultiPartParserError, SuspiciousOperation) as error:
-        raise InvalidRequest("bad_json", f"the form cannot be read: {error}") from None
+        raise InvalidRequest("bad_json", f"The multipart form could not be parsed: {error}") from None
     except UnreadablePostError:
-        raise InvalidRequest("bad_json", "the body ended before it was complete") from None
+        raise InvalidRequest(
+            "bad_json", "The connection closed before the whole body was received."
+        ) from None
     if not data:
-        raise InvalidRequest("missing_field", "the file is empty or missing", param="file")
+        raise InvalidRequest("missing_field", "`file` is missing or empty.", param="file")
     name = call.query.get("name") or name or f"log-{hashlib.sha256(data).hexdigest()[:12]}"
     if len(name) > 200 or not name.isprintable():
-        raise InvalidRequest("invalid_field", "`name` must have 1 to 200 printable characters", param="name")
+        raise InvalidRequest("invalid_field", "`name` must have 1 to 200 printable characters.", param="name")
     return LogFile(name=name, data=data)
 
 
@@ -132,7 +139,7 @@ def _form_file(request: HttpRequest) -> tuple[str, bytes]:
 
 
 def _body(request: HttpRequest) -> tuple[str, bytes]:
-    # Not `request.body`, which holds to the smaller limit of the other calls.
+    # `request.body` would apply the smaller size limit of other endpoints.
     return "", request.read(settings.CONTEXTAPP_MAX_IMPORT_BYTES + 1)
 
 
@@ -140,6 +147,6 @@ def _too_large() -> InvalidRequest:
     limit = settings.CONTEXTAPP_MAX_IMPORT_BYTES
     return InvalidRequest(
         "body_too_large",
-        f"the file is larger than {limit:,} bytes; `manage.py import_sessions` takes larger ones",
+        f"The file exceeds the limit of {limit:,} bytes. Use `manage.py import_sessions` for larger files.",
         status=413,
     )

@@ -1,4 +1,4 @@
-"""The session that a call names."""
+"""Finding the session of a request."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ def session_or_404(call: ApiCall, name: str) -> AgentSession:
 
 
 def raise_session_not_found(name: str) -> NoReturn:
-    raise NotFound("not_found", f"there is no session {name!r} in this project", param="id")
+    raise NotFound("not_found", f"No session with the id {name!r} in this project.", param="id")
 
 
 def raise_key_or_session_error(call: ApiCall, name: str) -> NoReturn:
-    """For the calls that check in their own statement that the key lives: it may be the key that is gone."""
+    """Raise the error of a statement that found no row: an invalid key, or a missing session.
+
+    For endpoints that verify the key and find the session in one statement.
+    """
     authenticate(call.request)
     raise_session_not_found(name)

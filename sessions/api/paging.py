@@ -1,6 +1,6 @@
-"""Lists in pages: how many rows one has, and where the next begins.
+"""Pagination of lists by cursor.
 
-Cursors are opaque and not signed: one holds no secret and grants nothing.
+Cursors are opaque but not signed: they contain no secrets and grant no access.
 """
 
 from __future__ import annotations
@@ -22,25 +22,32 @@ from sessions.selectors.lookups import as_uuid
 
 Row = TypeVar("Row")
 
+_CURSOR = "The `next_cursor` of the previous page."
+
 
 def paging(*, default: int = 50, most: int = 200) -> list[OpenApiParameter]:
-    """The parameters of a list, as the documentation tells them."""
-    limit = OpenApiParameter("limit", int, description=f"1 to {most}, else {default}")
-    return [limit, OpenApiParameter("cursor", str)]
+    """Return the OpenAPI parameters of a paginated list."""
+    limit = OpenApiParameter(
+        "limit", int, description=f"Number of items to return, 1 to {most}. Defaults to {default}."
+    )
+    return [limit, OpenApiParameter("cursor", str, description=_CURSOR)]
 
 
 def limit_param(call: ApiCall, *, default: int = 50, most: int = 200) -> int:
-    """How many rows a page has. Raises `InvalidRequest`."""
+    """Return the page size from the query. Raises `InvalidRequest`."""
     return int_param(call, "limit", default=default, least=1, most=most)
 
 
 def page_json(
-    rows: Sequence[Row], limit: int, shown: Callable[[Row], Any], key: Callable[[Row], Sequence[Any]]
+    rows: Sequence[Row], limit: int, to_json: Callable[[Row], Any], key: Callable[[Row], Sequence[Any]]
 ) -> dict[str, Any]:
-    """A page of at most `limit` rows. `rows` has one more where another page follows, which begins behind the
-    last row shown, named by its `key`."""
+    """Return a page of at most `limit` rows with the cursor of the next page.
+
+    `rows` has one row more than `limit` if another page follows. The cursor holds the `key` of the last row
+    on this page.
+    """
     more = cursor_encode(*key(rows[limit - 1])) if len(rows) > limit else None
-    return {"data": [shown(row) for row in rows[:limit]], "next_cursor": more}
+    return {"data": [to_json(row) for row in rows[:limit]], "next_cursor": more}
 
 
 # -- Cursors ------------------------------------------------------------------------------------
@@ -51,7 +58,7 @@ def cursor_encode(*keys: Any) -> str:
 
 
 def cursor_param(call: ApiCall, *types: type) -> list[Any] | None:
-    """The keys of the cursor, None without one. Raises `InvalidRequest` where they are not of `types`."""
+    """Return the keys of the cursor, or None. Raises `InvalidRequest` unless they have `types`."""
     if not (text := call.query.get("cursor")):
         return None
     try:
@@ -68,7 +75,7 @@ def cursor_param(call: ApiCall, *types: type) -> list[Any] | None:
 
 
 def number_cursor(call: ApiCall) -> int | None:
-    """The number that the cursor holds, None without one. Raises `InvalidRequest`."""
+    """Return the number in the cursor, or None without one. Raises `InvalidRequest`."""
     keys = cursor_param(call, int)
     if keys is None:
         return None
@@ -79,7 +86,7 @@ def number_cursor(call: ApiCall) -> int | None:
 
 
 def id_cursor(call: ApiCall) -> UUID | None:
-    """The id that the cursor holds, None without one. Raises `InvalidRequest`."""
+    """Return the id in the cursor, or None without one. Raises `InvalidRequest`."""
     keys = cursor_param(call, str)
     if keys is None:
         return None
@@ -90,4 +97,8 @@ def id_cursor(call: ApiCall) -> UUID | None:
 
 
 def invalid_cursor() -> InvalidRequest:
-    return InvalidRequest("invalid_cursor", "the cursor was not made by this call", param="cursor")
+    return InvalidRequest(
+        "invalid_cursor",
+        "Invalid cursor. Pass the `next_cursor` of this endpoint's previous page.",
+        param="cursor",
+    )

@@ -1,4 +1,4 @@
-"""Query parameters of several calls: choices, dialects, numbers and times."""
+"""Parsing of query parameters."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | No
 
 
 def int_param(call: ApiCall, name: str, *, default: int, least: int = 0, most: int = MAX_TOKENS) -> int:
-    """Return a whole number. Raises `InvalidRequest` if it is not between `least` and `most`."""
+    """Return an integer from the query. Raises `InvalidRequest` if it is out of bounds."""
     text = call.query.get(name)
     if text is None or text == "":
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
         raise InvalidRequest(
-            "invalid_field", f"`{name}` must be a whole number from {least:,} to {most:,}", param=name
+            "invalid_field", f"`{name}` must be an integer between {least:,} and {most:,}.", param=name
         )
     return int(text)
 
 
 def time_param(call: ApiCall, name: str) -> datetime | None:
-    """Return a time, None without the parameter. Raises `InvalidRequest`."""
+    """Return a time from the query, or None without one. Raises `InvalidRequest`."""
     text = call.query.get(name)
     if not text:
         return None
-    time = read_time(text)
+    time = parse_time(text)
     if time is None:
         raise InvalidRequest(
             "invalid_field",
-            f"`{name}` must be a time with a time zone, for example 2026-01-31T12:00:00Z",
+            f"`{name}` must be an ISO 8601 time with a UTC offset, such as 2026-01-31T12:00:00Z.",
             param=name,
         )
     return time
 
 
-def read_time(text: str) -> datetime | None:
-    """Parse a time with a time zone; None if the text is not one."""
+def parse_time(text: str) -> datetime | None:
+    """Parse an ISO 8601 time with a UTC offset. Return None if `text` is not one."""
     try:
         value = parse_datetime(text)
-        # Converting to UTC rejects offsets that Postgres does not accept and dates out of range.
+        # Converting to UTC rejects offsets that Postgres does not accept and times outside the calendar.
         return None if value is None or is_naive(value) else value.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -1,4 +1,4 @@
-"""`sessions/{id}/messages/{position}/pin/`: messages that no compaction may touch."""
+"""`sessions/{id}/messages/{position}/pin/`: messages that compactions leave unchanged."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ class Pin(Endpoint):
 
     @operation(
         operation_id="pins_put",
-        summary="Pin a message: no later compaction edits it",
+        summary="Pin a message",
         request=None,
         responses={200: serializers.Pinned, **error_responses()},
     )
     def put(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
-        """The rest of its tool group stays with it. What an earlier compaction did to it stays done: revert
-        that compaction to bring it back."""
+        """Later compactions leave a pinned message and the rest of its tool group unchanged. Edits by earlier
+        compactions stay: revert the compaction to restore the message."""
         return self._set(call, session_id, position, pinned=True)
 
     @operation(
         operation_id="pins_delete",
-        summary="Let a pinned message go",
+        summary="Unpin a message",
         responses={200: serializers.Pinned, **error_responses()},
     )
     def delete(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
+        """Later compactions may edit the message again."""
         return self._set(call, session_id, position, pinned=False)
 
     def _set(self, call: ApiCall, session_id: str, position: int, *, pinned: bool) -> HttpResponse:
         session = session_or_404(call, session_id)
-        # A position beyond what the column holds is none that a message has.
+        # Positions above the column's range would make the database fail.
         if position > serializers.MAX_TOKENS or not message_pin(
             session=session, position=position, pinned=pinned
         ):
             raise NotFound(
-                "not_found", f"the session has no message at position {position}", param="position"
+                "not_found", f"No message at position {position} in this session.", param="position"
             )
         return json_response({"position": position, "pinned": pinned})

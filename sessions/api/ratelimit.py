@@ -1,8 +1,9 @@
-"""Requests a minute of one key.
+"""Rate limits: requests per minute and API key.
 
-The count of a minute lies in the broker's Valkey, where all processes see it. A process takes its share in
-small leases, so that most requests ask nobody. With another broker each process counts for itself. Where
-Valkey does not answer, requests pass: a limit that cannot be counted must not stop agents.
+The counter of each minute is stored in the broker's Valkey, where all processes share it. Each process
+reserves small shares of the limit, so that most requests need no round trip. With a broker other than
+Valkey, each process counts separately. Requests pass while Valkey is unavailable: agents must not fail
+because a limit cannot be counted.
 """
 
 from __future__ import annotations
@@ -25,53 +26,55 @@ _WINDOW_SECONDS = 60
 
 
 @dataclass(slots=True)
-class _Lease:
+class _Reservation:
     window: int
     left: int
 
 
-_leases: dict[Any, _Lease] = {}
+_reservations: dict[Any, _Reservation] = {}
 
 
 def check(principal: Principal) -> None:
-    """Raises `RateLimited` where the key has used up its minute."""
+    """Raise `RateLimited` if the key has reached its limit for this minute."""
     limit = principal.rate_limit if principal.rate_limit is not None else settings.CONTEXTAPP_RATE_LIMIT
     if not limit:
         return
     now = time.time()
     window = int(now // _WINDOW_SECONDS)
-    lease = _leases.get(principal.key_id)
-    if lease is None or lease.window != window or lease.left <= 0:
-        lease = _leases[principal.key_id] = _Lease(window, _take(principal, window, limit))
-    if lease.left <= 0:
+    reservation = _reservations.get(principal.key_id)
+    if reservation is None or reservation.window != window or reservation.left <= 0:
+        reservation = _reservations[principal.key_id] = _Reservation(
+            window, _reserve(principal, window, limit)
+        )
+    if reservation.left <= 0:
         wait = int((window + 1) * _WINDOW_SECONDS - now) + 1
         raise RateLimited(
             "rate_limited",
-            f"the key may send {limit:,} requests a minute",
+            f"The API key exceeded its limit of {limit:,} requests per minute.",
             headers={"Retry-After": str(wait)},
         )
-    lease.left -= 1
+    reservation.left -= 1
 
 
-def _take(principal: Principal, window: int, limit: int) -> int:
-    """A lease of the minute: a twentieth of the limit, as far as it goes."""
+def _reserve(principal: Principal, window: int, limit: int) -> int:
+    """Reserve up to a twentieth of the limit in this window; return the number of requests reserved."""
     if not settings.CONTEXTAPP_VALKEY_URL:
         return limit
-    wanted = max(1, limit // 20)
+    share = max(1, limit // 20)
     name = f"contextapp:rate:{principal.key_id}:{window}"
     try:
         with _valkey().pipeline() as pipe:
-            pipe.incrby(name, wanted)
+            pipe.incrby(name, share)
             pipe.expire(name, 2 * _WINDOW_SECONDS)
             used = int(pipe.execute()[0])
-    except Exception:  # whatever the client raises: see the module's docstring
-        log.warning("rate limit not counted: the broker does not answer", exc_info=True)
-        return wanted
-    return max(0, min(wanted, limit - (used - wanted)))
+    except Exception:  # whatever the client raises, requests must pass
+        log.warning("rate limit not counted: the broker is unavailable", exc_info=True)
+        return share
+    return max(0, min(share, limit - (used - share)))
 
 
 @cache
 def _valkey() -> Any:
-    # Celery and redis-py name a socket's address differently.
+    # Celery and redis-py use different URL schemes for sockets.
     url = settings.CONTEXTAPP_VALKEY_URL.replace("redis+socket://", "unix://", 1)
     return Redis.from_url(url, socket_timeout=0.5)

@@ -1,4 +1,4 @@
-"""`sessions/{id}/compactions/{number}/recap/`: a person writes a recap anew."""
+"""`sessions/{id}/compactions/{number}/recap/`: replace the text of a recap."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from sessions.api.schema import error_responses, operation
 from sessions.services.compactions.apply import CompactionOpen
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
+_OPEN = "A compaction of this session is in progress. Try again when it has finished."
+
 
 class RecapEdit(Endpoint):
     @operation(
         operation_id="recap_edit",
-        summary="Write the recap of a compaction anew",
+        summary="Edit the recap of a compaction",
         request=serializers.RecapText,
         responses={200: serializers.CompactionDetail, **error_responses(400, 409, 413, 415, 422)},
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
-        """Answers the compaction, of the trigger `edit`, that shows the text from now on. The old version
-        stays in the compaction before; `revert/` brings it back."""
+        """Replaces the recap with your text, which must have the recap's sections (`## Decisions`,
+        `## Entities`, `## Facts`, `## Open items`) with `- ` items. Returns the new compaction, with trigger
+        `edit`, that applies the text. Revert it to restore the previous recap."""
         session = session_or_404(call, session_id)
         compaction_or_404(session, number)
         text = serializers.validated(serializers.RecapText, call.body)["text"]
@@ -32,7 +35,7 @@ class RecapEdit(Endpoint):
         try:
             compaction = recap_edit(session=session, number=number, text=text, api_key=key)
         except CompactionOpen:
-            raise Conflict("compaction_open", "a compaction of this session is under way") from None
+            raise Conflict("compaction_open", _OPEN) from None
         except NotEditable as error:
             raise Conflict("not_editable", str(error)) from None
         except EmptyRecap as error:

@@ -1,4 +1,4 @@
-"""What the OpenAPI schema says of every call: its errors, scope, tag and examples."""
+"""The OpenAPI description of endpoints: parameters, errors, scopes, tags and examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from sessions.api.examples import EXAMPLES
 from sessions.api.serializers import Error
 
-#: Every call may answer these.
+#: Error statuses of every endpoint.
 _ALWAYS = (400, 401, 403, 404, 429, 500, 503)
 
 _TAGS = {
@@ -21,11 +21,11 @@ _TAGS = {
     "compact": "Compactions",
     "compactions": "Compactions",
     "memory": "Working memory",
-    "blobs": "What the prompt no longer shows",
+    "blobs": "Removed content",
     "pin": "Compactions",
-    "search": "What the prompt no longer shows",
-    "tools": "The agent's tools",
-    "tool_calls": "The agent's tools",
+    "search": "Removed content",
+    "tools": "Agent tools",
+    "tool_calls": "Agent tools",
     "usage": "Usage",
     "imports": "Imports",
     "replays": "Replays",
@@ -36,36 +36,36 @@ _TAGS = {
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-def operation(*, parameters: Sequence[OpenApiParameter] = (), **told: Any) -> Callable[[Handler], Handler]:
-    """What the schema says of a call, which refuses query parameters that it does not name."""
+def operation(*, parameters: Sequence[OpenApiParameter] = (), **options: Any) -> Callable[[Handler], Handler]:
+    """Describe an endpoint's method in the schema. Requests with other query parameters are rejected."""
 
     def describe(handler: Handler) -> Handler:
         query = frozenset(each.name for each in parameters if each.location == OpenApiParameter.QUERY)
         handler.query_names = query  # type: ignore[attr-defined]  # functions take attributes
-        return extend_schema(parameters=list(parameters), **told)(handler)
+        return extend_schema(parameters=list(parameters), **options)(handler)
 
     return describe
 
 
 def error_responses(*statuses: int) -> dict[int, Any]:
-    """The error answers of a call: its own and those that every call has."""
+    """Return the error responses of an endpoint: `statuses` and those of every endpoint."""
     return dict.fromkeys(sorted({*_ALWAYS, *statuses}), Error)
 
 
 class CallSchema(AutoSchema):
-    """Describes an `Endpoint`."""
+    """Describes the methods of an `Endpoint`."""
 
     def get_tags(self) -> list[str]:
-        named = [_TAGS[piece] for piece in self.path.split("/") if piece in _TAGS]
-        return named[:1] or ["Sessions"]
+        tags = [_TAGS[piece] for piece in self.path.split("/") if piece in _TAGS]
+        return tags[:1] or ["Sessions"]
 
-    def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular has it
-        told: str = super().get_description() or ""
+    def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular annotates the return type as str
+        text: str = super().get_description() or ""
         scope = getattr(self.view, "scopes", {}).get(self.method)
-        return "\n\n".join(filter(None, (told, scope and f"The key needs the scope `{scope}`.")))
+        return "\n\n".join(filter(None, (text, scope and f"Requires an API key with the `{scope}` scope.")))
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        return [{"apiKey": []}]  # the scheme stands in the settings: `Endpoint` checks keys, not DRF
+        return [{"apiKey": []}]  # defined in SPECTACULAR_SETTINGS; `Endpoint` checks keys, not DRF
 
     def get_examples(self) -> list[OpenApiExample]:
         found = EXAMPLES.get(self.get_operation_id(), {})

@@ -1,4 +1,4 @@
-"""`sessions/`: make, list, show and delete sessions."""
+"""`sessions/`: create, list, retrieve and delete sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.ingestion import ingest_preamble, reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
-from sessions.api.parameters import int_param, read_time, time_param
+from sessions.api.parameters import int_param, parse_time, time_param
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession
 from sessions.selectors.api import sessions_page
@@ -31,7 +31,7 @@ from sessions.services.sessions.lifecycle import NewSession, session_create, ses
 
 
 def session_json(session: AgentSession | Any) -> dict[str, Any]:
-    """Of a session, or of a row of `sessions_page`."""
+    """Return the JSON of a session, or of a row of `sessions_page`."""
     return {
         "id": session.id,
         "external_id": session.external_id,
@@ -71,15 +71,19 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
 
 
 _FILTERS = [
-    OpenApiParameter("q", str, description="words that all occur in title, id, agent, model or a tag"),
-    OpenApiParameter("agent", str),
-    OpenApiParameter("model", str),
-    OpenApiParameter("tag", str),
-    OpenApiParameter("metadata", str, description="`key:value`; the value of a top-level key"),
-    OpenApiParameter("active_from", datetime, description="was active at this time or later"),
-    OpenApiParameter("active_to", datetime, description="was active at this time or earlier"),
-    OpenApiParameter("min_peak_tokens", int, description="peak prompt size of at least so many tokens"),
-    OpenApiParameter("health", str, description="grades of health, such as `C,D`"),
+    OpenApiParameter(
+        "q", str, description="Words that must all occur in the title, external id, agent, model or tags."
+    ),
+    OpenApiParameter("agent", str, description="Exact agent name."),
+    OpenApiParameter("model", str, description="Exact model name."),
+    OpenApiParameter("tag", str, description="A tag that the session must have."),
+    OpenApiParameter(
+        "metadata", str, description="`key:value`: a top-level metadata key with this string value."
+    ),
+    OpenApiParameter("active_from", datetime, description="Only sessions active at or after this time."),
+    OpenApiParameter("active_to", datetime, description="Only sessions active at or before this time."),
+    OpenApiParameter("min_peak_tokens", int, description="Minimum peak prompt size in tokens."),
+    OpenApiParameter("health", str, description="Comma-separated health grades, such as `C,D`."),
     *paging(),
 ]
 
@@ -87,14 +91,15 @@ _FILTERS = [
 class Sessions(Endpoint):
     @operation(
         operation_id="sessions_list",
-        summary="List sessions, newest first",
+        summary="List sessions",
         parameters=_FILTERS,
         responses={200: serializers.SessionPage, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
+        """Returns the project's sessions, most recently active first."""
         limit = limit_param(call)
         rows = sessions_page(
-            project_id=call.principal.project_id, wanted=_wanted(call), after=_cursor(call), limit=limit + 1
+            project_id=call.principal.project_id, wanted=_filter(call), after=_cursor(call), limit=limit + 1
         )
         return json_response(
             page_json(rows, limit, session_json, lambda row: (row.last_active_at.isoformat(), str(row.id)))
@@ -102,20 +107,22 @@ class Sessions(Endpoint):
 
     @operation(
         operation_id="sessions_create",
-        summary="Make a session",
+        summary="Create a session",
         request=serializers.SessionCreate,
         responses={
-            201: serializers.SessionMade,
-            200: serializers.SessionMade,
+            201: serializers.SessionCreated,
+            200: serializers.SessionCreated,
             **error_responses(400, 409, 413, 415),
         },
     )
     def post(self, call: ApiCall) -> HttpResponse:
+        """Creates a session. With `if_exists` set to `return`, an existing session with the same `id` is
+        returned unchanged with status 200."""
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
         for name in ("id", "model"):
             reject_secret(data.get(name, ""), name, key)
-        told, _ = redact(
+        redacted, _ = redact(
             {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data}, key=key
         )
         session, created = session_create(
@@ -123,11 +130,11 @@ class Sessions(Endpoint):
             new=NewSession(
                 format=data.get("format", DEFAULT),
                 external_id=data.get("id"),
-                title=told.get("title", "")[:300],
-                agent=told.get("agent", "")[:100],
+                title=redacted.get("title", "")[:300],
+                agent=redacted.get("agent", "")[:100],
                 model=data.get("model", ""),
-                tags=[tag[:100] for tag in told.get("tags", ())],
-                metadata=told.get("metadata", {}),
+                tags=[tag[:100] for tag in redacted.get("tags", ())],
+                metadata=redacted.get("metadata", {}),
                 budget_tokens=data["budget"]["input_tokens"] if "budget" in data else None,
                 policy=data.get("policy", {}),
                 preamble=ingest_preamble(data.get("system"), data.get("tools"), redaction=key),
@@ -135,7 +142,11 @@ class Sessions(Endpoint):
             ),
         )
         if not created and data["if_exists"] == "error":
-            raise Conflict("session_exists", f"a session {session.external_id!r} exists", param="id")
+            raise Conflict(
+                "session_exists",
+                f"A session with the id {session.external_id!r} exists. Set `if_exists` to `return` to use it.",
+                param="id",
+            )
         offers = facts_offered_count(session=session)
         return json_response(session_json(session) | {"offers": offers}, status=201 if created else 200)
 
@@ -143,18 +154,20 @@ class Sessions(Endpoint):
 class SessionView(Endpoint):
     @operation(
         operation_id="sessions_get",
-        summary="Show a session, by its id or its external id",
+        summary="Retrieve a session",
         responses={200: serializers.Session, **error_responses(404)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """`session_id` is the session's `id` or its `external_id`."""
         return json_response(session_json(session_or_404(call, session_id)))
 
     @operation(
         operation_id="sessions_delete",
-        summary="Delete a session with everything that only it used",
+        summary="Delete a session",
         responses={204: None, **error_responses(404)},
     )
     def delete(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Permanently deletes the session and all content that no other session uses."""
         session = session_or_404(call, session_id)
         session_delete(session=session, api_key=ApiKey.objects.get(pk=call.principal.key_id))
         return HttpResponse(status=204)
@@ -162,10 +175,10 @@ class SessionView(Endpoint):
     scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
 
 
-def _wanted(call: ApiCall) -> SessionFilter:
+def _filter(call: ApiCall) -> SessionFilter:
     text, agent, model, tag = (call.query.get(name, "") for name in ("q", "agent", "model", "tag"))
     if any("\0" in each for each in (text, agent, model, tag)):
-        raise InvalidRequest("invalid_field", "a filter must not contain a NUL character")
+        raise InvalidRequest("invalid_field", "Filters must not contain NUL characters.")
     return SessionFilter(
         text=text,
         agent=agent,
@@ -181,11 +194,11 @@ def _wanted(call: ApiCall) -> SessionFilter:
 
 
 def _cursor(call: ApiCall) -> Cursor | None:
-    """The last row of the page before."""
+    """Return the last row of the previous page, or None without a cursor."""
     keys = cursor_param(call, str, str)
     if keys is None:
         return None
-    at, id = read_time(keys[0]), as_uuid(keys[1])
+    at, id = parse_time(keys[0]), as_uuid(keys[1])
     if at is None or id is None:
         raise invalid_cursor()
     return Cursor(at=at, id=id)
@@ -193,11 +206,13 @@ def _cursor(call: ApiCall) -> Cursor | None:
 
 def _grades(call: ApiCall) -> frozenset[str]:
     known = [grade for grade, _ in GRADES]
-    asked = call.query.get("health", "").split(",")
-    grades = frozenset(grade.strip().upper() for grade in asked if grade.strip())
+    names = call.query.get("health", "").split(",")
+    grades = frozenset(name.strip().upper() for name in names if name.strip())
     if not grades <= set(known):
         raise InvalidRequest(
-            "invalid_field", f"`health` must name some of {', '.join(known)}", param="health"
+            "invalid_field",
+            f"`health` must be a comma-separated list of grades: {', '.join(known)}.",
+            param="health",
         )
     return grades
 
@@ -207,5 +222,5 @@ def _metadata(text: str | None) -> dict[str, str] | None:
         return None
     key, separator, value = text.partition(":")
     if not separator or "\0" in text:
-        raise InvalidRequest("invalid_field", "`metadata` must be `key:value`", param="metadata")
+        raise InvalidRequest("invalid_field", "`metadata` must have the form `key:value`.", param="metadata")
     return {key: value}

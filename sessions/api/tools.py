@@ -35,7 +35,7 @@ class ToolCalls(Endpoint):
         operation_id="tool_calls",
         summary="Call one of the agent's tools",
         request=serializers.ToolCall,
-        responses={200: serializers.ToolAnswer, **error_responses(400, 415)},
+        responses={200: serializers.ToolResult, **error_responses(400, 415)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         data = serializers.validated(serializers.ToolCall, call.body)

@@ -1,4 +1,4 @@
-"""`sessions/{id}/turns/`: push a turn, list turns."""
+"""`sessions/{id}/turns/`: push and list turns."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ class Turns(Endpoint):
 
     @operation(
         operation_id="turns_list",
-        summary="List turns with their messages, oldest first, or the newest N",
+        summary="List turns",
         parameters=[
-            OpenApiParameter("last", int, description="the newest N turns, 1 to 200"),
+            OpenApiParameter("last", int, description="Return only the newest turns, 1 to 200."),
             *paging(),
         ],
         responses={200: serializers.TurnPage, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns turns with their messages as pushed (with secrets redacted), oldest first."""
         session = session_or_404(call, session_id)
         limit = limit_param(call)
         last = int_param(call, "last", default=0, most=200)
@@ -66,14 +67,17 @@ class Turns(Endpoint):
                 "Idempotency-Key",
                 str,
                 OpenApiParameter.HEADER,
-                description="a retry with the same key and body gets the stored answer, and the header "
-                "`Idempotent-Replayed: true`",
+                description="A unique string of up to 200 characters. Retrying with the same key and body "
+                "returns the original response with the header `Idempotent-Replayed: true`.",
             )
         ],
         request=serializers.TurnPush,
         responses={201: serializers.TurnPushed, **error_responses(400, 409, 413, 415, 422)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Appends messages to the session as one turn: usually the model's response and the tool results that
+        follow it. Secrets are redacted before anything is stored. The push may trigger a compaction, which
+        the response reports in `fired`."""
         try:
             stored = _push(call, session_id)
         except StaleTurn as error:
@@ -81,7 +85,7 @@ class Turns(Endpoint):
         except KeyReused:
             raise InvalidRequest(
                 "idempotency_mismatch",
-                "the idempotency key was used before with a different body",
+                "This idempotency key was already used with a different body.",
                 status=422,
                 param="Idempotency-Key",
             ) from None
@@ -116,17 +120,19 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
 def _read_push(call: ApiCall, *, format: str) -> Push:
     """Return the push that the request holds. Raises `InvalidRequest`.
 
-    Checked without a serializer, because this is the hot path.
+    Validated without a serializer, because this is the hot path.
     """
     body = call.body
     if unknown := body.keys() - _FIELDS:
         name = min(unknown)
-        raise InvalidRequest("unknown_field", f"`{name}` is not a field of a push", param=name)
+        raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
     values = body.get("messages")
     if values is None:
-        raise InvalidRequest("missing_field", "`messages` is missing", param="messages")
+        raise InvalidRequest("missing_field", "`messages` is required.", param="messages")
     if not isinstance(values, list) or not values:
-        raise InvalidRequest("invalid_field", "`messages` must be a list of at least one", param="messages")
+        raise InvalidRequest(
+            "invalid_field", "`messages` must be an array with at least one message.", param="messages"
+        )
     message_error = get_dialect(format).message_error
     for index, value in enumerate(values):
         if error := message_error(value):
@@ -136,10 +142,10 @@ def _read_push(call: ApiCall, *, format: str) -> Push:
     messages, found = ingest_messages(elements, values, format=format, redaction=redaction)
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
-        raise InvalidRequest("invalid_field", "`tools` must be a list", param="tools")
+        raise InvalidRequest("invalid_field", "`tools` must be an array.", param="tools")
     model = _text(body, "model")
     reject_secret(model, "model", redaction)
-    usage, for_an_hour = _usage(body.get("usage"))
+    usage, cache_write_1h = _usage(body.get("usage"))
     idempotency_key = _idempotency_key(call)
     reject_secret(idempotency_key or "", "Idempotency-Key", redaction)
     return Push(
@@ -147,7 +153,7 @@ def _read_push(call: ApiCall, *, format: str) -> Push:
         redacted=found,
         model=model,
         usage=usage,
-        cache_write_1h_tokens=for_an_hour,
+        cache_write_1h_tokens=cache_write_1h,
         preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=idempotency_key,
@@ -160,7 +166,7 @@ def _text(body: dict[str, Any], name: str) -> str:
     value = "" if body.get(name) is None else body[name]
     if not isinstance(value, str) or len(value) > 200 or "\0" in value:
         raise InvalidRequest(
-            "invalid_field", f"`{name}` must be a text of at most 200 characters", param=name
+            "invalid_field", f"`{name}` must be a string of at most 200 characters.", param=name
         )
     return value
 
@@ -170,7 +176,7 @@ def _usage(data: Any) -> tuple[Usage | None, int]:
     if data is None:
         return None, 0
     if not isinstance(data, dict):
-        raise InvalidRequest("invalid_field", "`usage` must be an object", param="usage")
+        raise InvalidRequest("invalid_field", "`usage` must be an object.", param="usage")
     try:
         return usage_read(data), written_for_an_hour(data)
     except UsageError as error:
@@ -182,7 +188,7 @@ def _expected(value: Any) -> int | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= serializers.MAX_TOKENS:
         raise InvalidRequest(
-            "invalid_field", "`expected_turn` must be a whole number from 0", param="expected_turn"
+            "invalid_field", "`expected_turn` must be a non-negative integer.", param="expected_turn"
         )
     return value
 
@@ -194,7 +200,7 @@ def _idempotency_key(call: ApiCall) -> str | None:
     if not 1 <= len(key) <= 200 or not key.isprintable():
         raise InvalidRequest(
             "invalid_field",
-            "`Idempotency-Key` must have 1 to 200 printable characters",
+            "`Idempotency-Key` must have 1 to 200 printable characters.",
             param="Idempotency-Key",
         )
     return str(key)

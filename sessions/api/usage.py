@@ -1,4 +1,4 @@
-"""`usage/`: cost and tokens by day, model, agent and tag."""
+"""`usage/`: token and cost totals by day, model, agent and tag."""
 
 from __future__ import annotations
 
@@ -19,43 +19,50 @@ from sessions.api.errors import InvalidRequest
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.usage import GROUPS, Span, Used, usage_sums
 
-_LONGEST_DAYS = 366
+_MAX_DAYS = 366
 _DEFAULT_DAYS = 30
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 
-#: Days outside are typing errors, and the ends of the calendar overflow.
+#: Days outside this range are typing errors, and the ends of the calendar would overflow.
 _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 
 
 class Usage(Endpoint):
     @operation(
         operation_id="usage_get",
-        summary="Sum cost and tokens by day, model, agent or tag",
+        summary="Retrieve usage",
         parameters=[
-            OpenApiParameter("from", date, description=f"first day; else {_DEFAULT_DAYS} days up to `to`"),
-            OpenApiParameter("to", date, description="last day, included; else today"),
-            OpenApiParameter("time_zone", str, description="where days begin, as `Europe/Berlin`; else UTC"),
+            OpenApiParameter(
+                "from", date, description=f"First day. Defaults to {_DEFAULT_DAYS - 1} days before `to`."
+            ),
+            OpenApiParameter("to", date, description="Last day, inclusive. Defaults to today."),
+            OpenApiParameter(
+                "time_zone",
+                str,
+                description="IANA time zone of the days, such as `Europe/Berlin`. Defaults to UTC.",
+            ),
             OpenApiParameter(
                 "group_by",
                 str,
-                description=f"one or more of {', '.join(GROUPS)}, by commas; else day. A session with "
-                "several tags counts for each of them",
+                description=f"Comma-separated list of {', '.join(GROUPS)}. Defaults to day. A session with "
+                "several tags counts towards each of them.",
             ),
         ],
         responses={200: serializers.Usage, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
+        """Returns turns, billed tokens and cost of the project, in total and by group."""
         span, groups = _span(call), _groups(call)
         try:
             total, rows = usage_sums(
-                project_id=call.principal.project_id, span=span, groups=groups, limit=_MOST_ROWS + 1
+                project_id=call.principal.project_id, span=span, groups=groups, limit=_MAX_ROWS + 1
             )
-        except DataError:  # a zone that Python knows and this Postgres does not
-            raise _wrong_zone() from None
-        if len(rows) > _MOST_ROWS:
+        except DataError:  # a zone that Python supports but this Postgres does not
+            raise _invalid_zone() from None
+        if len(rows) > _MAX_ROWS:
             raise InvalidRequest(
                 "invalid_field",
-                f"more than {_MOST_ROWS:,} rows; ask for a shorter span or fewer groups",
+                f"More than {_MAX_ROWS:,} rows. Choose a shorter period or fewer groups.",
                 param="group_by",
             )
         return json_response(
@@ -89,14 +96,14 @@ def _used_json(used: Used) -> Mapping[str, Any]:
 def _span(call: ApiCall) -> Span:
     name = call.query.get("time_zone") or "UTC"
     if name not in _zones():
-        raise _wrong_zone()
+        raise _invalid_zone()
     zone = ZoneInfo(name)
     last = _day(call, "to") or datetime.now(UTC).astimezone(zone).date()
     first = _day(call, "from") or last - timedelta(days=_DEFAULT_DAYS - 1)
     span = Span(first=first, last=last, zone=zone)
-    if not 1 <= span.days <= _LONGEST_DAYS:
+    if not 1 <= span.days <= _MAX_DAYS:
         raise InvalidRequest(
-            "invalid_field", f"a span has 1 to {_LONGEST_DAYS} days, this one {span.days:,}", param="from"
+            "invalid_field", f"The period must have 1 to {_MAX_DAYS} days, not {span.days:,}.", param="from"
         )
     return span
 
@@ -110,7 +117,7 @@ def _day(call: ApiCall, name: str) -> date | None:
     except ValueError:
         day = None
     if day is None or not _FIRST_DAY <= day <= _LAST_DAY:
-        raise InvalidRequest("invalid_field", f"`{name}` must be a day, as 2026-01-31", param=name)
+        raise InvalidRequest("invalid_field", f"`{name}` must be a date such as 2026-01-31.", param=name)
     return day
 
 
@@ -118,15 +125,17 @@ def _groups(call: ApiCall) -> list[str]:
     groups = (call.query.get("group_by") or "day").split(",")
     if len(set(groups)) < len(groups) or not set(groups) <= set(GROUPS):
         raise InvalidRequest(
-            "invalid_field", f"`group_by` takes {', '.join(GROUPS)}, by commas", param="group_by"
+            "invalid_field",
+            f"`group_by` must be a comma-separated list of: {', '.join(GROUPS)}.",
+            param="group_by",
         )
     return groups
 
 
-def _wrong_zone() -> InvalidRequest:
+def _invalid_zone() -> InvalidRequest:
     return InvalidRequest(
         "invalid_field",
-        "`time_zone` must be a name of the IANA database, as Europe/Berlin",
+        "`time_zone` must be an IANA time zone such as Europe/Berlin.",
         param="time_zone",
     )
 

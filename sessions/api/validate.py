@@ -1,4 +1,4 @@
-"""`prompts/validate/`: whether a provider would take these messages. Nothing is stored."""
+"""`prompts/validate/`: check messages against a provider's rules. Stores nothing."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
 from sessions.api.schema import error_responses, operation
 
-#: A whole prompt holds the messages of many pushes.
-_PROMPT_OF_PUSHES = 10
+#: A prompt contains the messages of many pushes, so its limit is this many times that of a push.
+_LIMIT_FACTOR = 10
 
 
 class Validate(Endpoint):
     @operation(
         operation_id="prompts_validate",
-        summary="Check whether a provider takes these messages",
+        summary="Validate a prompt",
         request=serializers.ValidateRequest,
-        responses={200: serializers.Validity, **error_responses(400, 413, 415)},
+        responses={200: serializers.ValidationResult, **error_responses(400, 413, 415)},
     )
     def post(self, call: ApiCall) -> HttpResponse:
+        """Checks whether the provider would accept these messages, for example whether each tool call has a
+        result. Stores nothing and calls no provider."""
         data = serializers.validated(serializers.ValidateRequest, call.body)
-        limit = settings.CONTEXTAPP_MAX_MESSAGES * _PROMPT_OF_PUSHES
+        limit = settings.CONTEXTAPP_MAX_MESSAGES * _LIMIT_FACTOR
         if len(data["messages"]) > limit:
             raise InvalidRequest(
                 "too_many_messages",
-                f"{len(data['messages']):,} messages; at most {limit:,} are checked at once",
+                f"{len(data['messages']):,} messages exceed the limit of {limit:,}.",
                 param="messages",
                 status=413,
             )
-        # The messages as they came: a serializer's copy is slower to make than the check itself.
+        # The raw messages: copying them in a serializer takes longer than the check itself.
         found = validate(
             call.body["messages"],
             data["format"],

@@ -1,4 +1,4 @@
-"""`webhooks/`: who is told of the project's compactions, and how the telling went."""
+"""`webhooks/`: webhooks of the project and their deliveries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sessions.selectors.lookups import as_uuid
 from sessions.services.webhooks.http import ForbiddenAddress
 from sessions.services.webhooks.webhooks import webhook_create, webhook_delete, webhook_update
 
-_SHOWN_DELIVERIES = 20
+_MAX_DELIVERIES = 20
 
 
 class Webhooks(Endpoint):
@@ -24,7 +24,7 @@ class Webhooks(Endpoint):
 
     @operation(
         operation_id="webhooks_list",
-        summary="The project's webhooks",
+        summary="List webhooks",
         responses={200: serializers.WebhookList, **error_responses()},
     )
     def get(self, call: ApiCall) -> HttpResponse:
@@ -33,12 +33,13 @@ class Webhooks(Endpoint):
 
     @operation(
         operation_id="webhooks_create",
-        summary="Tell an address of compactions",
+        summary="Create a webhook",
         request=serializers.WebhookCreate,
         responses={201: serializers.WebhookCreated, **error_responses(400, 413, 415)},
     )
     def post(self, call: ApiCall) -> HttpResponse:
-        """The secret is shown in this answer only. Each request carries `Contextapp-Signature: t=…,v1=…`: the
+        """Sends a `POST` request to `url` for each event. The response contains the signing secret, which is
+        not shown again. Each delivery has the header `Contextapp-Signature: t=…,v1=…`, where `v1` is the
         HMAC-SHA256 of `t`, a dot and the body."""
         data = serializers.validated(serializers.WebhookCreate, call.body)
         key = _key(call)
@@ -55,20 +56,23 @@ class WebhookView(Endpoint):
 
     @operation(
         operation_id="webhooks_get",
-        summary="One webhook with its newest deliveries",
+        summary="Retrieve a webhook",
         responses={200: serializers.WebhookDetail, **error_responses()},
     )
     def get(self, call: ApiCall, webhook_id: str) -> HttpResponse:
-        return json_response(_detail_json(_found(call, webhook_id)))
+        """Returns the webhook with its 20 most recent deliveries."""
+        return json_response(_detail_json(_webhook_or_404(call, webhook_id)))
 
     @operation(
         operation_id="webhooks_change",
-        summary="Change a webhook, or switch it off",
+        summary="Update a webhook",
         request=serializers.WebhookChange,
         responses={200: serializers.WebhookDetail, **error_responses(400, 413, 415)},
     )
     def patch(self, call: ApiCall, webhook_id: str) -> HttpResponse:
-        webhook = _found(call, webhook_id)
+        """Changes only the given fields. Set `active` to false to stop deliveries; events in
+        the meantime are not sent."""
+        webhook = _webhook_or_404(call, webhook_id)
         data = serializers.validated(serializers.WebhookChange, call.body)
         if "active" in data:
             data["is_active"] = data.pop("active")
@@ -82,11 +86,12 @@ class WebhookView(Endpoint):
 
     @operation(
         operation_id="webhooks_delete",
-        summary="Delete a webhook; what it was not told yet is dropped",
+        summary="Delete a webhook",
         responses={204: None, **error_responses()},
     )
     def delete(self, call: ApiCall, webhook_id: str) -> HttpResponse:
-        webhook_delete(webhook=_found(call, webhook_id), api_key=_key(call))
+        """Deletes the webhook and its pending deliveries."""
+        webhook_delete(webhook=_webhook_or_404(call, webhook_id), api_key=_key(call))
         return HttpResponse(status=204)
 
 
@@ -94,12 +99,12 @@ def _key(call: ApiCall) -> ApiKey:
     return ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
 
 
-def _found(call: ApiCall, name: str) -> Webhook:
+def _webhook_or_404(call: ApiCall, name: str) -> Webhook:
     rows = Webhook.objects.select_related("project").filter(project=call.principal.project_id)
     id = as_uuid(name)
     webhook = rows.filter(pk=id).first() if id is not None else None
     if webhook is None:
-        raise NotFound("not_found", f"there is no webhook {name!r} in this project", param="webhook_id")
+        raise NotFound("not_found", f"No webhook with the id {name!r} in this project.", param="webhook_id")
     return webhook
 
 
@@ -116,8 +121,7 @@ def _webhook_json(row: Webhook) -> dict[str, Any]:
 def _detail_json(row: Webhook) -> dict[str, Any]:
     return _webhook_json(row) | {
         "deliveries": [
-            _delivery_json(delivery)
-            for delivery in row.deliveries.order_by("-created_at")[:_SHOWN_DELIVERIES]
+            _delivery_json(delivery) for delivery in row.deliveries.order_by("-created_at")[:_MAX_DELIVERIES]
         ]
     }
 

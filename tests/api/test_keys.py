@@ -22,11 +22,11 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def cold() -> Iterator[None]:
     """Each test begins with nothing remembered of keys and rates."""
-    auth._trusted.clear()
-    ratelimit._leases.clear()
+    auth._principals.clear()
+    ratelimit._reservations.clear()
     yield
-    auth._trusted.clear()
-    ratelimit._leases.clear()
+    auth._principals.clear()
+    ratelimit._reservations.clear()
 
 
 def key_of(project: Project, **fields: object) -> tuple[ApiKey, Api]:
@@ -163,7 +163,7 @@ class TestRates:
         key, api = key_of(project)
         api.post("sessions/", {"id": "s1"})
         ApiKey.objects.filter(pk=key.pk).update(rate_limit=5)
-        auth._trusted.clear()
+        auth._principals.clear()
         statuses = [api.get(PROMPT).status_code for _ in range(6)]
         statuses += [api.post(TURNS, {"messages": [request()]}).status_code for _ in range(6)]
         assert 429 in statuses

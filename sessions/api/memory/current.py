@@ -1,4 +1,4 @@
-"""`sessions/{id}/memory/`: working memory as it is now, and changing it."""
+"""`sessions/{id}/memory/`: read and change the current working memory."""
 
 from __future__ import annotations
 
@@ -17,25 +17,34 @@ from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.parameters import int_param
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, MemoryRevision
-from sessions.selectors.memory import memory_latest
+from sessions.selectors.memory import memory_latest, memory_schema
 from sessions.services.memory.writing import MemoryTooLarge, PersonsItem, StaleMemory, Writer, memory_patch
 
-_LONGEST_REASON = 500
+_MAX_REASON = 500
 
 
 _ETAG = OpenApiParameter(
-    "ETag", str, OpenApiParameter.HEADER, response=[200], description='the revision: `"3"`'
+    "ETag", str, OpenApiParameter.HEADER, response=[200], description='The revision, such as `"3"`.'
 )
 
 
 class Memory(Endpoint):
     @operation(
         operation_id="memory_get",
-        summary="Show the working memory",
-        parameters=[_ETAG, OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER)],
-        responses={200: serializers.MemoryShown, 304: None, **error_responses()},
+        summary="Retrieve the working memory",
+        parameters=[
+            _ETAG,
+            OpenApiParameter(
+                "If-None-Match",
+                str,
+                OpenApiParameter.HEADER,
+                description="An `ETag`. If it is still current, the response is 304.",
+            ),
+        ],
+        responses={200: serializers.MemoryRevision, 304: None, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns the latest revision, or revision 0 with empty fields if nothing was written yet."""
         session = session_or_404(call, session_id)
         latest = memory_latest(session_id=session.pk)
         etag = etag_of(latest)
@@ -45,7 +54,7 @@ class Memory(Endpoint):
 
     @operation(
         operation_id="memory_patch",
-        summary="Change the working memory by a merge patch (RFC 7396)",
+        summary="Update the working memory",
         parameters=[
             _ETAG,
             OpenApiParameter(
@@ -53,17 +62,30 @@ class Memory(Endpoint):
                 str,
                 OpenApiParameter.HEADER,
                 required=True,
-                description="the ETag of the revision that you have read; `*` for any",
+                description="The `ETag` of the revision that your change is based on, or `*` for any.",
             ),
-            OpenApiParameter("author", str, enum=MemoryRevision.Author.values, description="else `harness`"),
-            OpenApiParameter("reason", str, description=f"at most {_LONGEST_REASON} characters"),
-            OpenApiParameter("turn", int, description="the turn that it was learnt from, else the last one"),
-            OpenApiParameter("message", int, description="the message that it was learnt from, by position"),
+            OpenApiParameter(
+                "author",
+                str,
+                enum=MemoryRevision.Author.values,
+                description="Who makes the change. Defaults to `harness`.",
+            ),
+            OpenApiParameter(
+                "reason", str, description=f"Reason for the change, at most {_MAX_REASON} characters."
+            ),
+            OpenApiParameter(
+                "turn", int, description="Turn from which the new items come. Defaults to the last turn."
+            ),
+            OpenApiParameter(
+                "message", int, description="Position of the message from which the new items come."
+            ),
         ],
         request=serializers.MemoryFields,
-        responses={200: serializers.MemoryShown, **error_responses(400, 409, 412, 413, 415, 422, 428)},
+        responses={200: serializers.MemoryRevision, **error_responses(400, 409, 412, 413, 415, 422, 428)},
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Applies a JSON merge patch (RFC 7396): each given field replaces the stored one, and `null` clears
+        it. Items that a person wrote can only be changed with `author=person`."""
         expected, writer = _expected(call), _writer(call)
         session = session_or_404(call, session_id)
         try:
@@ -75,8 +97,9 @@ class Memory(Endpoint):
         except PersonsItem as error:
             raise Conflict("written_by_a_person", str(error), param=error.field) from None
         except WorkingMemoryError as error:
-            known = "unknown_field" if "no such field" in str(error) else "invalid_field"
-            raise InvalidRequest(known, str(error), param=error.field) from None
+            known = memory_schema(project_id=session.project_id).names
+            code = "invalid_field" if error.field in known else "unknown_field"
+            raise InvalidRequest(code, str(error), param=error.field) from None
         except AgentSession.DoesNotExist:
             raise_session_not_found(session_id)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
@@ -85,12 +108,12 @@ class Memory(Endpoint):
 
 
 def _expected(call: ApiCall) -> int | None:
-    """The revision that the writer has read; None: it takes any."""
+    """Return the revision on which the change is based, or None for any."""
     header = call.request.META.get("HTTP_IF_MATCH", "").strip()
     if not header:
         raise InvalidRequest(
             "precondition_required",
-            "send the ETag of the memory that you have read as `If-Match`",
+            "`If-Match` is required: send the `ETag` of the memory that you read, or `*`.",
             status=428,
             param="If-Match",
         )
@@ -99,7 +122,10 @@ def _expected(call: ApiCall) -> int | None:
     etags = [etag.strip('"') for etag in parse_etags(header)]
     if len(etags) != 1 or not (etags[0].isascii() and etags[0].isdigit() and len(etags[0]) <= 10):
         raise Conflict(
-            "precondition_failed", "`If-Match` is the ETag of no revision", status=412, param="If-Match"
+            "precondition_failed",
+            '`If-Match` must be a single `ETag` of a revision, such as `"3"`.',
+            status=412,
+            param="If-Match",
         )
     return int(etags[0])
 
@@ -108,12 +134,12 @@ def _writer(call: ApiCall) -> Writer:
     return Writer(
         author=Author(_author(call)),
         reason=_reason(call),
-        turn=_place(call, "turn"),
-        position=_place(call, "message"),
+        turn=_optional_int(call, "turn"),
+        position=_optional_int(call, "message"),
     )
 
 
-def _place(call: ApiCall, name: str) -> int | None:
+def _optional_int(call: ApiCall, name: str) -> int | None:
     return int_param(call, name, default=0) if name in call.query else None
 
 
@@ -121,16 +147,16 @@ def _author(call: ApiCall) -> str:
     author = call.query.get("author", MemoryRevision.Author.HARNESS)
     if author not in MemoryRevision.Author.values:
         choices = ", ".join(MemoryRevision.Author.values)
-        raise InvalidRequest("invalid_field", f"`author` must be one of: {choices}", param="author")
+        raise InvalidRequest("invalid_field", f"`author` must be one of: {choices}.", param="author")
     return author
 
 
 def _reason(call: ApiCall) -> str:
     reason = call.query.get("reason", "")
-    if len(reason) > _LONGEST_REASON or "\0" in reason:
+    if len(reason) > _MAX_REASON or "\0" in reason:
         raise InvalidRequest(
             "invalid_field",
-            f"`reason` must be a text of at most {_LONGEST_REASON} characters",
+            f"`reason` must be at most {_MAX_REASON} characters without NUL.",
             param="reason",
         )
     return reason

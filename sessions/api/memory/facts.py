@@ -1,4 +1,4 @@
-"""`memory/facts/`, and what a session proposes and is offered: facts between sessions."""
+"""`memory/facts/`, `proposals/` and `offers/`: facts shared between sessions."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ from sessions.services.memory.writing import MemoryTooLarge
 class Facts(Endpoint):
     @operation(
         operation_id="memory_facts_list",
-        summary="List the facts that sessions of the project may share, newest first",
+        summary="List shared facts",
         parameters=[
-            OpenApiParameter("state", str, enum=SharedFact.State.values),
-            OpenApiParameter("agent", str, description="those for this agent, and those for all"),
+            OpenApiParameter(
+                "state", str, enum=SharedFact.State.values, description="Only facts in this state."
+            ),
+            OpenApiParameter("agent", str, description="Only facts for this agent or for all agents."),
             *paging(),
         ],
         responses={200: serializers.MemoryFactPage, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
+        """Returns the facts that sessions of the project proposed to share, newest first."""
         state, agent = call.query.get("state"), call.query.get("agent")
         if state is not None and state not in SharedFact.State.values:
             states = ", ".join(SharedFact.State.values)
-            raise InvalidRequest("invalid_field", f"`state` must be one of: {states}", param="state")
+            raise InvalidRequest("invalid_field", f"`state` must be one of: {states}.", param="state")
         if agent is not None and "\0" in agent:
-            raise InvalidRequest("invalid_field", "`agent` must not hold a NUL character", param="agent")
+            raise InvalidRequest("invalid_field", "`agent` must not contain NUL characters.", param="agent")
         limit, after, project_id = limit_param(call), id_cursor(call), call.principal.project_id
         rows = facts_page(project_id=project_id, state=state, agent=agent, after=after, limit=limit + 1)
         return json_response(page_json(rows, limit, fact_json, lambda fact: [str(fact.pk)]))
@@ -53,15 +56,16 @@ class Facts(Endpoint):
 class FactView(Endpoint):
     @operation(
         operation_id="memory_facts_decide",
-        summary="Accept, reject or reword a fact",
+        summary="Review a shared fact",
         request=serializers.MemoryFactDecision,
         responses={200: serializers.MemoryFact, **error_responses(400, 415)},
     )
     def patch(self, call: ApiCall, fact_id: str) -> HttpResponse:
+        """Accepts, rejects or rewords a fact. Sessions are offered only accepted facts."""
         data = serializers.validated(serializers.MemoryFactDecision, call.body)
         uuid = as_uuid(fact_id)
         fact = facts_of(project_id=call.principal.project_id).filter(pk=uuid).first() if uuid else None
-        missing = NotFound("not_found", f"there is no fact {fact_id!r}", param="fact_id")
+        missing = NotFound("not_found", f"No fact with the id {fact_id!r} in this project.", param="fact_id")
         if fact is None:
             raise missing
         try:
@@ -69,7 +73,7 @@ class FactView(Endpoint):
         except FactGone:
             raise missing from None
         except WorkingMemoryError as error:
-            _refuse(error)
+            _raise_invalid(error)
         return json_response(fact_json(fact))
 
     scopes = {"PATCH": Scope.ADMIN}
@@ -78,18 +82,20 @@ class FactView(Endpoint):
 class Proposals(Endpoint):
     @operation(
         operation_id="memory_proposals_create",
-        summary="Propose items of a session's working memory for other sessions",
+        summary="Propose facts",
         request=serializers.MemoryProposal,
         responses={200: serializers.MemoryFactList, **error_responses(400, 415)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Proposes items of the session's working memory as facts to share with other sessions. Proposals
+        must be accepted before sessions are offered them."""
         data = serializers.validated(serializers.MemoryProposal, call.body)
         session = session_or_404(call, session_id)
         items = [Item(**item) for item in data["items"]] if data.get("items") is not None else None
         try:
             facts = facts_propose(session=session, items=items)
         except WorkingMemoryError as error:
-            _refuse(error)
+            _raise_invalid(error)
         return json_response({"data": [fact_json(fact) for fact in facts]})
 
     scopes = {"POST": Scope.PUSH}
@@ -98,39 +104,43 @@ class Proposals(Endpoint):
 class Offers(Endpoint):
     @operation(
         operation_id="memory_offers_list",
-        summary="List the facts that a session may take into its working memory",
+        summary="List offered facts",
         responses={200: serializers.MemoryFactList, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns accepted facts that apply to the session's agent and are not in its working memory yet."""
         facts = facts_offered(session=session_or_404(call, session_id))
         return json_response({"data": [fact_json(fact) for fact in facts]})
 
     @operation(
         operation_id="memory_offers_take",
-        summary="Take offered facts into the session's working memory",
-        request=serializers.MemoryTake,
-        responses={200: serializers.MemoryShown, **error_responses(400, 415, 422)},
+        summary="Import offered facts",
+        request=serializers.MemoryImport,
+        responses={200: serializers.MemoryRevision, **error_responses(400, 415, 422)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
-        wanted = serializers.validated(serializers.MemoryTake, call.body).get("facts")
+        """Adds offered facts to the session's working memory."""
+        ids = serializers.validated(serializers.MemoryImport, call.body).get("facts")
         session = session_or_404(call, session_id)
         offered = facts_offered(session=session)
-        facts = [fact for fact in offered if wanted is None or fact.pk in wanted]
-        if wanted is not None and len(facts) < len(set(wanted)):
-            raise InvalidRequest("invalid_field", "one of the facts is not offered", param="facts")
+        facts = [fact for fact in offered if ids is None or fact.pk in ids]
+        if ids is not None and len(facts) < len(set(ids)):
+            raise InvalidRequest(
+                "invalid_field", "`facts` contains a fact that is not offered to this session.", param="facts"
+            )
         try:
             revision = facts_take(session=session, facts=facts, author=Author.HARNESS)
         except MemoryTooLarge as error:
             raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
         except WorkingMemoryError as error:
-            _refuse(error)
+            _raise_invalid(error)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
 
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
 
 
 def fact_json(fact: Any) -> dict[str, Any]:
-    """Of a row of `facts_of`, which has its doubts."""
+    """Return the JSON of a row of `facts_of`, which includes its doubts."""
     return {
         "id": str(fact.pk),
         "agent": fact.agent,
@@ -144,9 +154,9 @@ def fact_json(fact: Any) -> dict[str, Any]:
         "created_at": fact.created_at,
         "confirmed_at": fact.confirmed_at,
         "expires_at": fact.expires_at,
-        "doubts": [{"session": str(seen.session_id), "why": seen.doubt} for seen in fact.doubts],
+        "doubts": [{"session": str(sighting.session_id), "why": sighting.doubt} for sighting in fact.doubts],
     }
 
 
-def _refuse(error: WorkingMemoryError) -> NoReturn:
+def _raise_invalid(error: WorkingMemoryError) -> NoReturn:
     raise InvalidRequest("invalid_field", str(error), param=error.field) from None

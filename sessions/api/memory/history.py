@@ -1,4 +1,4 @@
-"""`sessions/{id}/memory/revisions/`, `diff/` and `timeline/`: how a working memory moved."""
+"""`sessions/{id}/memory/revisions/`, `diff/` and `timeline/`: the history of a working memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compaction.memory import diff
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.lookup import session_or_404
-from sessions.api.memory.shapes import change_json, churn_json, memory_json, no_revision, step_json
+from sessions.api.memory.shapes import change_json, churn_json, memory_json, revision_not_found, step_json
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, page_json, paging
 from sessions.api.parameters import int_param
 from sessions.api.schema import error_responses, operation
@@ -28,11 +28,12 @@ from sessions.selectors.memory import (
 class MemoryRevisions(Endpoint):
     @operation(
         operation_id="memory_revisions_list",
-        summary="List the revisions of the working memory, newest first",
+        summary="List revisions",
         parameters=paging(),
         responses={200: serializers.MemoryPage, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns the revisions of the working memory, newest first."""
         session = session_or_404(call, session_id)
         limit = limit_param(call)
         rows = memory_page(session_id=session.pk, below=number_cursor(call), limit=limit + 1)
@@ -44,14 +45,14 @@ class MemoryRevisions(Endpoint):
 class MemoryRevisionView(Endpoint):
     @operation(
         operation_id="memory_revisions_get",
-        summary="Show one revision of the working memory",
-        responses={200: serializers.MemoryShown, **error_responses()},
+        summary="Retrieve a revision",
+        responses={200: serializers.MemoryRevision, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         session = session_or_404(call, session_id)
         row = memory_revision(session_id=session.pk, number=number) if number <= MAX_TOKENS else None
         if row is None:
-            raise no_revision(number, "number")
+            raise revision_not_found(number, "number")
         return json_response(memory_json(row))
 
     scopes = {"GET": Scope.READ}
@@ -60,14 +61,19 @@ class MemoryRevisionView(Endpoint):
 class MemoryDiffs(Endpoint):
     @operation(
         operation_id="memory_diff",
-        summary="Show what changed between two revisions of the working memory",
+        summary="Compare two revisions",
         parameters=[
-            OpenApiParameter("from", int, description="0 is the empty memory; else the one before `to`"),
-            OpenApiParameter("to", int, description="else the newest"),
+            OpenApiParameter(
+                "from",
+                int,
+                description="Older revision; 0 is the empty memory. Defaults to the one before `to`.",
+            ),
+            OpenApiParameter("to", int, description="Newer revision. Defaults to the latest."),
         ],
         responses={200: serializers.MemoryDiff, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns the changes between two revisions, and how much the memory churns."""
         session = session_or_404(call, session_id)
         latest = memory_latest(session_id=session.pk)
         newest = latest.number if latest is not None else 0
@@ -75,16 +81,16 @@ class MemoryDiffs(Endpoint):
         first = int_param(call, "from", default=max(last - 1, 0))
         for name, number in (("from", first), ("to", last)):
             if number > newest:
-                raise no_revision(number, name)
+                raise revision_not_found(number, name)
         old, new = (memory_notes(memory_revision(session_id=session.pk, number=n)) for n in (first, last))
         low, high = sorted((first, last))
-        moved = memory_span(session_id=session.pk, first=max(low, high - CHURN_REVISIONS), last=high)
+        memories = memory_span(session_id=session.pk, first=max(low, high - CHURN_REVISIONS), last=high)
         return json_response(
             {
                 "from": first,
                 "to": last,
                 "changes": [change_json(change) for change in diff(old.memory, new.memory, new.resolved)],
-                "churn": churn_json(moved),
+                "churn": churn_json(memories),
             }
         )
 
@@ -94,11 +100,12 @@ class MemoryDiffs(Endpoint):
 class MemorySteps(Endpoint):
     @operation(
         operation_id="memory_timeline",
-        summary="Show what each revision of the working memory changed, newest first",
+        summary="List changes",
         parameters=paging(most=100),
         responses={200: serializers.MemoryTimeline, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns what each revision changed, newest first."""
         session = session_or_404(call, session_id)
         limit = limit_param(call, most=100)
         steps = memory_timeline(session_id=session.pk, below=number_cursor(call), limit=limit)

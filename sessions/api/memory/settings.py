@@ -1,4 +1,4 @@
-"""`memory/settings/`, how far upkeep has come with a session, and asking it to read one."""
+"""`memory/settings/` and `sessions/{id}/memory/upkeep/`: automatic updates of working memory."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ from sessions.services.memory.watches import watch_turn
 class MemorySettings(Endpoint):
     @operation(
         operation_id="memory_settings_get",
-        summary="Show whether upkeep is on, which model reads, and the project's own fields",
+        summary="Retrieve memory settings",
         responses={200: serializers.MemorySettings, **error_responses()},
     )
     def get(self, call: ApiCall) -> HttpResponse:
-        return _answer(Project.objects.get(pk=call.principal.project_id))
+        """Returns how the project updates working memory automatically, and its custom memory fields."""
+        return _settings_response(Project.objects.get(pk=call.principal.project_id))
 
     @operation(
         operation_id="memory_settings_change",
-        summary="Turn upkeep on or off, name a model that reads, set the project's own fields",
+        summary="Update memory settings",
         request=serializers.MemorySettings,
         responses={200: serializers.MemorySettings, **error_responses(400, 415)},
     )
     def patch(self, call: ApiCall) -> HttpResponse:
+        """Changes only the given settings."""
         data = serializers.validated(serializers.MemorySettings, call.body)
         reject_secret(data.get("model", ""), "model", call.principal.redaction)
         project = Project.objects.get(pk=call.principal.project_id)
@@ -49,7 +51,7 @@ class MemorySettings(Endpoint):
             except WorkingMemoryError as error:
                 raise InvalidRequest("invalid_field", str(error), param=error.field) from None
         project_update(project=project, changes=changes, api_key=ApiKey.objects.get(pk=call.principal.key_id))
-        return _answer(project)
+        return _settings_response(project)
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.ADMIN}
 
@@ -57,27 +59,30 @@ class MemorySettings(Endpoint):
 class Upkeep(Endpoint):
     @operation(
         operation_id="memory_upkeep_get",
-        summary="Show how far upkeep and the model that reads have come with a session",
+        summary="Retrieve update progress",
         responses={200: serializers.MemoryUpkeep, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns how far automatic updates and memory extraction by a model have processed the session."""
         session = session_or_404(call, session_id)
         project = Project.objects.get(pk=session.project_id)
-        told = {
+        progress = {
             "upkeep": project.memory_upkeep,
             "turn": watch_turn(session),
             "turns": session.turn_count,
             "reading": _reading_json(extraction_state(session=session, project=project)),
         }
-        return json_response(told)
+        return json_response(progress)
 
     @operation(
         operation_id="memory_upkeep",
-        summary="Have upkeep read a session, also where the project has it off",
+        summary="Start an update",
         request=None,
         responses={202: None, **error_responses()},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Has a worker update the session's working memory from its new tool results, even if automatic
+        updates are off for the project."""
         observe_dispatch(session_or_404(call, session_id).pk)
         return HttpResponse(status=202)
 
@@ -98,12 +103,12 @@ def _reading_json(state: ExtractionState) -> dict[str, Any]:
     }
 
 
-def _answer(project: Project) -> HttpResponse:
-    told = {
+def _settings_response(project: Project) -> HttpResponse:
+    settings = {
         "upkeep": project.memory_upkeep,
         "model": project.memory_model,
         "model_missing": (reader_missing(project) or None) if project.memory_model else None,
         "proposals": project.memory_proposals,
         "fields": project.memory_fields,
     }
-    return json_response(told)
+    return json_response(settings)

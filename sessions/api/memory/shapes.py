@@ -1,4 +1,4 @@
-"""The JSON of memories, changes and steps of a time line."""
+"""JSON of working memories, their changes and their timeline."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def _items_json(notes: Notes) -> list[dict[str, Any]]:
 
 
 def change_json(change: Change) -> dict[str, Any]:
-    told = {"field": change.field, "added": change.added, "removed": change.removed}
-    more = {"reworded": change.reworded, "resolved": change.resolved}
-    return told | {name: items for name, items in more.items() if items}
+    always = {"field": change.field, "added": change.added, "removed": change.removed}
+    optional = {"reworded": change.reworded, "resolved": change.resolved}
+    return always | {name: items for name, items in optional.items() if items}
 
 
 def churn_json(memories: Sequence[WorkingMemory]) -> dict[str, Any]:
     verdict, share = churn(memories)
     fields = [
         {
-            "field": moved.field,
-            "motion": moved.motion.value,
-            "changes": moved.changes,
-            "losses": moved.losses,
-            "unmoved": moved.unmoved,
+            "field": motion.field,
+            "motion": motion.motion.value,
+            "changes": motion.changes,
+            "losses": motion.losses,
+            "unmoved": motion.unmoved,
         }
-        for moved in motions(memories)
+        for motion in motions(memories)
     ]
     return {"verdict": verdict.value, "share": share, "fields": fields}
 
@@ -84,5 +84,5 @@ def etag_of(row: MemoryRevision | None) -> str:
     return f'"{row.number if row is not None else 0}"'
 
 
-def no_revision(number: int, param: str) -> NotFound:
-    return NotFound("not_found", f"there is no revision {number}", param=param)
+def revision_not_found(number: int, param: str) -> NotFound:
+    return NotFound("not_found", f"No revision {number} of this working memory.", param=param)

@@ -1,15 +1,15 @@
-"""The shapes of bodies and answers, a file a resource: what is validated, what OpenAPI says."""
+"""Request and response bodies, one module per resource: for validation and the OpenAPI schema."""
 
-from sessions.api.serializers.checks import ValidateRequest, Validity
+from sessions.api.serializers.checks import ValidateRequest, ValidationResult
 from sessions.api.serializers.compactions import (
     CompactionDetail,
     CompactionPage,
     CompactRequest,
     RecapText,
 )
-from sessions.api.serializers.contents import Content, Pinned, SearchPage, ToolAnswer, ToolCall, Tools
-from sessions.api.serializers.fields import MAX_TOKENS, Error, validated
-from sessions.api.serializers.imports import Imported, ImportUpload
+from sessions.api.serializers.contents import Content, Pinned, SearchPage, ToolCall, ToolResult, Tools
+from sessions.api.serializers.fields import MAX_TOKENS, Error
+from sessions.api.serializers.imports import ImportResult, ImportUpload
 from sessions.api.serializers.memory import (
     CHURN_REVISIONS,
     MemoryDiff,
@@ -18,17 +18,18 @@ from sessions.api.serializers.memory import (
     MemoryFactList,
     MemoryFactPage,
     MemoryFields,
+    MemoryImport,
     MemoryPage,
     MemoryProposal,
+    MemoryRevision,
     MemorySettings,
-    MemoryShown,
-    MemoryTake,
     MemoryTimeline,
     MemoryUpkeep,
 )
-from sessions.api.serializers.sessions import Session, SessionCreate, SessionMade, SessionPage
+from sessions.api.serializers.sessions import Session, SessionCreate, SessionCreated, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
 from sessions.api.serializers.usage import Usage
+from sessions.api.serializers.validation import validated
 from sessions.api.serializers.webhooks import (
     WebhookChange,
     WebhookCreate,
@@ -45,19 +46,19 @@ __all__ = [
     "CompactionPage",
     "Content",
     "Error",
+    "ImportResult",
     "ImportUpload",
-    "Imported",
     "MemoryDiff",
     "MemoryFact",
     "MemoryFactDecision",
     "MemoryFactList",
     "MemoryFactPage",
     "MemoryFields",
+    "MemoryImport",
     "MemoryPage",
     "MemoryProposal",
+    "MemoryRevision",
     "MemorySettings",
-    "MemoryShown",
-    "MemoryTake",
     "MemoryTimeline",
     "MemoryUpkeep",
     "Pinned",
@@ -66,17 +67,17 @@ __all__ = [
     "SearchPage",
     "Session",
     "SessionCreate",
-    "SessionMade",
+    "SessionCreated",
     "SessionPage",
-    "ToolAnswer",
     "ToolCall",
+    "ToolResult",
     "Tools",
     "TurnPage",
     "TurnPush",
     "TurnPushed",
     "Usage",
     "ValidateRequest",
-    "Validity",
+    "ValidationResult",
     "WebhookChange",
     "WebhookCreate",
     "WebhookCreated",

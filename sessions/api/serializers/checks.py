@@ -1,4 +1,4 @@
-"""Validation of messages that need not be stored."""
+"""Validation of prompts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ from sessions.api.serializers.fields import FormatField, PlainText, Strict
 
 
 class ValidateRequest(Strict):
-    format = FormatField()
-    messages = serializers.ListField(child=serializers.DictField())
-    system = serializers.JSONField(required=False, allow_null=True)
-    tools = serializers.ListField(child=serializers.DictField(), required=False, allow_null=True)
+    format = FormatField(help_text="The provider format of the messages.")
+    messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to check.")
+    system = serializers.JSONField(
+        required=False, allow_null=True, help_text="System prompt: a string or content blocks."
+    )
+    tools = serializers.ListField(
+        child=serializers.DictField(), required=False, allow_null=True, help_text="Tool definitions."
+    )
     model = PlainText(
-        required=False, allow_blank=True, max_length=200, help_text="its name says which rules hold"
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Model for which to check; some rules depend on it.",
     )
 
 
 class Violation(serializers.Serializer):
-    rule = serializers.CharField(help_text="as in the table of rules: A1 to A12, C1 to C5")
-    position = serializers.IntegerField(help_text="index of the message, from 0")
-    message = serializers.CharField()
+    rule = serializers.CharField(help_text="The violated rule, A1 to A12 or C1 to C5; see docs/api.md.")
+    position = serializers.IntegerField(help_text="Index of the message, from 0.")
+    message = serializers.CharField(help_text="What is wrong.")
 
 
-class Validity(serializers.Serializer):
+class ValidationResult(serializers.Serializer):
     valid = serializers.BooleanField()
     violations = Violation(many=True)

@@ -1,4 +1,4 @@
-"""Compactions."""
+"""Compactions, their edits and recaps."""
 
 from __future__ import annotations
 
@@ -8,26 +8,47 @@ from sessions.api.serializers.fields import PlainText, PolicyField, Positions, S
 
 
 class CompactRequest(Strict):
-    instructions = PlainText(required=False, allow_blank=True, max_length=4_000)
-    policy = PolicyField(required=False)
-    preview = serializers.BooleanField(required=False)
+    instructions = PlainText(
+        required=False,
+        allow_blank=True,
+        max_length=4_000,
+        help_text="What the summary must keep. Used only by a summarizer model.",
+    )
+    policy = PolicyField(
+        required=False, help_text="Policy for this compaction. Defaults to the session's policy."
+    )
+    preview = serializers.BooleanField(
+        required=False, help_text="Return what a compaction would do without applying it."
+    )
 
 
 class RecapText(Strict):
-    text = PlainText(max_length=100_000, help_text="sections and items, as the recap has them")
+    text = PlainText(max_length=100_000, help_text="The new recap, in the format of the existing one.")
 
 
 class Compaction(serializers.Serializer):
-    number = serializers.IntegerField(allow_null=True, help_text="null: a preview")
-    state = serializers.CharField()
-    trigger = serializers.CharField()
-    reason = serializers.CharField(allow_blank=True)
-    instructions = serializers.CharField(allow_blank=True)
-    turn = serializers.IntegerField(help_text="the first turn whose prompt shows the edits")
-    tokens_before = serializers.IntegerField(allow_null=True)
-    tokens_after = serializers.IntegerField(allow_null=True)
-    record = serializers.DictField(help_text="every figure of the plan, see docs/concepts/compaction.md")
-    cost_microusd = serializers.IntegerField(allow_null=True)
+    number = serializers.IntegerField(
+        allow_null=True, help_text="Number within the session, from 1. Null for a preview."
+    )
+    state = serializers.CharField(
+        help_text="`pending`, `running`, `done`, `skipped` (no effect), `failed`, `reverted` or `preview`."
+    )
+    trigger = serializers.CharField(
+        help_text="What started it, such as `soft`, `hard`, `turns`, `idle`, `user` or `edit`."
+    )
+    reason = serializers.CharField(allow_blank=True, help_text="Why it ran, or why it had no effect.")
+    instructions = serializers.CharField(allow_blank=True, help_text="Instructions for the summary.")
+    turn = serializers.IntegerField(help_text="The first turn whose prompt contains the edits.")
+    tokens_before = serializers.IntegerField(
+        allow_null=True, help_text="Estimated prompt tokens before the compaction."
+    )
+    tokens_after = serializers.IntegerField(
+        allow_null=True, help_text="Estimated prompt tokens after the compaction."
+    )
+    record = serializers.DictField(help_text="Statistics of the compaction; see docs/compaction.md.")
+    cost_microusd = serializers.IntegerField(
+        allow_null=True, help_text="Cost of the summary in millionths of a dollar. Null if unknown."
+    )
     created_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
 
@@ -37,18 +58,20 @@ class CompactionPage(serializers.Serializer):
     next_cursor = serializers.CharField(allow_null=True)
 
 
-class EditShown(serializers.Serializer):
-    strategy = serializers.CharField()
-    op = serializers.CharField()
-    positions = Positions()
-    part = serializers.IntegerField(allow_null=True)
-    text = serializers.CharField(allow_blank=True)
-    handle = serializers.CharField(allow_null=True)
-    reason = serializers.CharField(allow_blank=True)
-    tokens_before = serializers.IntegerField()
-    tokens_after = serializers.IntegerField()
+class CompactionEdit(serializers.Serializer):
+    strategy = serializers.CharField(help_text="The strategy that made the edit, such as `collapse`.")
+    op = serializers.CharField(
+        help_text="`replace` or `strip` one part of a message, `evict` messages, or `shed` tools or memory."
+    )
+    positions = Positions(help_text="The messages that the edit changes.")
+    part = serializers.IntegerField(allow_null=True, help_text="Index of the changed part in its message.")
+    text = serializers.CharField(allow_blank=True, help_text="What the prompt contains instead.")
+    handle = serializers.CharField(allow_null=True, help_text="Id that retrieves the original content.")
+    reason = serializers.CharField(allow_blank=True, help_text="Why the edit was made.")
+    tokens_before = serializers.IntegerField(help_text="Estimated tokens before the edit.")
+    tokens_after = serializers.IntegerField(help_text="Estimated tokens after the edit.")
 
 
 class CompactionDetail(Compaction):
-    recap = serializers.CharField(allow_null=True)
-    edits = EditShown(many=True)
+    recap = serializers.CharField(allow_null=True, help_text="The text that replaces evicted messages.")
+    edits = CompactionEdit(many=True, help_text="The edits, in order.")

@@ -1,4 +1,4 @@
-"""Contents behind handles, search, and the agent's tools."""
+"""Content retrieved by handle, search results, pins and agent tools."""
 
 from __future__ import annotations
 
@@ -8,57 +8,63 @@ from sessions.api.serializers.fields import PlainText, Strict
 
 
 class Match(serializers.Serializer):
-    line = serializers.IntegerField(help_text="from 1")
-    text = serializers.CharField(allow_blank=True)
-    match = serializers.BooleanField(help_text="false: a line of the context")
+    line = serializers.IntegerField(help_text="Line number, from 1.")
+    text = serializers.CharField(allow_blank=True, help_text="The line.")
+    match = serializers.BooleanField(help_text="Whether the line matches; false for a line of context.")
 
 
 class Content(serializers.Serializer):
-    """The whole content, a piece of it, or with `grep` the lines that match."""
+    """Content, or the requested part of it: `text`, or with `grep` the matching lines."""
 
-    handle = serializers.CharField()
-    position = serializers.IntegerField()
-    turn = serializers.IntegerField()
-    tool = serializers.CharField(allow_blank=True)
-    rule = serializers.CharField()
-    lines = serializers.IntegerField()
-    characters = serializers.IntegerField()
-    unit = serializers.CharField(required=False)
-    offset = serializers.IntegerField(required=False)
-    text = serializers.CharField(required=False, allow_blank=True)
-    next_offset = serializers.IntegerField(required=False, allow_null=True)
-    matches = Match(many=True, required=False)
-    match_count = serializers.IntegerField(required=False)
+    handle = serializers.CharField(help_text="The requested handle.")
+    position = serializers.IntegerField(help_text="Position of the message that has the content.")
+    turn = serializers.IntegerField(help_text="Turn of the message.")
+    tool = serializers.CharField(allow_blank=True, help_text="Tool that produced the content, if any.")
+    rule = serializers.CharField(help_text="Strategy that removed the content from the prompt.")
+    lines = serializers.IntegerField(help_text="Number of lines of the whole content.")
+    characters = serializers.IntegerField(help_text="Number of characters of the whole content.")
+    unit = serializers.CharField(required=False, help_text="Unit of the offsets: `lines` or `characters`.")
+    offset = serializers.IntegerField(required=False, help_text="Offset at which `text` begins.")
+    text = serializers.CharField(required=False, allow_blank=True, help_text="The requested part.")
+    next_offset = serializers.IntegerField(
+        required=False, allow_null=True, help_text="Offset of the next part, or null at the end."
+    )
+    matches = Match(many=True, required=False, help_text="With `grep`: matching lines with context.")
+    match_count = serializers.IntegerField(required=False, help_text="With `grep`: number of matches.")
 
 
 class Pinned(serializers.Serializer):
-    position = serializers.IntegerField()
-    pinned = serializers.BooleanField()
+    position = serializers.IntegerField(help_text="Position of the message.")
+    pinned = serializers.BooleanField(help_text="Whether the message is pinned.")
 
 
-class Hit(serializers.Serializer):
-    position = serializers.IntegerField()
-    turn = serializers.IntegerField()
-    role = serializers.CharField()
-    tool = serializers.CharField(allow_blank=True)
-    snippet = serializers.CharField(allow_blank=True)
+class SearchResult(serializers.Serializer):
+    position = serializers.IntegerField(help_text="Position of the message.")
+    turn = serializers.IntegerField(help_text="Turn of the message.")
+    role = serializers.CharField(help_text="Role of the message.")
+    tool = serializers.CharField(allow_blank=True, help_text="Tool that the message calls, if any.")
+    snippet = serializers.CharField(allow_blank=True, help_text="Text around the first match.")
 
 
 class SearchPage(serializers.Serializer):
-    data = Hit(many=True)
+    data = SearchResult(many=True)
     next_cursor = serializers.CharField(allow_null=True)
 
 
 class ToolCall(Strict):
-    name = PlainText(max_length=100)
-    arguments = serializers.JSONField(required=False, help_text="an object, or its JSON as text")
+    name = PlainText(max_length=100, help_text="Name of the tool.")
+    arguments = serializers.JSONField(
+        required=False, help_text="Arguments as an object, or as a string of JSON."
+    )
 
 
-class ToolAnswer(serializers.Serializer):
-    content = serializers.CharField(allow_blank=True)
-    is_error = serializers.BooleanField()
+class ToolResult(serializers.Serializer):
+    content = serializers.CharField(allow_blank=True, help_text="Text to return to the model.")
+    is_error = serializers.BooleanField(help_text="Whether `content` is an error message.")
 
 
 class Tools(serializers.Serializer):
-    format = serializers.CharField()
-    tools = serializers.ListField(child=serializers.DictField())
+    format = serializers.CharField(help_text="The provider format of the definitions.")
+    tools = serializers.ListField(
+        child=serializers.DictField(), help_text="Tool definitions to add to the model's tools."
+    )

@@ -1,4 +1,4 @@
-"""What the serializers share: strictness, texts and objects that the database can hold, common shapes."""
+"""Fields and shapes that several serializers share."""
 
 from __future__ import annotations
 
@@ -10,45 +10,32 @@ from compaction.dialects import dialect_choices
 from compaction.errors import PolicyError
 from compaction.policy import Policy
 from sessions.api.errors import InvalidRequest
+from sessions.api.serializers.validation import RULE
 
 MAX_TOKENS = 2_000_000_000
 
+COMPACTION_COUNT = (
+    "Number of compactions that changed the prompt, including reverted ones. Compactions without effect "
+    "(state `skipped`) are not counted."
+)
+
 
 class Strict(serializers.Serializer):
-    """Refuses fields that it does not know: a misspelt optional field is otherwise lost in silence."""
+    """Rejects unknown fields: a misspelled optional field would otherwise be ignored silently."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
-            raise InvalidRequest(
-                "unknown_field", f"`{unknown[0]}` is no field of this call", param=unknown[0]
-            )
+            raise InvalidRequest("unknown_field", f"Unknown field `{unknown[0]}`.", param=unknown[0])
         return super().to_internal_value(data)
 
 
-def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) -> dict[str, Any]:
-    """What the serializer makes of `data`. Raises `InvalidRequest` for the first field that is wrong."""
-    bound = serializer(data=data)
-    if bound.is_valid():
-        return dict(bound.validated_data)
-    param, message, code = _first_error(bound.errors)
-    raise InvalidRequest("missing_field" if code == "required" else "invalid_field", message, param=param)
-
-
-def _first_error(errors: Any, path: str = "") -> tuple[str, str, str]:
-    if isinstance(errors, dict):
-        name, inner = next(iter(errors.items()))
-        return _first_error(inner, path if name == "non_field_errors" else f"{path}.{name}".lstrip("."))
-    first = errors[0]
-    if isinstance(first, dict | list):
-        return _first_error(first, path)
-    return path, f"`{path}`: {first}" if path else str(first), getattr(first, "code", "invalid")
-
-
 class ErrorBody(serializers.Serializer):
-    type = serializers.CharField()
-    code = serializers.CharField()
-    message = serializers.CharField()
-    param = serializers.CharField(allow_null=True)
+    type = serializers.CharField(help_text="Error category; one per status, such as `invalid_request`.")
+    code = serializers.CharField(help_text="Stable error code for programs, such as `invalid_field`.")
+    message = serializers.CharField(help_text="Explanation for people. May change.")
+    param = serializers.CharField(
+        allow_null=True, help_text="The field, parameter or header that caused the error, if any."
+    )
 
 
 class Error(serializers.Serializer):
@@ -56,9 +43,9 @@ class Error(serializers.Serializer):
 
 
 class PlainText(serializers.CharField):
-    """Text that Postgres' text type can hold: no NUL."""
+    """A string without NUL, which Postgres' text type cannot store."""
 
-    default_error_messages = {"nul": "must not contain a NUL character"}
+    default_error_messages = {"nul": "must not contain NUL characters"}
 
     def to_internal_value(self, data: Any) -> str:
         text: str = super().to_internal_value(data)
@@ -70,9 +57,9 @@ class PlainText(serializers.CharField):
 
 
 class JsonObject(serializers.DictField):
-    """An object of any JSON that JSONB can hold: no NUL in its texts."""
+    """A JSON object without NUL in its strings, which JSONB cannot store."""
 
-    default_error_messages = {"nul": "must not contain a NUL character"}
+    default_error_messages = {"nul": "must not contain NUL characters"}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         value: dict[str, Any] = super().to_internal_value(data)
@@ -97,31 +84,35 @@ class FormatField(serializers.ChoiceField):
 
 
 class PolicyField(JsonObject):
-    """A preset's name under `preset`, and settings that differ from it."""
+    """A policy: the name of a preset, or an object with `preset` and the settings that differ from it."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         value = super().to_internal_value({"preset": data} if isinstance(data, str) else data)
         try:
             Policy.from_json(value)
         except PolicyError as error:
-            raise serializers.ValidationError(str(error)) from None
+            raise serializers.ValidationError(str(error), code=RULE) from None
         return value
 
 
 class TokensBilled(serializers.Serializer):
-    uncached = serializers.IntegerField()
-    cache_read = serializers.IntegerField()
-    cache_write = serializers.IntegerField()
-    output = serializers.IntegerField()
+    uncached = serializers.IntegerField(help_text="Input tokens billed at the full price.")
+    cache_read = serializers.IntegerField(help_text="Input tokens read from the provider's prompt cache.")
+    cache_write = serializers.IntegerField(help_text="Input tokens written to the prompt cache.")
+    output = serializers.IntegerField(help_text="Output tokens.")
 
 
 class PromptSize(serializers.Serializer):
-    tokens = serializers.IntegerField(help_text="tokens of the prompt that the next fetch gets")
-    raw_tokens = serializers.IntegerField(help_text="tokens it would have without compaction")
-    budget = serializers.IntegerField(help_text="input tokens that it may take")
-    occupancy = serializers.FloatField(help_text="tokens / budget, calibrated by reported usage")
+    tokens = serializers.IntegerField(help_text="Estimated tokens of the current prompt.")
+    raw_tokens = serializers.IntegerField(
+        help_text="Estimated tokens that the prompt would have without compaction."
+    )
+    budget = serializers.IntegerField(help_text="Maximum input tokens of the prompt.")
+    occupancy = serializers.FloatField(
+        help_text="Share of the budget in use: `tokens`, calibrated by reported usage, divided by `budget`."
+    )
 
 
 class Positions(serializers.Serializer):
-    first = serializers.IntegerField()
-    last = serializers.IntegerField()
+    first = serializers.IntegerField(help_text="Position of the first message, from 0.")
+    last = serializers.IntegerField(help_text="Position of the last message, inclusive.")

@@ -1,4 +1,4 @@
-"""Working memory, its revisions and their differences."""
+"""Working memory: contents, revisions, changes, settings and shared facts."""
 
 from __future__ import annotations
 
@@ -9,107 +9,135 @@ from rest_framework import serializers
 
 from compaction.memory import MAX_FILES, Churn, Motion, Via
 from sessions.api.serializers.fields import PlainText, Strict
-from sessions.models import MemoryRevision, SharedFact
+from sessions.models import MemoryRevision as StoredRevision
+from sessions.models import SharedFact
 from sessions.selectors.facts import DOUBTS
 from sessions.selectors.summarizers import MODEL_NAME
 
-#: The churn verdict looks at so many revisions at most.
+#: Maximum number of revisions considered for the churn verdict.
 CHURN_REVISIONS = 100
 
 
-def _texts(**options: Any) -> serializers.ListField:
+def _strings(**options: Any) -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(), required=False, **options)
 
 
 class MemoryFields(Strict):
-    """Working memory. In a patch a field replaces the stored one, and null clears it."""
+    """The fields of a working memory. Projects can add custom fields."""
 
-    task = serializers.CharField(required=False, allow_null=True, allow_blank=True)
-    important_files = _texts(allow_null=True, max_length=MAX_FILES)
-    decisions = _texts(allow_null=True)
-    open_questions = _texts(allow_null=True)
-    next = serializers.CharField(required=False, allow_null=True, allow_blank=True)
-    blockers = _texts(allow_null=True)
-    recent_edits = _texts(allow_null=True, help_text="the diff of the last edits, not their description")
-    tried = _texts(allow_null=True, help_text="what was tried, and why it did not work")
+    task = serializers.CharField(
+        required=False, allow_null=True, allow_blank=True, help_text="What the user wants."
+    )
+    important_files = _strings(
+        allow_null=True, max_length=MAX_FILES, help_text="Paths of the files that matter most."
+    )
+    decisions = _strings(allow_null=True, help_text="Decisions and their reasons.")
+    open_questions = _strings(allow_null=True, help_text="Unanswered questions.")
+    next = serializers.CharField(
+        required=False, allow_null=True, allow_blank=True, help_text="The next step."
+    )
+    blockers = _strings(allow_null=True, help_text="What prevents progress.")
+    recent_edits = _strings(allow_null=True, help_text="The most recent edits as diffs, not as descriptions.")
+    tried = _strings(allow_null=True, help_text="Failed attempts and why they failed.")
 
 
 class MemoryItem(serializers.Serializer):
-    field = serializers.CharField()
-    text = serializers.CharField()
-    author = serializers.ChoiceField(choices=MemoryRevision.Author.choices)
-    via = serializers.ChoiceField(choices=[via.value for via in Via], help_text="the way it came in")
-    turn = serializers.IntegerField(help_text="the turn that it came from")
-    message = serializers.IntegerField(allow_null=True, help_text="the message's position, where it is known")
-    stale = serializers.CharField(allow_null=True, help_text="why it no longer holds")
+    field = serializers.CharField(help_text="Field that contains the item.")
+    text = serializers.CharField(help_text="The item.")
+    author = serializers.ChoiceField(choices=StoredRevision.Author.choices, help_text="Who wrote it.")
+    via = serializers.ChoiceField(choices=[via.value for via in Via], help_text="How it was added.")
+    turn = serializers.IntegerField(help_text="Turn that the item comes from.")
+    message = serializers.IntegerField(
+        allow_null=True, help_text="Position of the message that the item comes from, if known."
+    )
+    stale = serializers.CharField(
+        allow_null=True, help_text="Why the item is no longer true. Null if it is current."
+    )
 
 
-class MemoryShown(serializers.Serializer):
-    revision = serializers.IntegerField(help_text="0: nothing was ever written")
-    memory = MemoryFields()
-    tokens = serializers.IntegerField()
-    turn = serializers.IntegerField(allow_null=True, help_text="the session's last turn at that time")
-    author = serializers.ChoiceField(choices=MemoryRevision.Author.choices, allow_null=True)
-    reason = serializers.CharField(allow_blank=True)
-    at = serializers.DateTimeField(allow_null=True)
-    warning = serializers.CharField(allow_null=True, help_text="it is larger than is asked for")
-    items = MemoryItem(many=True, help_text="every item with where it comes from")
+class MemoryRevision(serializers.Serializer):
+    revision = serializers.IntegerField(help_text="Number of the revision; 0 if nothing was written yet.")
+    memory = MemoryFields(help_text="The contents.")
+    tokens = serializers.IntegerField(help_text="Estimated tokens.")
+    turn = serializers.IntegerField(
+        allow_null=True, help_text="The session's last turn when the revision was written."
+    )
+    author = serializers.ChoiceField(
+        choices=StoredRevision.Author.choices, allow_null=True, help_text="Who wrote the revision."
+    )
+    reason = serializers.CharField(allow_blank=True, help_text="Reason for the change.")
+    at = serializers.DateTimeField(allow_null=True, help_text="When the revision was written.")
+    warning = serializers.CharField(
+        allow_null=True, help_text="Warning that the memory is too large, if it is."
+    )
+    items = MemoryItem(many=True, help_text="Each item with its origin.")
 
 
 class MemoryPage(serializers.Serializer):
-    data = MemoryShown(many=True)
+    data = MemoryRevision(many=True)
     next_cursor = serializers.CharField(allow_null=True)
 
 
 class MemoryChange(serializers.Serializer):
-    field = serializers.CharField()
-    added = serializers.ListField(child=serializers.CharField())
-    removed = serializers.ListField(child=serializers.CharField())
+    field = serializers.CharField(help_text="The changed field.")
+    added = serializers.ListField(child=serializers.CharField(), help_text="Items that were added.")
+    removed = serializers.ListField(child=serializers.CharField(), help_text="Items that were removed.")
     reworded = serializers.ListField(
         child=serializers.ListField(child=serializers.CharField()),
         required=False,
-        help_text="of those, the pairs before and after",
+        help_text="Pairs of a removed item and the added item that rewords it.",
     )
     resolved = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="of the removed, those that were settled"
+        child=serializers.CharField(),
+        required=False,
+        help_text="Removed items that were resolved, such as answered questions.",
     )
 
 
 class MemoryMotion(serializers.Serializer):
-    field = serializers.CharField()
-    motion = serializers.ChoiceField(choices=[motion.value for motion in Motion])
-    changes = serializers.IntegerField(help_text="revisions that changed the field")
-    losses = serializers.IntegerField(help_text="those that took something from it")
-    unmoved = serializers.IntegerField(help_text="revisions since the last change")
+    field = serializers.CharField(help_text="The field.")
+    motion = serializers.ChoiceField(
+        choices=[motion.value for motion in Motion], help_text="How the field changes over time."
+    )
+    changes = serializers.IntegerField(help_text="Revisions that changed the field.")
+    losses = serializers.IntegerField(help_text="Revisions that removed something from the field.")
+    unmoved = serializers.IntegerField(help_text="Revisions since the last change.")
 
 
 class MemoryChurn(serializers.Serializer):
-    verdict = serializers.ChoiceField(choices=[verdict.value for verdict in Churn])
-    share = serializers.FloatField(help_text="of the changes, those that threw something away")
-    fields = MemoryMotion(many=True)
+    verdict = serializers.ChoiceField(
+        choices=[verdict.value for verdict in Churn],
+        help_text="`churning` if the same fields are rewritten again and again.",
+    )
+    share = serializers.FloatField(help_text="Share of changes that discarded something.")
+    fields = MemoryMotion(many=True, help_text="Changes by field.")
 
 
 class MemoryStale(serializers.Serializer):
-    field = serializers.CharField()
-    text = serializers.CharField()
-    reason = serializers.CharField()
+    field = serializers.CharField(help_text="Field that contains the item.")
+    text = serializers.CharField(help_text="The item.")
+    reason = serializers.CharField(help_text="Why it is no longer true.")
 
 
 class MemoryConfirmed(serializers.Serializer):
-    field = serializers.CharField()
-    text = serializers.CharField()
+    field = serializers.CharField(help_text="Field that contains the item.")
+    text = serializers.CharField(help_text="The item.")
 
 
 class MemoryStep(serializers.Serializer):
-    revision = serializers.IntegerField()
-    turn = serializers.IntegerField()
-    author = serializers.ChoiceField(choices=MemoryRevision.Author.choices)
-    reason = serializers.CharField(allow_blank=True)
-    at = serializers.DateTimeField()
-    tokens = serializers.IntegerField()
-    changes = MemoryChange(many=True)
-    stale = MemoryStale(many=True, help_text="items that went stale with this revision")
-    confirmed = MemoryConfirmed(many=True, help_text="items that were stale before it, and hold again")
+    revision = serializers.IntegerField(help_text="Number of the revision.")
+    turn = serializers.IntegerField(help_text="The session's last turn when the revision was written.")
+    author = serializers.ChoiceField(
+        choices=StoredRevision.Author.choices, help_text="Who wrote the revision."
+    )
+    reason = serializers.CharField(allow_blank=True, help_text="Reason for the change.")
+    at = serializers.DateTimeField(help_text="When the revision was written.")
+    tokens = serializers.IntegerField(help_text="Estimated tokens of the whole memory.")
+    changes = MemoryChange(many=True, help_text="Changes by field.")
+    stale = MemoryStale(many=True, help_text="Items that this revision marked as stale.")
+    confirmed = MemoryConfirmed(
+        many=True, help_text="Stale items that this revision marked as current again."
+    )
 
 
 class MemoryTimeline(serializers.Serializer):
@@ -118,89 +146,108 @@ class MemoryTimeline(serializers.Serializer):
 
 
 class MemoryField(Strict):
-    """A field of a project's own."""
+    """A custom memory field of a project."""
 
-    name = serializers.RegexField(r"^[a-z][a-z0-9_]{0,39}$")
-    single = serializers.BooleanField(required=False, default=False, help_text="one text, else a list")
-    max_items = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=100)
-    description = PlainText(required=False, allow_blank=True, max_length=200)
+    name = serializers.RegexField(
+        r"^[a-z][a-z0-9_]{0,39}$", help_text="Lowercase letters, digits and underscores."
+    )
+    single = serializers.BooleanField(
+        required=False, default=False, help_text="Whether the field is one string instead of a list."
+    )
+    max_items = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=100, help_text="Maximum number of items."
+    )
+    description = PlainText(
+        required=False, allow_blank=True, max_length=200, help_text="What the field contains."
+    )
 
 
 class MemorySettings(Strict):
-    """How a project uses working memory."""
+    """Memory settings of a project."""
 
-    upkeep = serializers.BooleanField(required=False, help_text="kept current from what tools did")
+    upkeep = serializers.BooleanField(
+        required=False, help_text="Whether working memories are updated automatically from tool results."
+    )
     model = serializers.RegexField(
         MODEL_NAME,
         required=False,
         allow_blank=True,
         max_length=200,
-        help_text="the model that reads new turns beside upkeep; empty: none, and nothing is paid for",
+        help_text="Model that also extracts memory items from new turns. Empty to call no model.",
     )
     model_missing = serializers.CharField(
-        read_only=True, allow_null=True, help_text="why the model that is named does not read"
+        read_only=True, allow_null=True, help_text="Why the configured model cannot be used, if it cannot."
     )
     proposals = serializers.BooleanField(
-        required=False, help_text="facts are proposed by themselves once a session has come to rest"
+        required=False,
+        help_text="Whether facts are proposed for sharing automatically when a session becomes idle.",
     )
-    fields = MemoryField(many=True, required=False, help_text="fields beyond the usual ones")
+    fields = MemoryField(
+        many=True, required=False, help_text="Custom fields, in addition to the built-in ones."
+    )
 
 
 class MemoryReadingState(serializers.Serializer):
-    model = serializers.CharField(allow_blank=True, help_text="empty: none is set")
-    missing = serializers.CharField(allow_null=True, help_text="why no model reads; null where one does")
-    turn = serializers.IntegerField(help_text="the next turn that it reads")
-    read_at = serializers.DateTimeField(allow_null=True)
-    told = serializers.CharField(allow_null=True, help_text="why the last try did not get through")
+    model = serializers.CharField(allow_blank=True, help_text="The configured model. Empty if there is none.")
+    missing = serializers.CharField(allow_null=True, help_text="Why no model is used. Null if one is.")
+    turn = serializers.IntegerField(help_text="The next turn to process.")
+    read_at = serializers.DateTimeField(allow_null=True, help_text="When the model last succeeded.")
+    told = serializers.CharField(allow_null=True, help_text="Error of the last attempt, if it failed.")
     next_try_at = serializers.DateTimeField(
-        allow_null=True, help_text="until then nobody asks it; null: nothing is under way, and nothing waits"
+        allow_null=True, help_text="When the next attempt may begin. Null if none is running or waiting."
     )
-    readings = serializers.IntegerField(help_text="how often it was asked, in vain or not")
-    unpriced_readings = serializers.IntegerField()
-    cost_microusd = serializers.IntegerField(help_text="1,000,000 are a dollar; without the unpriced ones")
+    readings = serializers.IntegerField(help_text="Number of model calls, including failed ones.")
+    unpriced_readings = serializers.IntegerField(help_text="Calls of a model without a known price.")
+    cost_microusd = serializers.IntegerField(
+        help_text="Cost in millionths of a dollar, without unpriced calls."
+    )
 
 
 class MemoryUpkeep(serializers.Serializer):
-    """How far upkeep has come with a session."""
+    """Progress of automatic memory updates for a session."""
 
-    upkeep = serializers.BooleanField(help_text="whether the project has it on")
-    turn = serializers.IntegerField(help_text="the next turn whose tool results it reads")
-    turns = serializers.IntegerField(help_text="the session's turns")
-    reading = MemoryReadingState(help_text="the part by a model")
+    upkeep = serializers.BooleanField(help_text="Whether automatic updates are on for the project.")
+    turn = serializers.IntegerField(help_text="The next turn whose tool results will be processed.")
+    turns = serializers.IntegerField(help_text="Number of turns of the session.")
+    reading = MemoryReadingState(help_text="Memory extraction by a model.")
 
 
-MemoryDiff = inline_serializer(  # `from` is no name for an attribute
+MemoryDiff = inline_serializer(  # `from` cannot be the name of an attribute
     "MemoryDiff",
     {
-        "from": serializers.IntegerField(),
-        "to": serializers.IntegerField(),
-        "changes": MemoryChange(many=True),
-        "churn": MemoryChurn(help_text=f"over the newest {CHURN_REVISIONS} revisions of the span"),
+        "from": serializers.IntegerField(help_text="The older revision."),
+        "to": serializers.IntegerField(help_text="The newer revision."),
+        "changes": MemoryChange(many=True, help_text="Changes by field."),
+        "churn": MemoryChurn(help_text=f"Based on the newest {CHURN_REVISIONS} revisions in between."),
     },
 )
 
 
 class MemoryDoubt(serializers.Serializer):
-    session = serializers.UUIDField()
-    why = serializers.CharField(help_text="it went stale there, or somebody took it out")
+    session = serializers.UUIDField(help_text="The session.")
+    why = serializers.CharField(help_text="Whether the fact became stale there or was removed.")
 
 
 class MemoryFact(serializers.Serializer):
-    """Something worth knowing in other sessions. It is carried into one only when somebody takes it."""
+    """A fact shared between sessions. A session has it only after importing it."""
 
-    id = serializers.UUIDField()
-    agent = serializers.CharField(allow_blank=True, help_text="empty: for all agents")
-    field = serializers.CharField()
-    text = serializers.CharField()
-    state = serializers.ChoiceField(choices=SharedFact.State.choices)
-    session = serializers.UUIDField(allow_null=True, help_text="whose memory it comes from")
-    revision = serializers.IntegerField(allow_null=True)
-    seen_in = serializers.IntegerField(help_text="how many sessions' memories had it")
-    seen_at = serializers.DateTimeField(help_text="when it was last seen in another session")
-    created_at = serializers.DateTimeField()
-    confirmed_at = serializers.DateTimeField(help_text="when it was last said again, or decided on")
-    expires_at = serializers.DateTimeField(allow_null=True)
-    doubts = MemoryDoubt(many=True, help_text=f"sessions whose memory no longer has it, the newest {DOUBTS}")
+    id = serializers.UUIDField(help_text="The fact's id.")
+    agent = serializers.CharField(
+        allow_blank=True, help_text="Agent that the fact applies to. Empty for all agents."
+    )
+    field = serializers.CharField(help_text="Memory field of the fact.")
+    text = serializers.CharField(help_text="The fact.")
+    state = serializers.ChoiceField(choices=SharedFact.State.choices, help_text="Review state.")
+    session = serializers.UUIDField(allow_null=True, help_text="Session from whose memory the fact comes.")
+    revision = serializers.IntegerField(allow_null=True, help_text="Revision of that memory.")
+    seen_in = serializers.IntegerField(help_text="Number of sessions whose memory contained the fact.")
+    seen_at = serializers.DateTimeField(help_text="When another session's memory last contained it.")
+    created_at = serializers.DateTimeField(help_text="When the fact was proposed.")
+    confirmed_at = serializers.DateTimeField(help_text="When the fact was last observed or reviewed.")
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="When it is no longer offered.")
+    doubts = MemoryDoubt(
+        many=True, help_text=f"The newest {DOUBTS} sessions whose memory no longer contains the fact."
+    )
 
 
 class MemoryFactList(serializers.Serializer):
@@ -213,24 +260,30 @@ class MemoryFactPage(serializers.Serializer):
 
 
 class MemoryFactDecision(Strict):
-    state = serializers.ChoiceField(choices=SharedFact.State.choices, required=False)
-    text = PlainText(required=False, max_length=1_000)
-    expires_at = serializers.DateTimeField(required=False, help_text="else 90 days after it is accepted")
+    state = serializers.ChoiceField(
+        choices=SharedFact.State.choices, required=False, help_text="New review state."
+    )
+    text = PlainText(required=False, max_length=1_000, help_text="New wording.")
+    expires_at = serializers.DateTimeField(required=False, help_text="Defaults to 90 days after acceptance.")
 
 
 class _ProposedItem(Strict):
-    field = PlainText(max_length=40)
-    text = PlainText(max_length=1_000)
+    field = PlainText(max_length=40, help_text="Field of the working memory.")
+    text = PlainText(max_length=1_000, help_text="The item, exactly as in the memory.")
 
 
 class MemoryProposal(Strict):
-    items = _ProposedItem(many=True, required=False, help_text="else all that may hold elsewhere")
+    items = _ProposedItem(
+        many=True,
+        required=False,
+        help_text="Items to propose. Defaults to all items that can apply to other sessions.",
+    )
 
 
-class MemoryTake(Strict):
+class MemoryImport(Strict):
     facts = serializers.ListField(
         child=serializers.UUIDField(),
         required=False,
         max_length=200,
-        help_text="ids; else all that are offered",
+        help_text="Ids of facts to import. Defaults to all offered facts.",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from sessions.api.serializers.fields import (
+    COMPACTION_COUNT,
     MAX_TOKENS,
     FormatField,
     JsonObject,
@@ -14,62 +15,101 @@ from sessions.api.serializers.fields import (
     Strict,
     TokensBilled,
 )
+from sessions.api.serializers.validation import RULE
 
 
 class BudgetField(Strict):
-    input_tokens = serializers.IntegerField(min_value=1, max_value=MAX_TOKENS)
+    input_tokens = serializers.IntegerField(
+        min_value=1, max_value=MAX_TOKENS, help_text="Maximum input tokens of a prompt."
+    )
 
 
 class SessionCreate(Strict):
-    id = PlainText(required=False, min_length=1, max_length=200, trim_whitespace=False)
-    model = PlainText(required=False, allow_blank=True, max_length=200)
-    format = FormatField(required=False)
-    agent = PlainText(required=False, allow_blank=True, max_length=100)
-    title = PlainText(required=False, allow_blank=True, max_length=300)
-    tags = serializers.ListField(child=PlainText(max_length=100), required=False, max_length=50)
-    metadata = JsonObject(required=False)
-    budget = BudgetField(required=False)
-    policy = PolicyField(required=False)
-    system = serializers.JSONField(required=False)
-    tools = serializers.ListField(child=serializers.JSONField(), required=False)
-    if_exists = serializers.ChoiceField(choices=["error", "return"], required=False, default="error")
+    id = PlainText(
+        required=False,
+        min_length=1,
+        max_length=200,
+        trim_whitespace=False,
+        help_text="Your own id for the session, stored as `external_id`. Defaults to a generated one.",
+    )
+    model = PlainText(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Model that the agent calls. Determines the context window and prices.",
+    )
+    format = FormatField(
+        required=False, help_text="Format of the messages. Defaults to `anthropic`."
+    )
+    agent = PlainText(
+        required=False,
+        allow_blank=True,
+        max_length=100,
+        help_text="Name of the agent, for filters and totals.",
+    )
+    title = PlainText(required=False, allow_blank=True, max_length=300, help_text="Title in the dashboard.")
+    tags = serializers.ListField(
+        child=PlainText(max_length=100),
+        required=False,
+        max_length=50,
+        help_text="Tags for filters and totals.",
+    )
+    metadata = JsonObject(required=False, help_text="Any JSON object of your own.")
+    budget = BudgetField(
+        required=False, help_text="Defaults to the model's context window minus room for the output."
+    )
+    policy = PolicyField(
+        required=False,
+        help_text="When and how to compact: a preset's name, or an object with `preset` and overrides. "
+        "See docs/compaction.md.",
+    )
+    system = serializers.JSONField(required=False, help_text="System prompt: a string or content blocks.")
+    tools = serializers.ListField(
+        child=serializers.JSONField(), required=False, help_text="Tool definitions in the provider's format."
+    )
+    if_exists = serializers.ChoiceField(
+        choices=["error", "return"],
+        required=False,
+        default="error",
+        help_text="What to do if a session with this `id` exists.",
+    )
 
     def validate_id(self, value: str) -> str:
         if "/" in value or any(ord(character) < 32 for character in value):
-            raise serializers.ValidationError("must not contain `/` or control characters")
-        if value in {".", ".."}:  # clients resolve these in an address
-            raise serializers.ValidationError("must be more than dots")
+            raise serializers.ValidationError("must not contain `/` or control characters", code=RULE)
+        if value in {".", ".."}:  # HTTP clients resolve these path segments
+            raise serializers.ValidationError("must not be `.` or `..`", code=RULE)
         return value
 
 
 class Session(serializers.Serializer):
-    id = serializers.UUIDField()
-    external_id = serializers.CharField()
-    title = serializers.CharField()
-    agent = serializers.CharField()
-    model = serializers.CharField()
-    format = FormatField()
-    origin = serializers.CharField()
-    tags = serializers.ListField(child=serializers.CharField())
-    metadata = serializers.DictField()
-    policy = serializers.DictField()
-    parent = serializers.UUIDField(allow_null=True)
-    created_at = serializers.DateTimeField()
-    last_active_at = serializers.DateTimeField()
-    turns = serializers.IntegerField()
-    messages = serializers.IntegerField()
-    compactions = serializers.IntegerField()
-    prompt = PromptSize()
-    last_prompt_tokens = serializers.IntegerField()
-    peak_prompt_tokens = serializers.IntegerField()
-    billed_tokens = TokensBilled()
-    cost_microusd = serializers.IntegerField()
-    unpriced_turns = serializers.IntegerField()
+    id = serializers.UUIDField(help_text="The session's id.")
+    external_id = serializers.CharField(help_text="Your own id, or a generated one.")
+    title = serializers.CharField(help_text="Title in the dashboard.")
+    agent = serializers.CharField(help_text="Name of the agent.")
+    model = serializers.CharField(help_text="The model that the agent calls.")
+    format = FormatField(help_text="Format of the messages.")
+    origin = serializers.CharField(help_text="`api`, or the log format of an imported session.")
+    tags = serializers.ListField(child=serializers.CharField(), help_text="Tags.")
+    metadata = serializers.DictField(help_text="Your own metadata.")
+    policy = serializers.DictField(help_text="The compaction policy, as given.")
+    parent = serializers.UUIDField(allow_null=True, help_text="The session that started this sub-agent.")
+    created_at = serializers.DateTimeField(help_text="When the session was created.")
+    last_active_at = serializers.DateTimeField(help_text="When the last turn was pushed.")
+    turns = serializers.IntegerField(help_text="Number of turns.")
+    messages = serializers.IntegerField(help_text="Number of messages.")
+    compactions = serializers.IntegerField(help_text=COMPACTION_COUNT)
+    prompt = PromptSize(help_text="Size of the current prompt.")
+    last_prompt_tokens = serializers.IntegerField(help_text="Prompt tokens of the last call.")
+    peak_prompt_tokens = serializers.IntegerField(help_text="Prompt tokens of the largest call.")
+    billed_tokens = TokensBilled(help_text="Billed tokens of all calls.")
+    cost_microusd = serializers.IntegerField(help_text="Cost of all calls in millionths of a dollar.")
+    unpriced_turns = serializers.IntegerField(help_text="Turns of a model without a known price.")
 
 
-class SessionMade(Session):
+class SessionCreated(Session):
     offers = serializers.IntegerField(
-        help_text="facts of other sessions that it may take: `GET sessions/{id}/memory/offers/`"
+        help_text="Number of shared facts to import; see `GET sessions/{id}/memory/offers/`."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from sessions.api.serializers.fields import (
+    COMPACTION_COUNT,
     MAX_TOKENS,
     FormatField,
     PlainText,
@@ -16,49 +17,84 @@ from sessions.api.serializers.fields import (
 
 
 class TurnPush(Strict):
-    """One turn. `messages` are the provider's, in the session's format, stored as they are."""
+    """A turn to push."""
 
-    messages = serializers.ListField(child=serializers.DictField(), min_length=1)
-    usage = serializers.DictField(required=False, help_text="as the provider reported it")
-    model = PlainText(required=False, allow_blank=True, max_length=200)
-    system = serializers.JSONField(required=False)
-    tools = serializers.ListField(child=serializers.JSONField(), required=False)
-    expected_turn = serializers.IntegerField(required=False, min_value=0, max_value=MAX_TOKENS)
+    messages = serializers.ListField(
+        child=serializers.DictField(),
+        min_length=1,
+        help_text="Messages in the session's format, exactly as sent to or received from the provider.",
+    )
+    usage = serializers.DictField(required=False, help_text="The provider's `usage` object, unchanged.")
+    model = PlainText(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Model of this call. Defaults to the session's.",
+    )
+    system = serializers.JSONField(
+        required=False, help_text="New system prompt. Replaces the session's from this turn on."
+    )
+    tools = serializers.ListField(
+        child=serializers.JSONField(),
+        required=False,
+        help_text="New tool definitions. Replace the session's from this turn on.",
+    )
+    expected_turn = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_TOKENS,
+        help_text="The index that this turn must get. If another writer pushed first, the response is 409.",
+    )
 
 
-class Fired(serializers.Serializer):
-    trigger = serializers.CharField()
-    compaction = serializers.IntegerField(allow_null=True)
-    state = serializers.CharField()
-    reason = serializers.CharField()
+class TriggeredCompaction(serializers.Serializer):
+    trigger = serializers.CharField(help_text="The trigger, such as `soft` or `hard`.")
+    compaction = serializers.IntegerField(allow_null=True, help_text="Number of the compaction, if any.")
+    state = serializers.CharField(help_text="State of the compaction; `pending` if a worker will run it.")
+    reason = serializers.CharField(help_text="Why it ran, or why it had no effect.")
 
 
 class Redacted(serializers.Serializer):
-    kind = serializers.CharField()
-    count = serializers.IntegerField()
+    kind = serializers.CharField(help_text="Kind of secret, such as `aws-access-key`.")
+    count = serializers.IntegerField(help_text="Number of occurrences.")
 
 
 class TurnPushed(serializers.Serializer):
-    turn = serializers.IntegerField()
-    positions = Positions()
-    prompt = PromptSize()
-    cost_microusd = serializers.IntegerField(allow_null=True, help_text="null: unpriced, or no usage")
-    fired = Fired(many=True)
-    redacted = Redacted(many=True)
+    turn = serializers.IntegerField(help_text="Index of the turn, from 0.")
+    positions = Positions(help_text="Positions of the pushed messages.")
+    prompt = PromptSize(help_text="Size of the prompt after the push.")
+    cost_microusd = serializers.IntegerField(
+        allow_null=True,
+        help_text="Cost of the call in millionths of a dollar. Null without usage or a known price.",
+    )
+    fired = TriggeredCompaction(many=True, help_text="Compactions that this push triggered.")
+    redacted = Redacted(many=True, help_text="Secrets that were redacted.")
 
 
 class Turn(serializers.Serializer):
-    turn = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    model = serializers.CharField()
-    positions = Positions(allow_null=True)
-    messages = serializers.ListField(child=serializers.DictField())
-    prompt_estimate = serializers.IntegerField()
-    prompt_reported = serializers.IntegerField(allow_null=True)
-    prompt_served = serializers.IntegerField(allow_null=True)
-    components = serializers.DictField(child=serializers.IntegerField())
-    usage = TokensBilled(allow_null=True)
-    cost_microusd = serializers.IntegerField(allow_null=True)
+    turn = serializers.IntegerField(help_text="Index of the turn, from 0.")
+    at = serializers.DateTimeField(help_text="When the turn was pushed.")
+    model = serializers.CharField(help_text="Model of the call, if given.")
+    positions = Positions(allow_null=True, help_text="Positions of the turn's messages.")
+    messages = serializers.ListField(
+        child=serializers.DictField(), help_text="The messages as pushed, with secrets redacted."
+    )
+    prompt_estimate = serializers.IntegerField(
+        help_text="Estimated tokens of the call's prompt without compaction."
+    )
+    prompt_reported = serializers.IntegerField(
+        allow_null=True, help_text="Prompt tokens that the provider reported."
+    )
+    prompt_served = serializers.IntegerField(
+        allow_null=True, help_text="Estimated tokens of the call's prompt after compaction."
+    )
+    components = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Estimated prompt tokens by component."
+    )
+    usage = TokensBilled(allow_null=True, help_text="Billed tokens of the call.")
+    cost_microusd = serializers.IntegerField(
+        allow_null=True, help_text="Cost of the call in millionths of a dollar."
+    )
 
 
 class TurnPage(serializers.Serializer):
@@ -67,24 +103,32 @@ class TurnPage(serializers.Serializer):
 
 
 class ManifestEntry(serializers.Serializer):
-    positions = Positions(help_text="the pushed messages that this one shows or stands for")
-    role = serializers.CharField()
-    rule = serializers.CharField(help_text="`verbatim`, or the strategy that made it look as it does")
-    tokens_raw = serializers.IntegerField()
-    tokens = serializers.IntegerField()
+    positions = Positions(help_text="The pushed messages that this message shows or replaces.")
+    role = serializers.CharField(help_text="Role of the message.")
+    rule = serializers.CharField(help_text="`verbatim`, or the strategy that changed or made the message.")
+    tokens_raw = serializers.IntegerField(help_text="Estimated tokens of the pushed messages.")
+    tokens = serializers.IntegerField(help_text="Estimated tokens of this message.")
 
 
 class Prompt(serializers.Serializer):
-    format = FormatField()
-    turn = serializers.IntegerField(help_text="the prompt after this turn; -1 before the first")
-    system = serializers.JSONField(required=False)
-    messages = serializers.ListField(child=serializers.DictField())
-    tools = serializers.ListField(child=serializers.DictField(), required=False)
-    tokens = serializers.IntegerField()
-    raw_tokens = serializers.IntegerField()
-    budget = serializers.IntegerField()
-    occupancy = serializers.FloatField()
-    fits = serializers.BooleanField()
-    reason = serializers.CharField(allow_null=True, help_text="why it does not fit")
-    compactions = serializers.IntegerField(help_text="records so far, those that changed nothing included")
-    manifest = ManifestEntry(many=True, required=False)
+    format = FormatField(help_text="Format of the messages.")
+    turn = serializers.IntegerField(help_text="Last turn in the prompt; -1 before the first push.")
+    system = serializers.JSONField(required=False, help_text="System prompt (format `anthropic`).")
+    messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
+    tools = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="Tool definitions to send."
+    )
+    tokens = serializers.IntegerField(help_text="Estimated tokens of the prompt.")
+    raw_tokens = serializers.IntegerField(
+        help_text="Estimated tokens that the prompt would have without compaction."
+    )
+    budget = serializers.IntegerField(help_text="Maximum input tokens of the prompt.")
+    occupancy = serializers.FloatField(
+        help_text="Share of the budget in use: `tokens`, calibrated by reported usage, divided by `budget`."
+    )
+    fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
+    reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")
+    compactions = serializers.IntegerField(help_text=COMPACTION_COUNT)
+    manifest = ManifestEntry(
+        many=True, required=False, help_text="With `manifest=1`: the source of each message."
+    )

@@ -1,4 +1,4 @@
-"""Cost and tokens."""
+"""Usage: turns, tokens and cost."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from sessions.api.serializers.fields import TokensBilled
 
 
 class UsageTotal(serializers.Serializer):
-    turns = serializers.IntegerField()
-    unpriced_turns = serializers.IntegerField(help_text="turns with usage of a model that has no price")
+    turns = serializers.IntegerField(help_text="Number of turns.")
+    unpriced_turns = serializers.IntegerField(help_text="Turns of a model without a known price.")
     billed_tokens = TokensBilled()
-    cost_microusd = serializers.IntegerField(help_text="1,000,000 are a dollar; without the unpriced turns")
+    cost_microusd = serializers.IntegerField(
+        help_text="Cost in millionths of a dollar, without unpriced turns."
+    )
 
 
 class UsageRow(UsageTotal):
-    day = serializers.DateField(required=False)
-    model = serializers.CharField(required=False)
-    agent = serializers.CharField(required=False)
-    tag = serializers.CharField(required=False, help_text='"" for sessions without a tag')
+    day = serializers.DateField(required=False, help_text="With `group_by=day`.")
+    model = serializers.CharField(required=False, help_text="With `group_by=model`.")
+    agent = serializers.CharField(required=False, help_text="With `group_by=agent`.")
+    tag = serializers.CharField(
+        required=False, help_text='With `group_by=tag`; "" for sessions without tags.'
+    )
 
 
-Usage = inline_serializer(  # `from` is no name for an attribute
+Usage = inline_serializer(  # `from` cannot be the name of an attribute
     "Usage",
     {
-        "from": serializers.DateField(),
-        "to": serializers.DateField(),
-        "time_zone": serializers.CharField(),
-        "group_by": serializers.ListField(child=serializers.CharField()),
-        "total": UsageTotal(),
-        "data": UsageRow(many=True),
+        "from": serializers.DateField(help_text="First day of the period."),
+        "to": serializers.DateField(help_text="Last day of the period, inclusive."),
+        "time_zone": serializers.CharField(help_text="Time zone of the days."),
+        "group_by": serializers.ListField(child=serializers.CharField(), help_text="How `data` is grouped."),
+        "total": UsageTotal(help_text="Totals of the period."),
+        "data": UsageRow(many=True, help_text="Totals of each group."),
     },
 )

@@ -9,42 +9,51 @@ from sessions.models import WebhookDelivery, WebhookEvent
 
 
 class WebhookCreate(Strict):
-    url = PlainText(max_length=2_000, help_text="https, at a public address")
+    url = PlainText(max_length=2_000, help_text="HTTPS URL with a public address.")
     events = serializers.MultipleChoiceField(
-        choices=WebhookEvent.choices, allow_empty=False, required=False, help_text="else all"
+        choices=WebhookEvent.choices,
+        allow_empty=False,
+        required=False,
+        help_text="Events to send. Defaults to all.",
     )
 
 
 class WebhookChange(Strict):
-    url = PlainText(max_length=2_000, required=False)
-    events = serializers.MultipleChoiceField(choices=WebhookEvent.choices, allow_empty=False, required=False)
-    active = serializers.BooleanField(required=False)
+    url = PlainText(max_length=2_000, required=False, help_text="HTTPS URL with a public address.")
+    events = serializers.MultipleChoiceField(
+        choices=WebhookEvent.choices, allow_empty=False, required=False, help_text="Events to send."
+    )
+    active = serializers.BooleanField(required=False, help_text="Whether events are sent.")
 
 
 class Webhook(serializers.Serializer):
-    id = serializers.UUIDField()
-    url = serializers.CharField()
-    events = serializers.ListField(child=serializers.ChoiceField(choices=WebhookEvent.choices))
-    active = serializers.BooleanField()
+    id = serializers.UUIDField(help_text="The webhook's id.")
+    url = serializers.CharField(help_text="URL that receives the events.")
+    events = serializers.ListField(
+        child=serializers.ChoiceField(choices=WebhookEvent.choices), help_text="Events to send."
+    )
+    active = serializers.BooleanField(help_text="Whether events are sent.")
     created_at = serializers.DateTimeField()
 
 
 class WebhookCreated(Webhook):
-    secret = serializers.CharField(help_text="signs each request; shown this once")
+    secret = serializers.CharField(help_text="Signing secret. Not shown again.")
 
 
 class Delivery(serializers.Serializer):
-    id = serializers.UUIDField()
+    id = serializers.UUIDField(help_text="The delivery's id, also sent with each attempt.")
     event = serializers.ChoiceField(choices=WebhookEvent.choices)
     state = serializers.ChoiceField(choices=WebhookDelivery.State.choices)
-    attempts = serializers.IntegerField()
-    status = serializers.IntegerField(allow_null=True, help_text="what the last try was answered")
-    error = serializers.CharField(allow_blank=True)
+    attempts = serializers.IntegerField(help_text="Number of attempts so far.")
+    status = serializers.IntegerField(
+        allow_null=True, help_text="HTTP status of the last attempt, if there was a response."
+    )
+    error = serializers.CharField(allow_blank=True, help_text="Error of the last attempt.")
     created_at = serializers.DateTimeField()
 
 
 class WebhookDetail(Webhook):
-    deliveries = Delivery(many=True, help_text="the newest 20")
+    deliveries = Delivery(many=True, help_text="The 20 most recent deliveries.")
 
 
 class WebhookList(serializers.Serializer):

@@ -1,0 +1,93 @@
+"""Validation of request bodies, with one error message per invalid field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
+
+from sessions.api.errors import InvalidRequest
+
+#: The code of a `ValidationError` whose text is complete; DRF's own texts are replaced by `_requirement`.
+RULE = "rule"
+
+
+def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) -> dict[str, Any]:
+    """Return the validated `data`. Raises `InvalidRequest` for the first invalid field."""
+    bound = serializer(data=data)
+    if bound.is_valid():
+        return dict(bound.validated_data)
+    path, field, detail = next(_errors(bound, bound.errors, ""))
+    if detail.code == "required":
+        raise InvalidRequest("missing_field", f"`{path}` is required.", param=path)
+    raise InvalidRequest("invalid_field", _message(path, field, detail), param=path)
+
+
+def _errors(field: Any, errors: Any, path: str) -> Iterator[tuple[str, Any, ErrorDetail]]:
+    """Yield path, field and error of each invalid field."""
+    if isinstance(errors, dict):
+        for name, inner in errors.items():
+            if name == "non_field_errors":
+                yield from _errors(field, inner, path)
+            else:
+                yield from _errors(_child(field, name), inner, f"{path}.{name}".lstrip("."))
+        return
+    for index, error in enumerate(errors):
+        if isinstance(error, dict | list):
+            yield from _errors(_child(field, index), error, f"{path}.{index}")
+        else:
+            yield path, field, error
+
+
+def _child(field: Any, name: str | int) -> Any:
+    fields = getattr(field, "fields", {})
+    return fields[name] if name in fields else getattr(field, "child", None)
+
+
+def _message(path: str, field: Any, detail: ErrorDetail) -> str:
+    if detail.code == RULE:
+        return f"`{path}`: {detail}" if path else str(detail)
+    text = "must not be null." if detail.code == "null" else _requirement(field) or str(detail)
+    return f"`{path}` {text}" if path else f"The body {text}"
+
+
+def _requirement(field: Any) -> str:
+    """Return what the value of a field must be, "" for fields whose own error says so."""
+    if isinstance(field, serializers.MultipleChoiceField):
+        return f"must be an array of one or more of: {_choices(field)}."
+    if isinstance(field, serializers.ChoiceField):
+        return f"must be one of: {_choices(field)}."
+    if isinstance(field, serializers.BooleanField):
+        return "must be true or false."
+    if isinstance(field, serializers.IntegerField | serializers.FloatField):
+        kind = "an integer" if isinstance(field, serializers.IntegerField) else "a number"
+        return f"must be {kind}{_bounds(field.min_value, field.max_value)}."
+    if isinstance(field, serializers.RegexField):
+        return "has an invalid format."
+    if isinstance(field, serializers.CharField):
+        least = field.min_length or (0 if field.allow_blank else 1)
+        return f"must be a string{_length(least, field.max_length, 'characters')} without NUL characters."
+    if isinstance(field, serializers.ListField | serializers.ListSerializer):
+        least = field.min_length or (0 if field.allow_empty else 1)
+        return f"must be an array{_length(least, field.max_length, 'items')}."
+    if isinstance(field, serializers.DictField | serializers.Serializer):
+        return "must be an object without NUL characters."
+    return ""
+
+
+def _choices(field: Any) -> str:
+    return ", ".join(str(choice) for choice in field.choices)
+
+
+def _bounds(least: float | None, most: float | None) -> str:
+    if least is None or most is None:
+        return "" if least is None else f" of at least {least:,}"
+    return f" between {least:,} and {most:,}"
+
+
+def _length(least: int, most: int | None, unit: str) -> str:
+    if most is None:
+        return f" of at least {least:,} {unit}" if least else ""
+    return f" of {least:,} to {most:,} {unit}" if least else f" of at most {most:,} {unit}"
