@@ -53,7 +53,7 @@ class ReplayCreate(Strict):
     )
     with_model = serializers.BooleanField(
         required=False,
-        help_text="Summarize with the project's model. The replay waits until you confirm the estimated cost.",
+        help_text="Summarize with the project's model, after you confirm the estimated cost.",
     )
     title = PlainText(max_length=200, required=False, allow_blank=True, help_text="Title in the dashboard.")
 
@@ -85,12 +85,12 @@ class Replay(serializers.Serializer):
 
 
 class ReplayRefs(serializers.Serializer):
-    used = serializers.IntegerField(help_text="References to earlier content.")
-    kept = serializers.IntegerField(help_text="References whose content was in the prompt.")
+    used = serializers.IntegerField(help_text="Identifiers in answers that the recorded prompt had mentioned.")
+    kept = serializers.IntegerField(help_text="Of those, identifiers in the replayed prompt.")
     recoverable = serializers.IntegerField(
-        help_text="References whose content could be retrieved by its handle."
+        help_text="Of those, identifiers that a handle in the prompt retrieves."
     )
-    lost = serializers.IntegerField(help_text="References whose content was no longer available.")
+    lost = serializers.IntegerField(help_text="Of those, identifiers that were neither.")
 
 
 class ReplayRow(serializers.Serializer):
@@ -129,25 +129,29 @@ class ReplayList(serializers.Serializer):
 class ReplayLost(serializers.Serializer):
     turn = serializers.IntegerField(help_text="Turn that references the content.")
     name = serializers.CharField(help_text="The referenced name.")
-    position = serializers.IntegerField(help_text="Position of the message that had the content.")
-    seen_turn = serializers.IntegerField(help_text="Turn at which the content was last in the prompt.")
-    why = serializers.CharField(help_text="Why it was not in the prompt.")
+    position = serializers.IntegerField(help_text="Position of the last message that mentioned it.")
+    seen_turn = serializers.IntegerField(help_text="Turn of that message.")
+    why = serializers.CharField(
+        help_text="`hidden` (a handle retrieves it), `evicted`, or `over` (the prompt exceeds the window)."
+    )
 
 
 class ReplayCurve(serializers.Serializer):
     policy = serializers.CharField(help_text="Name of the policy.")
     budget = serializers.CharField(help_text="Budget as a share or in tokens.")
-    turns = serializers.ListField(child=serializers.IntegerField())
+    turns = serializers.ListField(child=serializers.IntegerField(), help_text="Turn of each call.")
     prompts = serializers.ListField(child=serializers.IntegerField(), help_text="Prompt tokens of each call.")
-    cached = serializers.ListField(child=serializers.IntegerField())
-    lost = serializers.ListField(child=serializers.IntegerField())
+    cached = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Prompt tokens of each call read from the cache."
+    )
+    lost = serializers.ListField(child=serializers.IntegerField(), help_text="Lost references of each call.")
     compacted = serializers.ListField(
         child=serializers.IntegerField(), help_text="Turns at which a compaction ran."
     )
-    first_lost = ReplayLost(allow_null=True)
-    examples = ReplayLost(many=True)
+    first_lost = ReplayLost(allow_null=True, help_text="The first lost reference.")
+    examples = ReplayLost(many=True, help_text="Examples of lost references.")
 
 
 class ReplaySession(serializers.Serializer):
-    session = serializers.UUIDField()
-    data = ReplayCurve(many=True)
+    session = serializers.UUIDField(help_text="The session.")
+    data = ReplayCurve(many=True, help_text="Results by policy and budget.")

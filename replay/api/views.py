@@ -83,7 +83,7 @@ class ReplayView(Endpoint):
             OpenApiParameter(
                 "prices",
                 str,
-                description="A model whose prices to use, or prices such as `input=3,read=0.3,write=3.75,output=15`.",
+                description="A model, or prices per million tokens: `input=3,read=0.3,write=3.75,output=15`.",
             )
         ],
         responses={200: shapes.ReplayDetail, **error_responses(400)},

@@ -144,7 +144,7 @@ class Sessions(Endpoint):
         if not created and data["if_exists"] == "error":
             raise Conflict(
                 "session_exists",
-                f"A session with the id {session.external_id!r} exists. Set `if_exists` to `return` to use it.",
+                f"Session {session.external_id!r} already exists. Set `if_exists` to `return` to use it.",
                 param="id",
             )
         offers = facts_offered_count(session=session)
