@@ -85,7 +85,9 @@ class Replay(serializers.Serializer):
 
 
 class ReplayRefs(serializers.Serializer):
-    used = serializers.IntegerField(help_text="Identifiers in answers that the recorded prompt had mentioned.")
+    used = serializers.IntegerField(
+        help_text="Identifiers in answers that the recorded prompt had mentioned."
+    )
     kept = serializers.IntegerField(help_text="Of those, identifiers in the replayed prompt.")
     recoverable = serializers.IntegerField(
         help_text="Of those, identifiers that a handle in the prompt retrieves."

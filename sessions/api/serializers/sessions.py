@@ -38,9 +38,7 @@ class SessionCreate(Strict):
         max_length=200,
         help_text="Model that the agent calls. Determines the context window and prices.",
     )
-    format = FormatField(
-        required=False, help_text="Format of the messages. Defaults to `anthropic`."
-    )
+    format = FormatField(required=False, help_text="Format of the messages. Defaults to `anthropic`.")
     agent = PlainText(
         required=False,
         allow_blank=True,
