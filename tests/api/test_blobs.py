@@ -103,7 +103,7 @@ class TestExpanding:
 
     def test_what_is_wrong_with_a_pattern_is_told_in_words(self, api: Api, handles: dict[int, str]) -> None:
         response = api.get(f"sessions/s1/blobs/{next(iter(handles.values()))}/?grep=(")
-        assert response.json()["error"]["message"] == "`grep` is no regular expression: missing ): ("
+        assert response.json()["error"]["message"] == "`grep` is not a valid regular expression: missing ): ("
 
     def test_a_pattern_that_would_take_for_ever_elsewhere_takes_no_time(
         self, api: Api, handles: dict[int, str]

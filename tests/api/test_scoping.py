@@ -105,7 +105,9 @@ def _replay(session_id: str) -> ReplayRun:
 
 def address_of(pattern: URLPattern, ids: dict[str, Any]) -> str:
     kwargs = {name: ids[name] for name in pattern.pattern.converters}
-    return reverse(f"api:{pattern.name}", kwargs=kwargs)
+    view = getattr(pattern.callback, "view_class", None)
+    namespace = "replay-api" if view is not None and view.__module__.startswith("replay") else "api"
+    return reverse(f"{namespace}:{pattern.name}", kwargs=kwargs)
 
 
 def row_state() -> list[Any]:
