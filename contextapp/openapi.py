@@ -9,8 +9,8 @@ Session store and context compactor for LLM agents. Agents push each turn and fe
 budget and is valid for the provider.
 
 Send an API key with each request: `Authorization: Bearer ctx_…`. All errors have the same shape: \
-`{"error": {"type", "code", "message", "param"}}`. Lists are paginated: pass `next_cursor` as `cursor` to get \
-the next page. Amounts named `…_microusd` are in millionths of a US dollar.
+`{"error": {"type", "code", "message", "param"}}`. Lists are paginated: pass `next_cursor` as `cursor` to \
+get the next page. Amounts named `…_microusd` are in millionths of a US dollar.
 """
 
 #: In the order in which an agent developer needs them.

@@ -65,7 +65,7 @@ class Dialect(ABC):
         """Return why a pushed JSON value is not a message of this dialect, or None if it is one."""
         if isinstance(item, Mapping) and isinstance(item.get("role"), str):
             return None
-        return "a message must be an object with a `role`"
+        return "A message must be an object with a string `role`."
 
     @abstractmethod
     def parse_message(
