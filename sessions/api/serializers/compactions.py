@@ -45,7 +45,7 @@ class Compaction(serializers.Serializer):
     tokens_after = serializers.IntegerField(
         allow_null=True, help_text="Estimated prompt tokens after the compaction."
     )
-    record = serializers.DictField(help_text="Statistics of the compaction; see docs/compaction.md.")
+    record = serializers.DictField(help_text="Statistics of the compaction; see docs/concepts/compaction.md.")
     cost_microusd = serializers.IntegerField(
         allow_null=True, help_text="Cost of the summary in millionths of a dollar. Null if unknown."
     )

@@ -59,7 +59,7 @@ class SessionCreate(Strict):
     policy = PolicyField(
         required=False,
         help_text="When and how to compact: a preset's name, or an object with `preset` and overrides. "
-        "See docs/compaction.md.",
+        "See docs/reference/policies.md.",
     )
     system = serializers.JSONField(required=False, help_text="System prompt: a string or content blocks.")
     tools = serializers.ListField(
