@@ -1,4 +1,4 @@
-"""The agent's own tools: their definitions, and running one."""
+"""The agent's tools: their definitions, and calling them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def run(api: Api, name: str, arguments: Any = None) -> dict[str, Any]:
     body = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
     response = api.post(CALLS, body)
     assert response.status_code == 200, response.content
-    told: dict[str, Any] = response.json()
-    return told
+    result: dict[str, Any] = response.json()
+    return result
 
 
 @pytest.fixture
 def handle(api: Api) -> str:
-    """Of the first output that a compacting session no longer shows."""
+    """The handle of the first output that a compacted session no longer shows."""
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
     for number in range(12):
         push(api, whole_turn(number, lines=60))
@@ -33,44 +33,44 @@ def handle(api: Api) -> str:
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
-def test_the_definitions_are_such_as_the_provider_takes(api: Api, format: str) -> None:
-    told = api.get(f"/api/v1/tools/?format={format}").json()
-    assert told["format"] == format
-    names = [tool["name"] if format == "anthropic" else tool["function"]["name"] for tool in told["tools"]]
+def test_the_provider_accepts_the_definitions(api: Api, format: str) -> None:
+    body = api.get(f"/api/v1/tools/?format={format}").json()
+    assert body["format"] == format
+    names = [tool["name"] if format == "anthropic" else tool["function"]["name"] for tool in body["tools"]]
     assert {"expand_clip", "search_history"} <= set(names)
-    assert validate([request()], format, tools=told["tools"]) == ()
-    api.post("sessions/", {"id": "t", "format": format, "tools": told["tools"]})
+    assert validate([request()], format, tools=body["tools"]) == ()
+    api.post("sessions/", {"id": "t", "format": format, "tools": body["tools"]})
     push(api, [request()], session="t")
-    assert api.get("sessions/t/prompt/").json()["tools"] == told["tools"]
+    assert api.get("sessions/t/prompt/").json()["tools"] == body["tools"]
 
 
-def test_an_unknown_format_is_refused(api: Api) -> None:
+def test_an_unknown_format_is_rejected(api: Api) -> None:
     assert api.get("/api/v1/tools/?format=gemini").status_code == 400
 
 
-class TestExpanding:
-    def test_it_brings_the_content_back(self, api: Api, handle: str) -> None:
-        told = run(api, "expand_clip", {"handle": handle})
-        assert told == {"content": output(0, 60), "is_error": False}
+class TestExpandClip:
+    def test_it_restores_the_content(self, api: Api, handle: str) -> None:
+        result = run(api, "expand_clip", {"handle": handle})
+        assert result == {"content": output(0, 60), "is_error": False}
 
-    def test_openais_arguments_are_text(self, api: Api, handle: str) -> None:
-        told = run(api, "expand_clip", f'{{"handle": "{handle}", "offset": 3, "limit": 2}}')
-        assert told["content"].splitlines()[:2] == output(0, 60).splitlines()[3:5]
-        assert "offset 5" in told["content"]
+    def test_arguments_may_be_json_text(self, api: Api, handle: str) -> None:
+        result = run(api, "expand_clip", f'{{"handle": "{handle}", "offset": 3, "limit": 2}}')
+        assert result["content"].splitlines()[:2] == output(0, 60).splitlines()[3:5]
+        assert "offset 5" in result["content"]
 
-    def test_grep_shows_the_lines_that_match(self, api: Api, handle: str) -> None:
-        told = run(api, "expand_clip", {"handle": handle, "grep": "handler_0_7\\b"})
-        assert told["content"].startswith("1 matching line\n")
-        assert "8: 0.7 def handler_0_7" in told["content"]
+    def test_grep_returns_matching_lines(self, api: Api, handle: str) -> None:
+        result = run(api, "expand_clip", {"handle": handle, "grep": "handler_0_7\\b"})
+        assert result["content"].startswith("1 matching line\n")
+        assert "8: 0.7 def handler_0_7" in result["content"]
 
-    def test_a_long_answer_is_bounded(self, api: Api) -> None:
+    def test_a_long_result_is_truncated(self, api: Api) -> None:
         api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 60_000}, "policy": "masking"})
         for number in range(6):
             push(api, whole_turn(number, lines=700))
         shown = HANDLE.findall(api.get("sessions/s1/prompt/").content.decode())
-        told = run(api, "expand_clip", {"handle": shown[0]})
-        assert len(told["content"]) < 21_000
-        assert "more" in told["content"][-200:]
+        result = run(api, "expand_clip", {"handle": shown[0]})
+        assert len(result["content"]) < 21_000
+        assert "more" in result["content"][-200:]
 
     @pytest.mark.parametrize(
         "arguments",
@@ -81,53 +81,55 @@ class TestExpanding:
             {"handle": ""},
             {"handle": "a\0b"},
             {"handle": "h_x", "offset": "x"},
-            "no object",
+            "not an object",
             "[1]",
         ],
     )
-    def test_what_cannot_be_is_an_error_that_the_model_can_read(
+    def test_invalid_arguments_are_reported_to_the_model(
         self, api: Api, session: dict[str, Any], arguments: Any
     ) -> None:
-        told = run(api, "expand_clip", arguments)
-        assert told["is_error"] is True
-        assert told["content"]
+        result = run(api, "expand_clip", arguments)
+        assert result["is_error"] is True
+        assert result["content"]
 
     @pytest.mark.parametrize(
         "more", [{"offset": -1}, {"limit": "x"}, {"grep": "("}, {"offset": 1.5}, {"limit": True}]
     )
-    def test_so_is_a_piece_that_cannot_be(self, api: Api, handle: str, more: dict[str, Any]) -> None:
+    def test_an_invalid_range_or_pattern_is_reported_to_the_model(
+        self, api: Api, handle: str, more: dict[str, Any]
+    ) -> None:
         assert run(api, "expand_clip", {"handle": handle, **more})["is_error"] is True
 
 
-class TestSearching:
-    def test_it_finds_what_is_no_longer_shown(self, api: Api, handle: str) -> None:
-        told = run(api, "search_history", {"query": "handler_0_41"})
-        assert "turn 0" in told["content"]
-        assert "handler_0_41" in told["content"]
+class TestSearchHistory:
+    def test_it_finds_content_that_is_no_longer_shown(self, api: Api, handle: str) -> None:
+        result = run(api, "search_history", {"query": "handler_0_41"})
+        assert "turn 0" in result["content"]
+        assert "handler_0_41" in result["content"]
 
     @pytest.mark.parametrize("query", [None, "", " ", 5, ["x"]])
-    def test_a_question_that_cannot_be_is_an_error(
+    def test_an_invalid_query_is_reported_to_the_model(
         self, api: Api, session: dict[str, Any], query: Any
     ) -> None:
         assert run(api, "search_history", {"query": query})["is_error"] is True
 
-    def test_nothing_found_is_no_error(self, api: Api, session: dict[str, Any]) -> None:
+    def test_an_empty_result_is_not_an_error(self, api: Api, session: dict[str, Any]) -> None:
         assert run(api, "search_history", {"query": "nothing"})["is_error"] is False
 
 
-class TestCalling:
-    def test_an_unknown_tool_is_refused(self, api: Api, session: dict[str, Any]) -> None:
+class TestToolCalls:
+    def test_an_unknown_tool_is_rejected(self, api: Api, session: dict[str, Any]) -> None:
         response = api.post(CALLS, {"name": "rm"})
         assert (response.status_code, code(response)) == (400, "unknown_tool")
 
     @pytest.mark.parametrize(
         "body", [{}, {"name": 5}, {"name": "expand_clip", "arguments": []}, {"tool": "x"}]
     )
-    def test_a_body_that_cannot_be_is_refused(
+    def test_an_invalid_body_is_rejected(
         self, api: Api, session: dict[str, Any], body: dict[str, Any]
     ) -> None:
         response = api.post(CALLS, body)
         assert response.status_code == 400 or response.json()["is_error"] is True
 
-    def test_it_needs_the_scope_push(self, reader_api: Api, session: dict[str, Any]) -> None:
+    def test_it_requires_the_scope_push(self, reader_api: Api, session: dict[str, Any]) -> None:
         assert reader_api.post(CALLS, {"name": "search_history"}).status_code == 403

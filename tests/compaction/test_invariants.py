@@ -1,4 +1,4 @@
-"""Every provider rule: a prompt that breaks it is named, and what we serve does not break it."""
+"""For each provider rule: validation reports a violation, and rendering repairs it."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def use(*ids: str) -> dict[str, Any]:
     return {"role": "assistant", "content": blocks}
 
 
-def told(*ids: str, text: str | None = None) -> dict[str, Any]:
+def results(*ids: str, text: str | None = None) -> dict[str, Any]:
     blocks: list[dict[str, Any]] = [
         {"type": "tool_result", "tool_use_id": i, "content": f"r {i}"} for i in ids
     ]
@@ -32,17 +32,17 @@ SERVER = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input
 #: rule, position, format, messages, capabilities
 BROKEN: list[tuple[str, int, str, list[Any], Capabilities]] = [
     ("A1", 1, "anthropic", [user("x"), use("a"), user("y")], Capabilities()),
-    ("A1", 1, "anthropic", [user("x"), told("a")], Capabilities()),
-    ("A1", 1, "anthropic", [user("x"), use("a", "b"), told("a")], Capabilities()),
+    ("A1", 1, "anthropic", [user("x"), results("a")], Capabilities()),
+    ("A1", 1, "anthropic", [user("x"), use("a", "b"), results("a")], Capabilities()),
     (
         "A2",
         2,
         "anthropic",
-        [user("x"), use("a"), {"role": "user", "content": [MARKED, *told("a")["content"]]}],
+        [user("x"), use("a"), {"role": "user", "content": [MARKED, *results("a")["content"]]}],
         Capabilities(),
     ),
-    ("A3", 3, "anthropic", [user("x"), use("a"), told("a"), use("a"), told("a")], Capabilities()),
-    ("A3", 2, "anthropic", [user("x"), use("a"), told("a", "a")], Capabilities()),
+    ("A3", 3, "anthropic", [user("x"), use("a"), results("a"), use("a"), results("a")], Capabilities()),
+    ("A3", 2, "anthropic", [user("x"), use("a"), results("a", "a")], Capabilities()),
     (
         "A4",
         1,
@@ -80,7 +80,7 @@ BROKEN[-2][3][1]["tool_calls"][0]["function"]["arguments"] = "{broken"
 
 
 @pytest.mark.parametrize(("rule", "position", "format", "items", "capabilities"), BROKEN)
-def test_a_broken_rule_is_named_and_mended(
+def test_a_violation_is_reported_and_repaired(
     rule: str, position: int, format: str, items: list[Any], capabilities: Capabilities
 ) -> None:
     found = validate(items, format, capabilities=capabilities)
@@ -90,20 +90,20 @@ def test_a_broken_rule_is_named_and_mended(
     assert faults(served, format) == []
 
 
-def test_bound_thinking_from_before_an_edit_is_named() -> None:
+def test_bound_thinking_from_before_an_edit_is_reported() -> None:
     items = [user("x"), {"role": "assistant", "content": [THOUGHT, MARKED]}, user("y")]
     bound = Capabilities(bound_thinking=True)
     assert validate(items, "anthropic", capabilities=bound) == ()
     assert [v.rule for v in validate(items, "anthropic", capabilities=bound, edited=range(3))] == ["A11"]
 
 
-def test_neighbours_of_one_role_are_looked_at_together() -> None:
-    items = [user("x"), use("a"), use("b"), told("a"), told("b", text="and")]
+def test_consecutive_assistant_messages_are_answered_together() -> None:
+    items = [user("x"), use("a"), use("b"), results("a"), results("b", text="and")]
     assert validate(items, "anthropic") == ()
     assert render(dialects.parse(items, format="anthropic"), format="anthropic").messages == items
 
 
-def test_an_open_call_may_stand_last_where_the_assistant_may() -> None:
+def test_an_open_call_may_be_last_if_the_model_supports_prefill() -> None:
     items = [user("x"), use("a")]
     assert validate(items, "anthropic") == ()
     closed = Capabilities(prefill=False)
@@ -114,7 +114,7 @@ def test_an_open_call_may_stand_last_where_the_assistant_may() -> None:
     assert validate(served, "anthropic", capabilities=closed) == ()
 
 
-def test_ids_may_repeat_at_openai_where_each_is_answered() -> None:
+def test_openai_accepts_repeated_ids_if_each_call_has_a_result() -> None:
     items = [
         user("x"),
         call("call_0", "a"),
@@ -129,14 +129,14 @@ def test_ids_may_repeat_at_openai_where_each_is_answered() -> None:
     assert [block["content"] for m in other[2::2] for block in m["content"]] == ["1", "2"]
 
 
-def test_a_late_answer_moves_behind_its_call() -> None:
+def test_a_late_result_moves_to_its_call() -> None:
     items = [user("x"), call("a", "run"), user("wait"), result("a", "late")]
     served = render(parse(items), format="openai").messages
     assert [m["role"] for m in served] == ["user", "assistant", "tool", "user"]
     assert served[2]["content"] == "late"
 
 
-def test_an_early_answer_moves_behind_its_call() -> None:
+def test_an_early_result_moves_to_its_call() -> None:
     items = [user("x"), result("a", "early"), call("a", "run"), user("y")]
     assert [m["role"] for m in render(parse(items), format="openai").messages] == [
         "user",
@@ -146,19 +146,19 @@ def test_an_early_answer_moves_behind_its_call() -> None:
     ]
 
 
-def test_an_answer_without_a_call_is_told_as_text() -> None:
+def test_a_result_without_a_call_becomes_text() -> None:
     served = render(parse([user("x"), result("a", "the figure is 42"), user("y")]), format="openai").messages
     assert served[1]["role"] == "user"
     assert "the figure is 42" in served[1]["content"]
 
 
-def test_a_missing_answer_is_said_to_be_missing() -> None:
+def test_a_missing_result_is_replaced_by_a_note() -> None:
     served = render(parse([user("x"), call("a", "run"), user("y")]), format="openai").messages
     assert served[2]["role"] == "tool"
     assert "No result" in served[2]["content"]
 
 
-def test_a_second_answer_goes() -> None:
+def test_a_second_result_is_dropped() -> None:
     items = [user("x"), call("a", "run"), result("a", "1"), result("a", "1"), user("y")]
     assert [m["role"] for m in render(parse(items), format="openai").messages] == [
         "user",
@@ -168,7 +168,7 @@ def test_a_second_answer_goes() -> None:
     ]
 
 
-def test_what_is_sound_is_not_touched_by_a_repair_elsewhere() -> None:
+def test_valid_messages_are_unchanged_by_a_repair_elsewhere() -> None:
     sound = [
         user("x"),
         calls(("a", "r", {}), ("b", "r", {})),
@@ -180,7 +180,7 @@ def test_what_is_sound_is_not_touched_by_a_repair_elsewhere() -> None:
     assert served[: len(sound)] == sound
 
 
-def test_the_newest_breakpoints_stay() -> None:
+def test_the_newest_breakpoints_are_kept() -> None:
     items = [{"role": "user", "content": [dict(MARKED, text=str(n))]} for n in range(7)]
     system_field = [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}]
     prompt = render(dialects.parse(items, format="anthropic"), format="anthropic", system=system_field)
@@ -189,7 +189,7 @@ def test_the_newest_breakpoints_stay() -> None:
     assert marked == [4, 5, 6]
 
 
-def test_cuts_are_safe_only_where_no_call_is_open() -> None:
+def test_cuts_are_safe_only_between_closed_calls() -> None:
     items = [
         system(),
         user("x"),
@@ -202,5 +202,5 @@ def test_cuts_are_safe_only_where_no_call_is_open() -> None:
     assert safe_cuts(parse(items)) == {0, 1, 2, 5, 6, 7}
 
 
-def test_a_role_is_never_guessed_to_be_the_tool() -> None:
+def test_an_unknown_role_becomes_the_user() -> None:
     assert dialects.parse([{"role": "robot", "content": "x"}], format="openai")[0].role is Role.USER

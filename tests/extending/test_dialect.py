@@ -104,7 +104,7 @@ def test_pages_show_its_label(compacted: Api, member_client: Client) -> None:
     session = AgentSession.objects.select_related("project").get(external_id="s1")
     page = member_client.get(reverse("session_prompt", args=[session.project.slug, session.pk]))
     assert page.status_code == 200
-    assert "Format: Lines of text" in page.content.decode()
+    assert "in Lines of text format" in page.content.decode()
 
 
 def test_the_working_memory_is_served_in_it(compacted: Api) -> None:
@@ -127,6 +127,7 @@ def test_without_the_line_it_is_unknown(api: Api, monkeypatch: pytest.MonkeyPatc
     assert (response.status_code, code(response)) == (400, "invalid_field")
 
 
+@pytest.mark.processes
 def test_the_openapi_description_lists_it() -> None:
     environment = {"DJANGO_SETTINGS_MODULE": "contextapp.settings", "PATH": ""}
     made = subprocess.run(

@@ -1,4 +1,4 @@
-"""Both formats: untouched prompts come out as they went in, and each says what the other can say."""
+"""Each dialect renders its own messages unchanged and translates those of the others."""
 
 import json
 from typing import Any
@@ -87,7 +87,7 @@ OPENAI: list[dict[str, Any]] = [
         ("openai", tool_loop(20, parallel=3)),
     ],
 )
-def test_an_untouched_prompt_comes_out_as_it_went_in(format: str, items: list[dict[str, Any]]) -> None:
+def test_unedited_messages_are_rendered_unchanged(format: str, items: list[dict[str, Any]]) -> None:
     before = json.dumps(items)
     assert json.dumps(render(dialects.parse(items, format=format), format=format).messages) == before
 
@@ -100,20 +100,20 @@ def test_an_untouched_prompt_comes_out_as_it_went_in(format: str, items: list[di
         (tool_loop(9, parallel=3), "openai", "anthropic"),
     ],
 )
-def test_across_formats_it_is_valid(items: list[dict[str, Any]], source: str, target: str) -> None:
+def test_translated_messages_are_valid(items: list[dict[str, Any]], source: str, target: str) -> None:
     prompt = render(dialects.parse(items, format=source), format=target)
     assert faults(prompt.messages, target) == []
     assert validate(prompt.messages, target) == ()
 
 
-def test_parallel_results_stand_in_one_user_message_at_anthropic() -> None:
+def test_parallel_results_become_one_user_message_for_anthropic() -> None:
     prompt = render(dialects.parse(OPENAI, format="openai"), format="anthropic")
     assert [block["text"] for block in prompt.system] == ["You are a careful engineer.", "Be brief."]
     kinds = [[block["type"] for block in m["content"]] for m in prompt.messages[1:3]]
     assert kinds == [["tool_use", "tool_use"], ["tool_result", "tool_result"]]
 
 
-def test_images_errors_and_thinking_cross_to_openai() -> None:
+def test_images_errors_and_thinking_are_translated_for_openai() -> None:
     messages = render(dialects.parse(ANTHROPIC, format="anthropic"), format="openai").messages
     assert [m["role"] for m in messages] == ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
     assert "thinking" not in json.dumps(messages[1])
@@ -128,13 +128,13 @@ def test_images_errors_and_thinking_cross_to_openai() -> None:
     assert "And now?" in json.dumps(messages[4])
 
 
-def test_an_image_crosses_to_anthropic() -> None:
+def test_an_image_is_translated_for_anthropic() -> None:
     messages = render(dialects.parse(OPENAI, format="openai"), format="anthropic").messages
     source = {"type": "base64", "media_type": "image/png", "data": PNG}
     assert {"type": "image", "source": source} in messages[0]["content"]
 
 
-def test_ids_that_anthropic_refuses_are_mapped_the_same_way_every_time() -> None:
+def test_ids_that_anthropic_rejects_are_always_mapped_in_the_same_way() -> None:
     items = [user("x"), call("functions.read:0", "read"), result("functions.read:0", "y")]
     first = render(dialects.parse(items, format="openai"), format="anthropic").messages
     assert first == render(dialects.parse(items, format="openai"), format="anthropic").messages
@@ -143,7 +143,7 @@ def test_ids_that_anthropic_refuses_are_mapped_the_same_way_every_time() -> None
 
 
 @pytest.mark.parametrize("arguments", ["", "not json", "[1, 2]", "null", '"text"', "{'a': 1}", '{"a": NaN}'])
-def test_arguments_that_are_no_object_become_one(arguments: str) -> None:
+def test_arguments_that_are_not_an_object_become_one(arguments: str) -> None:
     broken = call("c1", "run")
     broken["tool_calls"][0]["function"]["arguments"] = arguments
     for format in ("anthropic", "openai"):
@@ -154,9 +154,11 @@ def test_arguments_that_are_no_object_become_one(arguments: str) -> None:
         assert faults(prompt.messages, format) == []
 
 
-def test_tools_cross_both_ways() -> None:
-    ours = [{"name": "read", "description": "Reads", "input_schema": {"type": "object", "properties": {}}}]
-    theirs = [
+def test_tool_definitions_are_translated_both_ways() -> None:
+    anthropic_tools = [
+        {"name": "read", "description": "Reads", "input_schema": {"type": "object", "properties": {}}}
+    ]
+    openai_tools = [
         {
             "type": "function",
             "function": {
@@ -167,21 +169,21 @@ def test_tools_cross_both_ways() -> None:
         }
     ]
     messages = dialects.parse([user("x")], format="openai")
-    assert render(messages, format="openai", tools=ours).tools == theirs
-    assert render(messages, format="anthropic", tools=theirs).tools == ours
-    assert render(messages, format="openai", tools=theirs).tools == theirs
+    assert render(messages, format="openai", tools=anthropic_tools).tools == openai_tools
+    assert render(messages, format="anthropic", tools=openai_tools).tools == anthropic_tools
+    assert render(messages, format="openai", tools=openai_tools).tools == openai_tools
     assert (
         render(messages, format="openai", tools=[{"type": "web_search_20250305", "name": "w"}]).tools is None
     )
 
 
-def test_private_fields_stay_inside() -> None:
+def test_unknown_fields_are_not_sent_to_openai() -> None:
     items = [{**user("x"), "_id": 7, "timestamp": "now"}, {**assistant("y"), "extra": {}}]
     messages = render(dialects.parse(items, format="openai"), format="openai").messages
     assert messages == [user("x"), assistant("y")]
 
 
-def test_what_a_response_carries_is_not_sent_back() -> None:
+def test_response_fields_are_not_sent_to_anthropic() -> None:
     item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "y"}]}
     item |= {"usage": {"input_tokens": 1}, "stop_reason": "end_turn", "model": "m"}
     items = [user("x"), item]
@@ -212,13 +214,13 @@ def test_what_a_response_carries_is_not_sent_back() -> None:
 )
 @pytest.mark.parametrize("source", ["anthropic", "openai"])
 @pytest.mark.parametrize("target", ["anthropic", "openai"])
-def test_anything_may_be_pushed(items: list[Any], source: str, target: str) -> None:
+def test_any_json_is_rendered_as_a_valid_prompt(items: list[Any], source: str, target: str) -> None:
     messages = render(dialects.parse(items, format=source), format=target).messages
     assert faults(messages, target) == []
     assert validate(messages, target) == ()
 
 
-def test_parts_keep_what_the_core_asks_for() -> None:
+def test_parsed_messages_have_positions_turns_and_parts() -> None:
     messages = dialects.parse(ANTHROPIC, format="anthropic", start_position=10, turn=3)
     assert [m.position for m in messages] == [10, 11, 12, 13, 14]
     assert {m.turn for m in messages} == {3}
@@ -231,12 +233,12 @@ def test_parts_keep_what_the_core_asks_for() -> None:
     assert isinstance(messages[2].parts[0], ToolResult)
 
 
-def test_an_unknown_format_is_named() -> None:
+def test_an_unknown_dialect_is_named_in_the_error() -> None:
     with pytest.raises(FormatError, match="gemini"):
         dialects.parse([], format="gemini")
 
 
-def test_capabilities_follow_the_model() -> None:
+def test_capabilities_depend_on_the_model() -> None:
     assert capabilities_of("gpt-5") == Capabilities()
     assert capabilities_of("claude-opus-4-5-20251101").prefill
     assert not capabilities_of("claude-sonnet-4-6").prefill
