@@ -7,7 +7,7 @@ of a session from the database.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
@@ -33,7 +33,7 @@ class PageMiddleware:
         for path in reversed(settings.PAGE_MIDDLEWARE):
             layer = import_string(path)(self.pages)
             self.layers.append(layer)
-            self.pages = convert_exception_to_response(layer)
+            self.pages = cast(Handler, convert_exception_to_response(layer))
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return self.api(request) if _is_api(request) else self.pages(request)
@@ -42,13 +42,15 @@ class PageMiddleware:
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponseBase | None:
         for hook in _hooks("process_view", request, reversed(self.layers)):
-            if (response := hook(request, view, args, kwargs)) is not None:
+            response: HttpResponseBase | None = hook(request, view, args, kwargs)
+            if response is not None:
                 return response
         return None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         for hook in _hooks("process_exception", request, self.layers):
-            if (response := hook(request, exception)) is not None:
+            response: HttpResponseBase | None = hook(request, exception)
+            if response is not None:
                 return response
         return None
 
@@ -62,9 +64,7 @@ def _is_api(request: HttpRequest) -> bool:
     return request.path.startswith(API)
 
 
-def _hooks(
-    name: str, request: HttpRequest, layers: Iterable[Any]
-) -> list[Callable[..., HttpResponseBase | None]]:
+def _hooks(name: str, request: HttpRequest, layers: Iterable[Any]) -> list[Callable[..., Any]]:
     if _is_api(request):
         return []
     return [getattr(layer, name) for layer in layers if hasattr(layer, name)]

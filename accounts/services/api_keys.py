@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from accounts.actors import SYSTEM, Actor
 from accounts.keys import key_generate
 from accounts.models import ApiKey, Project, Scope
 from accounts.services.audit import audit_record
@@ -21,7 +21,7 @@ def api_key_create(
     project: Project,
     name: str,
     scopes: Sequence[str] = (Scope.PUSH, Scope.READ),
-    created_by: User | None = None,
+    actor: Actor = SYSTEM,
     expires_at: datetime | None = None,
     rate_limit: int | None = None,
 ) -> tuple[ApiKey, str]:
@@ -33,14 +33,14 @@ def api_key_create(
         prefix=new.prefix,
         hash=new.hash,
         scopes=list(scopes),
-        created_by=created_by,
+        created_by=actor.user,
         expires_at=expires_at,
         rate_limit=rate_limit,
     )
     audit_record(
         action="api_key.created",
         project=project,
-        user=created_by,
+        actor=actor,
         target=new.prefix,
         detail={"name": name, "scopes": list(scopes)},
     )
@@ -48,11 +48,11 @@ def api_key_create(
 
 
 @transaction.atomic
-def api_key_revoke(*, key: ApiKey, user: User | None = None) -> None:
+def api_key_revoke(*, key: ApiKey, actor: Actor = SYSTEM) -> None:
     """Revoke a key. Does nothing if it is already revoked."""
     if not ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         return
-    audit_record(action="api_key.revoked", project=key.project, user=user, target=key.prefix)
+    audit_record(action="api_key.revoked", project=key.project, actor=actor, target=key.prefix)
 
 
 def api_key_use_record(*, key: ApiKey) -> None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import User
-
-from accounts.models import ApiKey, AuditEvent, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import AuditEvent, Project
 
 
 def audit_record(
     *,
     action: str,
     project: Project | None = None,
-    user: User | None = None,
-    api_key: ApiKey | None = None,
+    actor: Actor = SYSTEM,
     target: str = "",
     detail: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """Record an action by a user or an API key."""
+    """Record a change and who made it."""
     return AuditEvent.objects.create(
-        action=action, project=project, user=user, api_key=api_key, target=target[:200], detail=detail or {}
+        action=action,
+        project=project,
+        user=actor.user,
+        api_key_id=actor.api_key_id,
+        target=target[:200],
+        detail=detail or {},
     )

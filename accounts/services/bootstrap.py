@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.actors import Actor
 from accounts.models import Project, Scope
 from accounts.services.api_keys import api_key_create
 from accounts.services.projects import project_create
@@ -32,5 +33,5 @@ def bootstrap(*, admin_name: str = "admin") -> FirstStart:
     if project is not None or Project.objects.exists():
         return FirstStart(api_key=None, admin_password=password)
     project = project_create(name="Default project", slug="default", owner=admin)
-    _, text = api_key_create(project=project, name="default", scopes=Scope.values, created_by=admin)
+    _, text = api_key_create(project=project, name="default", scopes=Scope.values, actor=Actor(user=admin))
     return FirstStart(api_key=text, admin_password=password)

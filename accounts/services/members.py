@@ -7,6 +7,7 @@ import secrets
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.actors import SYSTEM, Actor
 from accounts.models import Membership, Project, Role
 from accounts.services.audit import audit_record
 
@@ -17,7 +18,7 @@ class MemberError(ValueError):
 
 @transaction.atomic
 def member_add(
-    *, project: Project, username: str, role: str, email: str = "", by: User | None = None
+    *, project: Project, username: str, role: str, email: str = "", actor: Actor = SYSTEM
 ) -> tuple[Membership, str | None]:
     """Return the membership, and the password if the user was created for it, which is shown only once.
 
@@ -32,13 +33,13 @@ def member_add(
     if not added:
         raise MemberError(f"{username} is a member already.")
     audit_record(
-        action="member.added", project=project, user=by, target=username, detail={"role": membership.role}
+        action="member.added", project=project, actor=actor, target=username, detail={"role": membership.role}
     )
     return membership, password
 
 
 @transaction.atomic
-def member_role_set(*, membership: Membership, role: str, by: User | None = None) -> None:
+def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM) -> None:
     """Change the role of a member. Raises `MemberError` for the last owner."""
     if membership.role == role:
         return
@@ -49,14 +50,14 @@ def member_role_set(*, membership: Membership, role: str, by: User | None = None
     audit_record(
         action="member.changed",
         project=membership.project,
-        user=by,
+        actor=actor,
         target=membership.user.get_username(),
         detail=detail,
     )
 
 
 @transaction.atomic
-def member_remove(*, membership: Membership, by: User | None = None) -> None:
+def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
     """Remove a member. The user and the keys they created remain.
 
     Raises `MemberError` for the last owner.
@@ -65,7 +66,7 @@ def member_remove(*, membership: Membership, by: User | None = None) -> None:
     audit_record(
         action="member.removed",
         project=membership.project,
-        user=by,
+        actor=actor,
         target=membership.user.get_username(),
     )
     membership.delete()

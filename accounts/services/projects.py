@@ -9,7 +9,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from accounts.models import ApiKey, Membership, Project, Role
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Membership, Project, Role
 from accounts.services.audit import audit_record
 
 
@@ -19,7 +20,7 @@ def project_create(*, name: str, slug: str, owner: User | None = None) -> Projec
     project = Project.objects.create(name=name, slug=slug)
     if owner is not None:
         Membership.objects.create(project=project, user=owner, role=Role.OWNER)
-    audit_record(action="project.created", project=project, user=owner, target=slug)
+    audit_record(action="project.created", project=project, actor=Actor(user=owner), target=slug)
     return project
 
 
@@ -28,8 +29,7 @@ def project_update(
     *,
     project: Project,
     changes: Mapping[str, Any],
-    user: User | None = None,
-    api_key: ApiKey | None = None,
+    actor: Actor = SYSTEM,
 ) -> None:
     """Set fields of the project. The audit log keeps the previous values."""
     locked = Project.objects.select_for_update().get(pk=project.pk)
@@ -47,8 +47,7 @@ def project_update(
     audit_record(
         action="project.changed",
         project=locked,
-        user=user,
-        api_key=api_key,
+        actor=actor,
         target=locked.slug,
         detail=detail,
     )

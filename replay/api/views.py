@@ -66,7 +66,7 @@ class Replays(Endpoint):
                 limits=_limits(data),
                 with_model=data.get("with_model", False),
                 title=data.get("title", ""),
-                api_key=key,
+                actor=call.actor,
             )
         except runs.RunRefused as error:
             raise InvalidRequest("invalid_field", f"`{error.field}`: {error}", param=error.field) from None
@@ -102,9 +102,8 @@ class ReplayView(Endpoint):
         """Confirms, cancels or resumes a replay."""
         run = _replay_or_404(call, replay_id)
         wanted = validated(shapes.ReplayChange, call.body)["state"]
-        key = ApiKey.objects.get(pk=call.principal.key_id)
         try:
-            _change(run, wanted)(run=run, api_key=key)
+            _change(run, wanted)(run=run, actor=call.actor)
         except runs.WrongState as error:
             raise InvalidRequest("invalid_field", f"`state`: {error}", param="state") from None
         return json_response(_detail_json(run))

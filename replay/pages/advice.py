@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from replay.services.advice import NoSuchChoice, advice_apply
-from sessions.pages.access import owner_of, user_of
+from sessions.pages.access import actor_of, owner_of
 
 
 @require_POST
@@ -19,7 +19,7 @@ def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = owner_of(request, slug)
     try:
         run, setting = UUID(request.POST.get("run", "")), int(request.POST.get("setting", ""))
-        policy = advice_apply(project=viewer.project, run_id=run, setting=setting, user=user_of(request))
+        policy = advice_apply(project=viewer.project, run_id=run, setting=setting, actor=actor_of(request))
     except (NoSuchChoice, ValueError):
         raise Http404("Policy not found in this replay") from None
     messages.success(request, f"New sessions use {policy.name}. Existing sessions keep their policy.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import User
 
+from accounts.actors import Actor
 from accounts.models import Project
 from compaction.policy import PRESETS, get_policy
 from compaction.replay import Limit
@@ -34,7 +34,7 @@ class ReplayForm(forms.Form):
     budget = forms.IntegerField(min_value=1, max_value=100_000_000, required=False)
     with_model = forms.BooleanField(required=False)
 
-    def run(self, project: Project, sessions: list[AgentSession], user: User) -> ReplayRun | None:
+    def run(self, project: Project, sessions: list[AgentSession], actor: Actor) -> ReplayRun | None:
         """Start the run. Returns None and adds a form error if it cannot start."""
         data = self.cleaned_data
         limits = [Limit(ratio=float(ratio)) for ratio in data["ratios"]]
@@ -48,7 +48,7 @@ class ReplayForm(forms.Form):
                 limits=limits,
                 with_model=data["with_model"],
                 title=self.title(sessions),
-                user=user,
+                actor=actor,
             )
         except RunRefused as error:
             self.add_error(None, f"The replay was not started: {error}.")

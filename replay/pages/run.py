@@ -16,7 +16,7 @@ from replay.pages.session_result import session_result
 from replay.selectors.price_tables import named_prices
 from replay.selectors.table import rows_of, run_find, targets_of
 from replay.services import runs
-from sessions.pages.access import Viewer, page_or_fragment, user_of, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, page_or_fragment, viewer_of, writer_of
 
 _CHANGES = {"confirm": runs.run_confirm, "cancel": runs.run_cancel, "resume": runs.run_resume}
 
@@ -55,7 +55,7 @@ def replay_change(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
     if change is None:
         raise Http404("Unknown change")
     try:
-        change(run=found, user=user_of(request))
+        change(run=found, actor=actor_of(request))
     except runs.WrongState as error:
         messages.error(request, f"The replay was not changed: {error}.")
     return redirect("replay_run", slug=slug, run=run)

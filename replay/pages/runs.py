@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from replay.pages.form import ProjectReplayForm
 from replay.selectors.table import runs_newest, sessions_newest
 from replay.services.advice import advice_of
-from sessions.pages.access import Viewer, user_of, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, viewer_of, writer_of
 from sessions.selectors.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing
 
@@ -29,7 +29,7 @@ def replay_runs(request: HttpRequest, slug: str) -> HttpResponse:
         sessions = sessions_newest(
             project_id=viewer.project.pk, limit=form.cleaned_data["count"], agent=form.cleaned_data["agent"]
         )
-        run = form.run(viewer.project, sessions, user_of(request))
+        run = form.run(viewer.project, sessions, actor_of(request))
         if run is not None:
             return redirect("replay_run", slug=slug, run=run.pk)
     return _page(request, viewer, form, status=422)

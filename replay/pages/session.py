@@ -14,7 +14,7 @@ from replay.pages.form import ReplayForm
 from replay.pages.session_result import session_result
 from replay.selectors.table import targets_of_session
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, session_of, user_of, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, session_of, viewer_of, writer_of
 from sessions.pages.tabs import session_context
 from sessions.selectors.reference_rates import (
     edits_of_session,
@@ -34,7 +34,7 @@ def session_replay(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     session = session_of(viewer, id)
     form = ReplayForm(request.POST)
     if form.is_valid():
-        run = form.run(viewer.project, [session] if session.turn_count else [], user_of(request))
+        run = form.run(viewer.project, [session] if session.turn_count else [], actor_of(request))
         if run is not None:
             return redirect("replay_run", slug=slug, run=run.pk)
     return _page(request, viewer, session, form, status=422)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.actors import Actor
 from accounts.models import Project
 from accounts.services import audit_record, project_update
 from compaction.policy import PRESETS, Policy
@@ -89,7 +89,7 @@ def _current(project: Project) -> str:
 
 
 @transaction.atomic
-def advice_apply(*, project: Project, run_id: UUID, setting: int, user: User) -> Policy:
+def advice_apply(*, project: Project, run_id: UUID, setting: int, actor: Actor) -> Policy:
     """Makes the policy of a setting the project's own, for sessions to come. Raises `NoSuchChoice`."""
     run = run_find(project_id=project.pk, id=run_id)
     rows = rows_of(run) if run is not None else []
@@ -98,11 +98,11 @@ def advice_apply(*, project: Project, run_id: UUID, setting: int, user: User) ->
         raise NoSuchChoice("there is no such choice")
     name = row.setting.policy.name
     chosen = Policy.from_json(next(stored for stored in run.policies if stored["name"] == name))
-    project_update(project=project, changes={"default_policy": _settings(chosen)}, user=user)
+    project_update(project=project, changes={"default_policy": _settings(chosen)}, actor=actor)
     audit_record(
         action="policy.advised",
         project=project,
-        user=user,
+        actor=actor,
         target=chosen.name,
         detail={
             "replay": str(run.pk),

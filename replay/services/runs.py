@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import ApiKey, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
 from accounts.services import audit_record
 from compaction.policy import Policy
 from compaction.replay import Limit
@@ -48,15 +48,14 @@ def run_create(
     limits: Sequence[Limit],
     with_model: bool = False,
     title: str = "",
-    user: User | None = None,
-    api_key: ApiKey | None = None,
+    actor: Actor = SYSTEM,
 ) -> ReplayRun:
     """A run that a worker takes up behind the commit. Raises `RunRefused`."""
     _check(project, sessions, policies, limits, with_model)
     estimated = ReplayRun.State.ESTIMATING if with_model else ReplayRun.State.RUNNING
     run = ReplayRun.objects.create(
         project=project,
-        created_by=user,
+        created_by=actor.user,
         title=title,
         state=estimated,
         policies=[policy.to_json() for policy in policies],
@@ -68,7 +67,7 @@ def run_create(
     ReplayTarget.objects.bulk_create(
         ReplayTarget(run=run, session=session, ordinal=ordinal) for ordinal, session in enumerate(sessions)
     )
-    _audit(run, "replay.created", user, api_key, {"sessions": len(sessions), "with_model": with_model})
+    _audit(run, "replay.created", actor, {"sessions": len(sessions), "with_model": with_model})
     transaction.on_commit(partial(replay_dispatch, run.pk))
     return run
 
@@ -97,28 +96,28 @@ def _check(
 
 
 @transaction.atomic
-def run_confirm(*, run: ReplayRun, user: User | None = None, api_key: ApiKey | None = None) -> None:
+def run_confirm(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     """Somebody has seen the estimate and wants it. Raises `WrongState`."""
     _move(run, (ReplayRun.State.WAITING,), ReplayRun.State.RUNNING)
-    _audit(run, "replay.confirmed", user, api_key, {"estimate_microusd": run.estimate_microusd})
+    _audit(run, "replay.confirmed", actor, {"estimate_microusd": run.estimate_microusd})
     transaction.on_commit(partial(replay_dispatch, run.pk))
 
 
 @transaction.atomic
-def run_cancel(*, run: ReplayRun, user: User | None = None, api_key: ApiKey | None = None) -> None:
+def run_cancel(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     """Ends a run; what it has found stays. Raises `WrongState`."""
     states = (*ReplayRun.OPEN, ReplayRun.State.WAITING)
     _move(run, states, ReplayRun.State.CANCELLED, finished_at=timezone.now())
-    _audit(run, "replay.cancelled", user, api_key, {"done": run.done})
+    _audit(run, "replay.cancelled", actor, {"done": run.done})
 
 
 @transaction.atomic
-def run_resume(*, run: ReplayRun, user: User | None = None, api_key: ApiKey | None = None) -> None:
+def run_resume(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     """Goes on where a cancelled run stopped. Raises `WrongState`."""
     unknown = run.with_model and run.estimate_microusd is None
     state = ReplayRun.State.ESTIMATING if unknown else ReplayRun.State.RUNNING
     _move(run, (ReplayRun.State.CANCELLED,), state, finished_at=None)
-    _audit(run, "replay.resumed", user, api_key, {"done": run.done})
+    _audit(run, "replay.resumed", actor, {"done": run.done})
     transaction.on_commit(partial(replay_dispatch, run.pk))
 
 
@@ -130,14 +129,11 @@ def _move(run: ReplayRun, states: Sequence[str], state: str, **changes: Any) -> 
     run.refresh_from_db()
 
 
-def _audit(
-    run: ReplayRun, action: str, user: User | None, api_key: ApiKey | None, detail: Mapping[str, Any]
-) -> None:
+def _audit(run: ReplayRun, action: str, actor: Actor, detail: Mapping[str, Any]) -> None:
     audit_record(
         action=action,
         project=run.project,
-        user=user,
-        api_key=api_key,
+        actor=actor,
         target=str(run.pk),
         detail=dict(detail),
     )

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from accounts.models import ApiKey
 from compaction.edits import Edit as EditValue
 from compaction.policy import Policy
 from redaction import redact
@@ -131,9 +130,10 @@ class Revert(Endpoint):
         record of the reverted one is kept with state `reverted`."""
         session = session_or_404(call, session_id)
         compaction_or_404(session, number)
-        key = ApiKey.objects.get(pk=call.principal.key_id)
         try:
-            return json_response(detail_json(compaction_revert(session=session, number=number, api_key=key)))
+            return json_response(
+                detail_json(compaction_revert(session=session, number=number, actor=call.actor))
+            )
         except NotRevertible as error:
             raise Conflict("not_revertible", str(error)) from None
 

@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.request import UnreadablePostError
 from rest_framework.views import APIView
 
+from accounts.actors import Actor
 from accounts.models import Scope
 from sessions.api import ratelimit
 from sessions.api.auth import Principal, authenticate
@@ -45,6 +46,10 @@ class ApiCall:
     def __init__(self, request: HttpRequest, principal: Principal) -> None:
         self.request = request
         self.principal = principal
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(api_key_id=self.principal.key_id)
 
     @property
     def query(self) -> QueryDict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from accounts.models import ApiKey
 from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
@@ -31,9 +30,8 @@ class RecapEdit(Endpoint):
         session = session_or_404(call, session_id)
         compaction_or_404(session, number)
         text = serializers.validated(serializers.RecapText, call.body)["text"]
-        key = ApiKey.objects.get(pk=call.principal.key_id)
         try:
-            compaction = recap_edit(session=session, number=number, text=text, api_key=key)
+            compaction = recap_edit(session=session, number=number, text=text, actor=call.actor)
         except CompactionOpen:
             raise Conflict("compaction_open", _OPEN) from None
         except NotEditable as error:

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import ApiKey, Scope
+from accounts.models import Scope
 from compaction.breakdown import TokenBreakdown
 from compaction.dialects import DEFAULT
 from redaction import redact
@@ -169,7 +169,7 @@ class SessionView(Endpoint):
     def delete(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Permanently deletes the session and all content that no other session uses."""
         session = session_or_404(call, session_id)
-        session_delete(session=session, api_key=ApiKey.objects.get(pk=call.principal.key_id))
+        session_delete(session=session, actor=call.actor)
         return HttpResponse(status=204)
 
     scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}

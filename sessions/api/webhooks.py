@@ -45,7 +45,7 @@ class Webhooks(Endpoint):
         key = _key(call)
         events = sorted(data.get("events") or WebhookEvent.values)
         try:
-            webhook = webhook_create(project=key.project, url=data["url"], events=events, api_key=key)
+            webhook = webhook_create(project=key.project, url=data["url"], events=events, actor=call.actor)
         except ForbiddenAddress as error:
             raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
         return json_response(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
@@ -79,7 +79,7 @@ class WebhookView(Endpoint):
         if "events" in data:
             data["events"] = sorted(data["events"])
         try:
-            webhook_update(webhook=webhook, changes=data, api_key=_key(call))
+            webhook_update(webhook=webhook, changes=data, actor=call.actor)
         except ForbiddenAddress as error:
             raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
         return json_response(_detail_json(webhook))
@@ -91,7 +91,7 @@ class WebhookView(Endpoint):
     )
     def delete(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Deletes the webhook and its pending deliveries."""
-        webhook_delete(webhook=_webhook_or_404(call, webhook_id), api_key=_key(call))
+        webhook_delete(webhook=_webhook_or_404(call, webhook_id), actor=call.actor)
         return HttpResponse(status=204)
 
 

@@ -15,6 +15,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
+from accounts.actors import Actor
 from accounts.models import Project, Role
 from accounts.selectors import projects_of
 from sessions.models import AgentSession
@@ -74,6 +75,11 @@ def user_of(request: HttpRequest) -> User:
     user = request.user
     assert isinstance(user, User)
     return user
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Return the signed-in user as the actor of a change."""
+    return Actor(user=user_of(request))
 
 
 def session_of(viewer: Viewer, id: UUID) -> AgentSession:

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from accounts.actors import Actor
 from accounts.models import AuditEvent, Project
 from compaction.policy import Policy, get_policy
 from compaction.replay import Limit, Prices
@@ -208,7 +209,7 @@ def test_advised_settings_of_one_s_own_are_stored_as_what_differs_from_their_pre
 ) -> None:
     own = Policy.from_json({"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2})
     run = finish(make(policies=[get_policy("off"), own], limits=[Limit(ratio=0.5)]))
-    assert advice_apply(project=project, run_id=run.pk, setting=1, user=owner) == own
+    assert advice_apply(project=project, run_id=run.pk, setting=1, actor=Actor(user=owner)) == own
     project.refresh_from_db()
     told = {"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2}
     assert project.default_policy == told

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import ApiKey, Scope
+from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
@@ -69,7 +69,7 @@ class FactView(Endpoint):
         if fact is None:
             raise missing
         try:
-            fact_decide(fact=fact, api_key=ApiKey.objects.get(pk=call.principal.key_id), **data)
+            fact_decide(fact=fact, actor=call.actor, **data)
         except FactGone:
             raise missing from None
         except WorkingMemoryError as error:

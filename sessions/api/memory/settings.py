@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from accounts.models import ApiKey, Project, Scope
+from accounts.models import Project, Scope
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
@@ -50,7 +50,7 @@ class MemorySettings(Endpoint):
                 schema_of(changes["memory_fields"])
             except WorkingMemoryError as error:
                 raise InvalidRequest("invalid_field", str(error), param=error.field) from None
-        project_update(project=project, changes=changes, api_key=ApiKey.objects.get(pk=call.principal.key_id))
+        project_update(project=project, changes=changes, actor=call.actor)
         return _settings_response(project)
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.ADMIN}

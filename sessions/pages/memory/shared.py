@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
-from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment, writer_of
+from sessions.pages.access import actor_of, page_or_fragment, viewer_of, wants_fragment, writer_of
 from sessions.selectors.facts import MAX_PENDING, facts_of, facts_pending_count, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
@@ -93,7 +93,7 @@ def _decide(fact: SharedFact, form: FactForm, request: HttpRequest) -> str:
             state=form.cleaned_data["state"],
             text=form.cleaned_data["text"].replace("\r\n", "\n") if "text" in form.data else None,
             expires_at=datetime.combine(day, time.max, tzinfo=UTC) if day else None,
-            user=request.user,
+            actor=actor_of(request),
         )
     except WorkingMemoryError as error:
         return f"{error}."
@@ -108,7 +108,7 @@ def memory_facts(request: HttpRequest, slug: str) -> HttpResponse:
     state = request.POST.get("state")
     if state not in (SharedFact.State.ACCEPTED, SharedFact.State.REJECTED):
         raise Http404("Unknown decision")
-    count = facts_decide(project=viewer.project, ids=ids, state=state, user=request.user)
+    count = facts_decide(project=viewer.project, ids=ids, state=state, actor=actor_of(request))
     messages.success(request, f"{_facts(count)} {state}." if count else "Select at least one fact.")
     return _to_list(slug, SharedFact.State.PROPOSED)
 
@@ -124,7 +124,7 @@ def _to_list(slug: str, state: str) -> HttpResponse:
 @require_POST
 def memory_prune(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = writer_of(request, slug, action=_REVIEW)
-    count = facts_prune(project=viewer.project, user=request.user)
+    count = facts_prune(project=viewer.project, actor=actor_of(request))
     messages.success(request, f"{_facts(count)} deleted." if count else "No expired facts to delete.")
     return redirect("memory", slug=slug)
 

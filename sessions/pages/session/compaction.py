@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from sessions.models import AgentSession, Compaction
-from sessions.pages.access import page_or_fragment, session_of, viewer_of
+from sessions.pages.access import actor_of, page_or_fragment, session_of, viewer_of
 from sessions.pages.session.compactions import writer_of
 from sessions.pages.session.prompt import COMPONENTS
 from sessions.pages.session.seen import edit_context
@@ -98,7 +98,7 @@ def _recap_edit(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpR
     row = _compaction_or_404(session, number)
     text = request.POST.get("text", "")[:_LONGEST].replace("\r\n", "\n").replace("\0", "")
     try:
-        made = recap_edit(session=session, number=row.number, text=text, user=request.user)
+        made = recap_edit(session=session, number=row.number, text=text, actor=actor_of(request))
     except CompactionOpen:
         problem = "A compaction is under way; wait for its end."
     except (NotEditable, EmptyRecap, RecapTooLarge) as error:

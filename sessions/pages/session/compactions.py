@@ -14,10 +14,10 @@ from redaction import redact
 from sessions.models import AgentSession
 from sessions.pages.access import (
     Viewer,
+    actor_of,
     number_of,
     page_or_fragment,
     session_of,
-    user_of,
     viewer_of,
     wants_fragment,
 )
@@ -68,7 +68,7 @@ def session_compact(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 def session_revert(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
     viewer, session = writer_of(request, slug, id)
     try:
-        compaction_revert(session=session, number=min(number, 2**31 - 1), user=user_of(request))
+        compaction_revert(session=session, number=min(number, 2**31 - 1), actor=actor_of(request))
     except NotRevertible as error:
         return _answer(request, viewer, session, f"Not reverted: {error}.")
     return _answer(request, viewer, session)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import BudgetAlert
 from sessions.models.spending import Period
-from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.spending import budgets_spent
 from sessions.services.spending.budgets import budget_delete, budget_set
@@ -79,7 +79,7 @@ def project_budgets(request: HttpRequest, slug: str) -> HttpResponse:
         limit_microusd=int(data["dollars"] * 1_000_000),
         time_zone=data["time_zone"],
         emails=data["emails"],
-        user=user_of(request),
+        actor=actor_of(request),
     )
     messages.success(request, "Budget saved.")
     return redirect("settings_budgets", slug=slug)
@@ -91,7 +91,7 @@ def budget_remove(request: HttpRequest, slug: str, period: str) -> HttpResponse:
     budget = viewer.project.cost_budgets.select_related("project").filter(period=period).first()
     if budget is None:
         raise Http404("Budget not found")
-    budget_delete(budget=budget, user=user_of(request))
+    budget_delete(budget=budget, actor=actor_of(request))
     messages.success(request, "Budget removed.")
     return redirect("settings_budgets", slug=slug)
 

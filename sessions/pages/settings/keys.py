@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import ApiKey, Scope
 from accounts.services import api_key_create, api_key_revoke
-from sessions.pages.access import Viewer, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 
 #: The number of revoked and expired keys on the page, newest first.
@@ -76,7 +76,7 @@ def project_keys(request: HttpRequest, slug: str) -> HttpResponse:
         scopes=data["scopes"],
         expires_at=data["expires"],
         rate_limit=data["rate_limit"],
-        created_by=user_of(request),
+        actor=actor_of(request),
     )
     # Rendered directly: a redirect would have to store the secret somewhere.
     return _page(request, viewer, {"form": KeyForm(), "created": key, "secret": secret})
@@ -90,7 +90,7 @@ def key_revoke(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
         raise Http404("API key not found")
     if not viewer.is_owner and (key.created_by_id != request.user.pk or not viewer.may_write):
         raise PermissionDenied("Only project owners can revoke keys created by other members.")
-    api_key_revoke(key=key, user=user_of(request))
+    api_key_revoke(key=key, actor=actor_of(request))
     messages.success(request, f"API key “{key.name}” revoked.")
     return redirect("settings_keys", slug=slug)
 

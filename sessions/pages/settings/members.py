@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Membership, Role
 from accounts.services.members import MemberError, member_add, member_remove, member_role_set
-from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 
 
@@ -45,7 +45,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, viewer, {"form": form}, status=422)
     try:
-        added, password = member_add(project=viewer.project, by=user_of(request), **form.cleaned_data)
+        added, password = member_add(project=viewer.project, actor=actor_of(request), **form.cleaned_data)
     except MemberError as error:
         form.add_error("username", str(error))
         return _page(request, viewer, {"form": form}, status=422)
@@ -63,7 +63,7 @@ def member_change(request: HttpRequest, slug: str, member: int) -> HttpResponse:
     membership = _membership(viewer, member)
     if form.is_valid():
         try:
-            member_role_set(membership=membership, role=form.cleaned_data["role"], by=user_of(request))
+            member_role_set(membership=membership, role=form.cleaned_data["role"], actor=actor_of(request))
             messages.success(request, f"{membership.user.get_username()} now has the role {membership.role}.")
         except MemberError as error:
             messages.error(request, str(error))
@@ -75,7 +75,7 @@ def member_delete(request: HttpRequest, slug: str, member: int) -> HttpResponse:
     viewer = owner_of(request, slug)
     membership = _membership(viewer, member)
     try:
-        member_remove(membership=membership, by=user_of(request))
+        member_remove(membership=membership, actor=actor_of(request))
         messages.success(request, f"{membership.user.get_username()} was removed.")
     except MemberError as error:
         messages.error(request, str(error))

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
-from sessions.pages.access import owner_of, user_of, viewer_of
+from sessions.pages.access import actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import ModelField, PlainForm, settings_page
 from sessions.selectors.memory import schema_of
 from sessions.selectors.summarizers import reader_missing
@@ -79,7 +79,7 @@ def _save(request: HttpRequest, slug: str) -> HttpResponse:
     form = MemoryForm(request.POST)
     if not form.is_valid():
         return settings_page(request, viewer, "memory.html", {"form": form}, status=422)
-    project_update(project=viewer.project, changes=_changes(viewer.project, form), user=user_of(request))
+    project_update(project=viewer.project, changes=_changes(viewer.project, form), actor=actor_of(request))
     messages.success(request, "Working memory settings saved.")
     return redirect("settings_memory", slug=slug)
 

@@ -16,7 +16,7 @@ from accounts.services import project_update
 from compaction.errors import PolicyError
 from compaction.policy import PRESETS, Policy
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, owner_of, session_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, session_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.pages.terms import preset_meaning
 from sessions.services.compactions.planning import session_plan, view_load
@@ -82,7 +82,7 @@ def project_policy(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, viewer, form, status=422)
     policy = {**_hidden_settings(viewer, form.policy["preset"]), **form.policy}
-    project_update(project=viewer.project, changes={"default_policy": policy}, user=user_of(request))
+    project_update(project=viewer.project, changes={"default_policy": policy}, actor=actor_of(request))
     messages.success(request, "Policy saved. It applies to new sessions; existing sessions keep theirs.")
     return redirect("settings_policy", slug=slug)
 

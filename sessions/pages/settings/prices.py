@@ -13,7 +13,7 @@ from django.utils.formats import date_format
 from django.views.decorators.http import require_http_methods, require_POST
 
 from pricing.custom import CustomPrice
-from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.custom_prices import custom_prices
 from sessions.services.spending.custom_prices import MOST, TooManyPrices, price_remove, price_set
@@ -77,7 +77,7 @@ def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _save_price(request: HttpRequest, viewer: Viewer, form: PriceForm) -> bool:
     try:
-        price_set(project=viewer.project, price=form.price(), user=user_of(request))
+        price_set(project=viewer.project, price=form.price(), actor=actor_of(request))
     except TooManyPrices:
         form.add_error(None, f"A project can have at most {MOST} custom prices. Remove one first.")
         return False
@@ -95,7 +95,7 @@ class PriceKeyForm(forms.Form):
 def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
     viewer, form = owner_of(request, slug), PriceKeyForm(request.POST)
     removed = form.is_valid() and price_remove(
-        project=viewer.project, user=user_of(request), **form.cleaned_data
+        project=viewer.project, actor=actor_of(request), **form.cleaned_data
     )
     if not removed:
         raise Http404("Price not found")

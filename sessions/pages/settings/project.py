@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Project
 from accounts.services import project_create, project_update
-from sessions.pages.access import owner_of, user_of, viewer_of
+from sessions.pages.access import actor_of, owner_of, user_of, viewer_of
 from sessions.pages.settings.common import ModelField, PlainForm, settings_page
 
 
@@ -51,7 +51,7 @@ def _save(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         context = {"form": form, "new_form": NewProjectForm()}
         return settings_page(request, viewer, "project.html", context, status=422)
-    project_update(project=viewer.project, changes=form.cleaned_data, user=user_of(request))
+    project_update(project=viewer.project, changes=form.cleaned_data, actor=actor_of(request))
     messages.success(request, "Project saved.")
     return redirect("settings", slug=slug)
 

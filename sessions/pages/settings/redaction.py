@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services import project_update
 from redaction import ExtraPattern, InvalidPatternError, Redaction, extra_rules, redact
-from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.redaction import redaction_key
 
@@ -66,7 +66,7 @@ def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
         )
         redacted, found = redact(form.cleaned_data["sample"], key=redaction)
         return _page(request, viewer, form, redacted=redacted, found=found)
-    project_update(project=viewer.project, changes={"redaction_patterns": patterns}, user=user_of(request))
+    project_update(project=viewer.project, changes={"redaction_patterns": patterns}, actor=actor_of(request))
     messages.success(request, "Patterns saved. They apply to new pushes and imports.")
     return redirect("settings_redaction", slug=slug)
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_set
 
@@ -36,7 +36,7 @@ def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.cleaned_data["confirmed"]:
         dry_run = retention_dry_run(project=viewer.project, days=days)
         return _page(request, viewer, form, dry_run=dry_run, days=days)
-    retention_set(project=viewer.project, days=days, user=user_of(request))
+    retention_set(project=viewer.project, days=days, actor=actor_of(request))
     messages.success(request, f"Sessions are deleted {days} days after their last turn.")
     return redirect("settings_retention", slug=slug)
 
@@ -44,7 +44,7 @@ def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def retention_off(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = owner_of(request, slug)
-    retention_set(project=viewer.project, days=None, user=user_of(request))
+    retention_set(project=viewer.project, days=None, actor=actor_of(request))
     messages.success(request, "Sessions are kept forever.")
     return redirect("settings_retention", slug=slug)
 

@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
-from sessions.pages.access import Viewer, owner_of, user_of, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.services.webhooks.http import ForbiddenAddress
 from sessions.services.webhooks.webhooks import webhook_create, webhook_delete, webhook_update
@@ -43,7 +43,7 @@ def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, viewer, {"form": form}, status=422)
     try:
-        webhook = webhook_create(project=viewer.project, user=user_of(request), **form.cleaned_data)
+        webhook = webhook_create(project=viewer.project, actor=actor_of(request), **form.cleaned_data)
     except ForbiddenAddress as error:
         form.add_error("url", f"{error}.")
         return _page(request, viewer, {"form": form}, status=422)
@@ -55,7 +55,7 @@ def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     """Enable or disable a webhook."""
     viewer = owner_of(request, slug)
     webhook = _webhook(viewer, id)
-    webhook_update(webhook=webhook, changes={"is_active": not webhook.is_active}, user=user_of(request))
+    webhook_update(webhook=webhook, changes={"is_active": not webhook.is_active}, actor=actor_of(request))
     messages.success(request, f"Webhook {'enabled' if webhook.is_active else 'disabled'}.")
     return redirect("settings_webhooks", slug=slug)
 
@@ -63,7 +63,7 @@ def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 @require_POST
 def webhook_remove(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     viewer = owner_of(request, slug)
-    webhook_delete(webhook=_webhook(viewer, id), user=user_of(request))
+    webhook_delete(webhook=_webhook(viewer, id), actor=actor_of(request))
     messages.success(request, "Webhook deleted. Pending deliveries were dropped.")
     return redirect("settings_webhooks", slug=slug)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, LiteralString
 
-from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils import timezone
 from psycopg.types.numeric import Int4, Int8
 
-from accounts.models import ApiKey, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
 from accounts.services import audit_record
 from compaction.adapters.tiktoken_counter import counter
 from compaction.breakdown import TokenBreakdown
@@ -275,9 +275,7 @@ def snapshot_write(
 
 
 @transaction.atomic
-def compaction_revert(
-    *, session: AgentSession, number: int, api_key: ApiKey | None = None, user: User | None = None
-) -> Compaction:
+def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYSTEM) -> Compaction:
     """Takes the edits of one compaction back; the record stays. Raises `NotRevertible`."""
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     compaction = Compaction.objects.filter(session=locked, number=number).first()
@@ -290,8 +288,7 @@ def compaction_revert(
     audit_record(
         action="compaction.reverted",
         project=Project.objects.get(pk=locked.project_id),
-        api_key=api_key,
-        user=user,
+        actor=actor,
         target=locked.external_id,
         detail={"compaction": number},
     )

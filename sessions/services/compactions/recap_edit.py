@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import transaction
 from django.db.models import Max
 
-from accounts.models import ApiKey, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
 from accounts.services import audit_record
 from compaction.recap.parse import recap_parse
 from compaction.triggers import edit
@@ -42,9 +41,7 @@ class RecapTooLarge(ValueError):
 
 
 @transaction.atomic
-def recap_edit(
-    *, session: AgentSession, number: int, text: str, api_key: ApiKey | None = None, user: Any = None
-) -> Compaction:
+def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = SYSTEM) -> Compaction:
     """Shows `text` where the recap of compaction `number` stood; secrets are taken out of it.
 
     The change is a compaction of its own, of the trigger `edit`: prompts of earlier turns go on showing the
@@ -81,8 +78,7 @@ def recap_edit(
     audit_record(
         action="recap.edited",
         project=Project.objects.get(pk=locked.project_id),
-        api_key=api_key,
-        user=user,
+        actor=actor,
         target=locked.external_id,
         detail={"compaction": compaction.number, "replaces": number},
     )

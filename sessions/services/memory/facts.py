@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.models import ApiKey, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
 from accounts.services import audit_record
 from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Via
@@ -46,8 +46,7 @@ def fact_decide(
     state: str | None = None,
     text: str | None = None,
     expires_at: datetime | None = None,
-    user: Any = None,
-    api_key: ApiKey | None = None,
+    actor: Actor = SYSTEM,
 ) -> None:
     """Accepts, rejects or rewords a fact. Accepting confirms it, and it holds until `expires_at`, else for
     `LIFETIME`. Raises `WorkingMemoryError` where another fact says the same, and `FactGone`."""
@@ -56,7 +55,7 @@ def fact_decide(
     if state is not None:
         fact.state = state
     now = timezone.now()
-    fact.decided_at, fact.confirmed_at, fact.decided_by = now, now, user
+    fact.decided_at, fact.confirmed_at, fact.decided_by = now, now, actor.user
     if fact.state == SharedFact.State.ACCEPTED:
         fact.expires_at = expires_at or now + LIFETIME
     # Not the whole row: another session may be seen to have the fact meanwhile.
@@ -67,8 +66,7 @@ def fact_decide(
     audit_record(
         action=f"memory.fact.{fact.state}",
         project=fact.project,
-        user=user,
-        api_key=api_key,
+        actor=actor,
         target=str(fact.pk),
     )
 
@@ -84,17 +82,17 @@ def _reword(fact: SharedFact, new: str) -> None:
 
 
 @transaction.atomic
-def facts_decide(*, project: Project, ids: Collection[UUID], state: str, user: Any = None) -> int:
+def facts_decide(*, project: Project, ids: Collection[UUID], state: str, actor: Actor = SYSTEM) -> int:
     """Accepts or rejects several facts of a project as they are; how many were not yet."""
     rows = SharedFact.objects.filter(project=project, pk__in=ids).exclude(state=state)
     facts = list(rows.select_related("project").select_for_update(of=("self",)).order_by("pk"))
     for fact in facts:
-        fact_decide(fact=fact, state=state, user=user)
+        fact_decide(fact=fact, state=state, actor=actor)
     return len(facts)
 
 
 @transaction.atomic
-def facts_prune(*, project: Project, user: Any = None) -> int:
+def facts_prune(*, project: Project, actor: Actor = SYSTEM) -> int:
     """Deletes what has expired and what nobody decided on; how many. Rejected ones stay, so that they are
     not proposed again."""
     # Locked before their sightings, as proposals lock them: one that is confirmed just now is left alone.
@@ -103,7 +101,7 @@ def facts_prune(*, project: Project, user: Any = None) -> int:
     SharedFact.objects.filter(pk__in=ids).delete()
     count = len(ids)
     if count:
-        audit_record(action="memory.facts.pruned", project=project, user=user, detail={"count": count})
+        audit_record(action="memory.facts.pruned", project=project, actor=actor, detail={"count": count})
     return count
 
 

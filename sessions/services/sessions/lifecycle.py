@@ -11,7 +11,8 @@ from uuid import UUID
 from django.db import connection, transaction
 
 import pricing
-from accounts.models import ApiKey, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
 from accounts.services import audit_record
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Preamble
@@ -84,7 +85,7 @@ def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user: Any = None) -> None:
+def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
     """Delete the session with all contents that only it uses, and record an audit event.
 
     Does nothing if the session has already been deleted.
@@ -104,8 +105,7 @@ def session_delete(*, session: AgentSession, api_key: ApiKey | None = None, user
     audit_record(
         action="session.deleted",
         project=project,
-        api_key=api_key,
-        user=user,
+        actor=actor,
         target=locked.external_id,
         detail={"id": str(locked.pk), "turns": locked.turn_count, "messages": locked.message_count},
     )

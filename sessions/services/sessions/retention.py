@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.contrib.auth.models import User
 from django.db.models import Count, Min, Sum
 from django.utils import timezone
 
+from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record, project_update
 from sessions.models import AgentSession
@@ -42,7 +42,7 @@ def retention_dry_run(*, project: Project, days: int) -> DryRun:
     return DryRun(sessions=found["sessions"], turns=found["turns"] or 0, oldest=found["oldest"])
 
 
-def retention_set(*, project: Project, days: int | None, user: User | None = None) -> None:
+def retention_set(*, project: Project, days: int | None, actor: Actor = SYSTEM) -> None:
     """None: everything is kept. A longer time holds at once, a shorter one after `NOTICE`."""
     before, begins = project.retention_days, project.retention_begins_at
     if days is None:
@@ -50,7 +50,7 @@ def retention_set(*, project: Project, days: int | None, user: User | None = Non
     elif before is None or days < before:
         begins = timezone.now() + NOTICE
     changes = {"retention_days": days, "retention_begins_at": begins}
-    project_update(project=project, changes=changes, user=user)
+    project_update(project=project, changes=changes, actor=actor)
 
 
 def retention_run(*, now: datetime | None = None) -> int:

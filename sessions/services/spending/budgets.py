@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.core.mail import send_mail
 from django.db import transaction
 from django.db.models import F
 from django.utils.formats import date_format
 
+from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import BudgetAlert, CostBudget, WebhookEvent
@@ -35,18 +35,18 @@ def budget_set(
     limit_microusd: int,
     time_zone: str = "UTC",
     emails: Sequence[str] = (),
-    user: User | None = None,
+    actor: Actor = SYSTEM,
 ) -> CostBudget:
     """Create or change the budget of a period. Alerts already sent in the current period are not repeated."""
     values = {"limit_microusd": limit_microusd, "time_zone": time_zone, "emails": list(emails)}
     budget, _ = CostBudget.objects.update_or_create(project=project, period=period, defaults=values)
-    audit_record(action="budget.set", project=project, user=user, target=period, detail=values)
+    audit_record(action="budget.set", project=project, actor=actor, target=period, detail=values)
     return budget
 
 
 @transaction.atomic
-def budget_delete(*, budget: CostBudget, user: User | None = None) -> None:
-    audit_record(action="budget.deleted", project=budget.project, user=user, target=budget.period)
+def budget_delete(*, budget: CostBudget, actor: Actor = SYSTEM) -> None:
+    audit_record(action="budget.deleted", project=budget.project, actor=actor, target=budget.period)
     budget.delete()
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.actors import Actor
 from accounts.models import Project
 from accounts.services import project_update
 from pricing.custom import CustomPrice
@@ -25,23 +25,23 @@ class TooManyPrices(Exception):
 
 
 @transaction.atomic
-def price_set(*, project: Project, price: CustomPrice, user: User) -> None:
+def price_set(*, project: Project, price: CustomPrice, actor: Actor) -> None:
     """Adds a price, in the place of one of the same model from the same day on. Raises `TooManyPrices`."""
     locked = _locked(project)
     kept = _without(locked, price.model, price.first)
     if len(kept) >= MOST:
         raise TooManyPrices
-    _write(locked, [price, *kept], user)
+    _write(locked, [price, *kept], actor)
 
 
 @transaction.atomic
-def price_remove(*, project: Project, model: str, first: date, user: User) -> bool:
+def price_remove(*, project: Project, model: str, first: date, actor: Actor) -> bool:
     """Takes a price away. False where there is none of this model from this day on."""
     locked = _locked(project)
     kept = _without(locked, model, first)
     is_there = len(kept) < len(custom_prices(locked))
     if is_there:
-        _write(locked, kept, user)
+        _write(locked, kept, actor)
     return is_there
 
 
@@ -53,6 +53,6 @@ def _without(project: Project, model: str, first: date) -> list[CustomPrice]:
     return [one for one in custom_prices(project) if (one.model, one.first) != (model, first)]
 
 
-def _write(locked: Project, prices: Sequence[CustomPrice], user: User) -> None:
+def _write(locked: Project, prices: Sequence[CustomPrice], actor: Actor) -> None:
     told = [one.to_json() for one in prices]
-    project_update(project=locked, changes={"custom_prices": told}, user=user)
+    project_update(project=locked, changes={"custom_prices": told}, actor=actor)

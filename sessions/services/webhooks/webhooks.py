@@ -14,12 +14,12 @@ from http.client import HTTPException
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from accounts.models import ApiKey, Project
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import Compaction, Webhook, WebhookDelivery
 from sessions.selectors.compactions import compaction_json
@@ -40,36 +40,29 @@ def webhook_create(
     project: Project,
     url: str,
     events: Sequence[str],
-    api_key: ApiKey | None = None,
-    user: User | None = None,
+    actor: Actor = SYSTEM,
 ) -> Webhook:
     """A new webhook with its secret, which is shown this once. Raises `ForbiddenAddress`."""
     http.url_check(url)
     webhook = Webhook.objects.create(
         project=project, url=url, events=list(events), secret=f"whsec_{secrets.token_urlsafe(32)}"
     )
-    audit_record(action="webhook.created", project=project, api_key=api_key, user=user, target=url)
+    audit_record(action="webhook.created", project=project, actor=actor, target=url)
     return webhook
 
 
-def webhook_update(
-    *, webhook: Webhook, changes: dict[str, Any], api_key: ApiKey | None = None, user: User | None = None
-) -> None:
+def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = SYSTEM) -> None:
     """Changes of `url`, `events`, `is_active`. Raises `ForbiddenAddress`."""
     if "url" in changes:
         http.url_check(changes["url"])
     for name, value in changes.items():
         setattr(webhook, name, value)
     webhook.save(update_fields=list(changes))
-    audit_record(
-        action="webhook.changed", project=webhook.project, api_key=api_key, user=user, target=webhook.url
-    )
+    audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=webhook.url)
 
 
-def webhook_delete(*, webhook: Webhook, api_key: ApiKey | None = None, user: User | None = None) -> None:
-    audit_record(
-        action="webhook.deleted", project=webhook.project, api_key=api_key, user=user, target=webhook.url
-    )
+def webhook_delete(*, webhook: Webhook, actor: Actor = SYSTEM) -> None:
+    audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=webhook.url)
     webhook.delete()
 
 
