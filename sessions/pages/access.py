@@ -48,7 +48,7 @@ def viewer_of(request: HttpRequest, slug: str) -> Viewer:
             may_write = project.role in {Role.OWNER, Role.MEMBER}
             is_owner = project.role == Role.OWNER
             return Viewer(projects=projects, project=project, may_write=may_write, is_owner=is_owner)
-    raise Http404("no such project")
+    raise Http404("Project not found")
 
 
 def writer_of(request: HttpRequest, slug: str, *, action: str) -> Viewer:
@@ -86,7 +86,7 @@ def session_of(viewer: Viewer, id: UUID) -> AgentSession:
     """Return a session of the viewer's project. Raises Http404 for any other."""
     session = session_get(project=viewer.project, id=id)
     if session is None:
-        raise Http404("no such session")
+        raise Http404("Session not found")
     return session
 
 

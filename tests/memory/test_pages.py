@@ -226,7 +226,7 @@ class TestSharedMemory:
         new = make_session(project, name="new", agent=fact.agent)
         url = address("session_memory", new)
         assert "Facts from other sessions" in owner_client.get(url).content.decode()
-        owner_client.post(address("session_memory_take", new), {"fact": str(fact.pk)})
+        owner_client.post(address("session_memory_add_shared", new), {"fact": str(fact.pk)})
         assert memory(new).decisions == ("use the clock",)
         assert "Facts from other sessions" not in owner_client.get(url).content.decode()
 

@@ -146,7 +146,7 @@ def session_memory_propose(request: HttpRequest, slug: str, id: UUID) -> HttpRes
 
 
 @require_POST
-def session_memory_take(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+def session_memory_add_shared(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     """Add one of the shared facts to the memory."""
     viewer, session = _writer(request, slug, id)
     facts = [fact for fact in facts_offered(session=session) if str(fact.pk) == request.POST.get("fact")]

@@ -51,7 +51,7 @@ def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
-def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+def webhook_toggle(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     """Enable or disable a webhook."""
     viewer = owner_of(request, slug)
     webhook = _webhook(viewer, id)
