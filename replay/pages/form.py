@@ -14,7 +14,7 @@ from replay.models import ReplayRun
 from replay.services.runs import MAX_SESSIONS, RunRefused, run_create
 from sessions.models import AgentSession
 
-_RATIOS = [("1.0", "1.00"), ("0.5", "0.50"), ("0.35", "0.35"), ("0.2", "0.20")]
+_RATIOS = [("1.0", "100%"), ("0.5", "50%"), ("0.35", "35%"), ("0.2", "20%")]
 
 
 class ReplayForm(forms.Form):

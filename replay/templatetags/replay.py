@@ -30,6 +30,12 @@ def change_from(value: int | None, base: int | None) -> str:
 
 
 @register.filter
+def budget_label(label: str) -> str:
+    """Format the label of a budget, for example, `50%` for the ratio `0.50` or `9,000 tokens`."""
+    return f"{100 * float(label):.3g}%" if "." in label else f"{label} tokens"
+
+
+@register.filter
 def reaction(how: str) -> str:
     """Return how the agent reacted to missing content, for example, “read it again”."""
     return HOW.get(how, how)

@@ -91,8 +91,8 @@ function options(data, width, fills, [text, line]) {
     cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
     scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
     axes: [
-      { ...axis, grid: { show: false }, label: data.bucket, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
-      { ...axis, label: data.unit === "tokens" ? "tokens" : "US dollars", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map((value) => short(value, data.unit)) },
+      { ...axis, grid: { show: false }, label: data.bucket[0].toUpperCase() + data.bucket.slice(1), labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
+      { ...axis, label: data.unit === "tokens" ? "Tokens" : "US dollars", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map((value) => short(value, data.unit)) },
     ],
     series: [{}, ...Array.from({ length: layers }, (_, index) => ({
       fill: fills[layers - 1 - index],

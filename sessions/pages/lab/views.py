@@ -35,8 +35,8 @@ SLIDERS: Sequence[Slider] = (
     Slider(name="turns", label="Turns", unit="turns", low=5, high=150, step=5),
     Slider(name="message", label="Text per turn", unit="tokens", low=20, high=2_000, step=20),
     Slider(name="result", label="Tool output per turn", unit="tokens", low=100, high=12_000, step=100),
-    Slider(name="trigger", label="Compact at", unit="% of budget", low=30, high=100, step=5),
-    Slider(name="target", label="Compact down to", unit="% of budget", low=10, high=90, step=5),
+    Slider(name="trigger", label="Compact at", unit="percent of budget", low=30, high=100, step=5),
+    Slider(name="target", label="Compact down to", unit="percent of budget", low=10, high=90, step=5),
     Slider(name="price", label="Input price", unit="$ per million tokens", low=0.1, high=30, step=0.1),
 )
 

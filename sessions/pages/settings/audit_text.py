@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
+
+from django.utils.formats import date_format
 
 from accounts.models import AuditEvent
 from sessions.pages.figures import money
+
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+\+00:00")
 
 #: Sentences by action. They may use `target` and the fields of the event's detail.
 _SENTENCES: Mapping[str, str] = {
@@ -108,6 +114,8 @@ def _to_dollars(value: Any) -> Any:
 
 
 def _value_text(value: Any) -> str:
+    if isinstance(value, str) and _TIMESTAMP.fullmatch(value):
+        return f"{date_format(datetime.fromisoformat(value), 'M j, Y, H:i')} UTC"
     if isinstance(value, Mapping) and set(value) == {"from", "to"}:
         return f"{_value_text(value['from'])} → {_value_text(value['to'])}"
     if isinstance(value, bool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from compaction.memory import Author, Motion, Origin, Via
+from compaction.memory import Author, Churn, Motion, Origin, Via
 
 register = template.Library()
 
@@ -19,6 +19,12 @@ _ORIGINS = {
     Via.UPKEEP: "auto-extracted",
     Via.READING: "extracted by a model",
     Via.SHARED: "shared memory",
+}
+
+_CHURN_MEANINGS = {
+    Churn.STEADY: "Long-term fields have not changed.",
+    Churn.ADDITIVE: "Most changes to long-term fields only add items.",
+    Churn.CHURNING: "More than half of the changes to long-term fields remove items.",
 }
 
 _MOTIONS = {Motion.STILL: "unchanged", Motion.ALIVE: "active"}
@@ -40,6 +46,12 @@ def origin_label(origin: Origin) -> str:
 def motion_label(motion: Motion) -> str:
     """Return the label of a field's activity, for example, “unchanged”."""
     return _MOTIONS.get(motion, str(motion))
+
+
+@register.filter
+def churn_meaning(churn: Churn) -> str:
+    """Return the explanation of a churn verdict for its tooltip."""
+    return _CHURN_MEANINGS[churn]
 
 
 @register.filter
