@@ -59,11 +59,11 @@ def test_a_filter_updates_the_page_and_the_url(window):
     window.goto(address("trends"))
     expect_chart(window)
     window.get_by_label("Group by").select_option("model")
-    expect(window.get_by_role("heading", name="By model")).to_be_visible()
+    expect(window.get_by_role("heading", name="By model", exact=True)).to_be_visible()
     expect_chart(window)
     assert "group=model" in window.url
     window.go_back()
-    expect(window.get_by_role("heading", name="By agent")).to_be_visible()
+    expect(window.get_by_role("heading", name="By agent", exact=True)).to_be_visible()
 
 
 def test_the_time_zone_is_that_of_the_browser(browser, served_url, logged_in, owner, used):
@@ -84,7 +84,7 @@ def test_the_lab_by_keyboard(window):
     slider = window.get_by_label("Tool output per turn")
     slider.focus()
     window.keyboard.press("End")
-    expect(window.get_by_text("overflows at turn")).to_be_visible()
+    expect(window.get_by_text("the prompt overflows at turn")).to_be_visible()
     window.wait_for_url(re.compile("result=12000"))
 
 
