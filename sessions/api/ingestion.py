@@ -22,7 +22,7 @@ def ingest_messages(
     if len(elements) > settings.CONTEXTAPP_MAX_MESSAGES:
         raise InvalidRequest(
             "too_many_messages",
-            f"{len(elements):,} messages; one push may contain at most {settings.CONTEXTAPP_MAX_MESSAGES:,}",
+            f"{len(elements):,} messages exceed the limit of {settings.CONTEXTAPP_MAX_MESSAGES:,} per push.",
             param="messages",
             status=413,
         )
@@ -30,7 +30,7 @@ def ingest_messages(
         if len(data) > settings.CONTEXTAPP_MAX_MESSAGE_BYTES:
             raise InvalidRequest(
                 "text_too_long",
-                f"{len(data):,} bytes; a message may have at most {settings.CONTEXTAPP_MAX_MESSAGE_BYTES:,}",
+                f"{len(data):,} bytes exceed the message limit of {settings.CONTEXTAPP_MAX_MESSAGE_BYTES:,}.",
                 param=f"messages[{index}]",
                 status=413,
             )
@@ -44,10 +44,10 @@ def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPrea
     """
     if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
         raise InvalidRequest(
-            "invalid_field", "`system` must be a string or a list of content blocks", param="system"
+            "invalid_field", "`system` must be a string or an array of content blocks.", param="system"
         )
     if not (tools is None or _is_list_of_objects(tools)):
-        raise InvalidRequest("invalid_field", "`tools` must be a list of tool definitions", param="tools")
+        raise InvalidRequest("invalid_field", "`tools` must be an array of tool definitions.", param="tools")
     return preamble_ingest(system, tools, redaction=redaction)[0]
 
 
@@ -60,7 +60,7 @@ def reject_secret(text: str, name: str, redaction: Redaction) -> None:
     if found:
         raise InvalidRequest(
             "secret_in_field",
-            f"`{name}` contains a secret ({found[0].kind}); nothing was stored",
+            f"`{name}` contains a secret ({found[0].kind}). Nothing was stored.",
             param=name,
         )
 

@@ -1,12 +1,14 @@
-"""`sessions/{id}/prompt/`: the prompt that fits the budget."""
+"""`sessions/{id}/prompt/`: fetch the prompt."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
+from compaction.capabilities import capabilities_of
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
@@ -15,7 +17,8 @@ from sessions.api.parameters import choice_param, format_param, format_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.prompts import messages_now, prompt_at, prompt_json, prompt_state
+from sessions.selectors.prompts import PromptState, messages_now, prompt_at, prompt_state, unfit_reason
+from sessions.store.prompt_bytes import PromptMessages, request_fields
 
 
 class Prompt(Endpoint):
@@ -23,17 +26,34 @@ class Prompt(Endpoint):
 
     @operation(
         operation_id="prompt_get",
-        summary="Fetch the prompt: valid, within the budget, ready for the provider's client",
+        summary="Fetch the prompt",
         parameters=[
-            format_parameter("default: the format of the session"),
-            OpenApiParameter("at_turn", int, description="the prompt as it was after this turn"),
-            OpenApiParameter("memory", str, enum=["latest"], description="working memory as it is now"),
-            OpenApiParameter("manifest", str, enum=["0", "1"], description="1: where each message is from"),
-            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+            format_parameter("Format of the returned messages. Defaults to the session's format."),
+            OpenApiParameter(
+                "at_turn", int, description="Return the prompt as of this turn. Defaults to the latest."
+            ),
+            OpenApiParameter(
+                "memory",
+                str,
+                enum=["latest"],
+                description="Include the current working memory instead of that of the last compaction. "
+                "This invalidates the provider's prompt cache when the memory changes.",
+            ),
+            OpenApiParameter(
+                "manifest", str, enum=["0", "1"], description="`1` to return the source of each message."
+            ),
+            OpenApiParameter(
+                "If-None-Match",
+                str,
+                OpenApiParameter.HEADER,
+                description="An earlier `ETag`. If the prompt is unchanged, the response is 304.",
+            ),
         ],
         responses={200: serializers.Prompt, 304: None, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Returns the prompt of the next model call: valid for the provider, within the budget and ready to
+        pass to the provider's SDK. If it cannot fit the budget, `fits` is false and `reason` says why."""
         format = format_param(call)
         manifest = choice_param(call, "manifest", ["0", "1"]) == "1"
         with_memory = choice_param(call, "memory", ["latest"]) is not None
@@ -55,17 +75,46 @@ class Prompt(Endpoint):
         if 0 <= at_turn < turn:
             past = prompt_at(state, turn=at_turn)
             if past is None:
-                raise NotFound("not_found", f"there is no turn {at_turn}", param="at_turn")
+                raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
             (state, messages), turn = past, at_turn
         elif at_turn > turn:
-            raise NotFound("not_found", f"there is no turn {at_turn}", param="at_turn")
+            raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
         else:
             messages = messages_now(state)
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
-        body = prompt_json(state, messages, format=format or state.format, manifest=manifest, turn=turn)
+        body = _prompt_json(state, messages, format=format or state.format, manifest=manifest, turn=turn)
         return json_response(body, headers={"ETag": etag})
+
+
+def _prompt_json(
+    state: PromptState, messages: PromptMessages, *, format: str, manifest: bool, turn: int
+) -> dict[str, Any]:
+    fields = request_fields(
+        messages,
+        stored_format=state.format,
+        format=format,
+        system=state.system,
+        tools=state.shown_tools,
+        is_regular=state.regular,
+        capabilities=capabilities_of(state.model),
+    )
+    fits = state.provider_tokens <= state.budget
+    fields |= {
+        "format": format,
+        "turn": turn,
+        "tokens": state.shown.total,
+        "raw_tokens": state.context.total,
+        "budget": state.budget,
+        "occupancy": round(state.provider_tokens / state.budget, 4),
+        "fits": fits,
+        "reason": None if fits else unfit_reason(state, turn=turn),
+        "compactions": state.compaction_count,
+    }
+    if manifest:
+        fields["manifest"] = messages.manifest
+    return fields
 
 
 def _etag_matches(header: str, etag: str) -> bool:

@@ -20,11 +20,13 @@ from sessions.services.agent_tools import TOOLS, ToolError
 class Tools(Endpoint):
     @operation(
         operation_id="tools_list",
-        summary="List the tools that an agent gives to its model",
-        parameters=[format_parameter(f"default: `{dialects.DEFAULT}`")],
+        summary="List agent tools",
+        parameters=[format_parameter(f"Format of the definitions. Defaults to `{dialects.DEFAULT}`.")],
         responses={200: serializers.Tools, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
+        """Returns the definitions of tools to add to the model's tools. Pass the model's calls of them to
+        `sessions/{id}/tool_calls/`."""
         format = format_param(call) or dialects.DEFAULT
         definitions = [tool.definition(format) for tool in TOOLS.values()]
         return json_response({"format": format, "tools": definitions})
@@ -33,17 +35,21 @@ class Tools(Endpoint):
 class ToolCalls(Endpoint):
     @operation(
         operation_id="tool_calls",
-        summary="Call one of the agent's tools",
+        summary="Call an agent tool",
         request=serializers.ToolCall,
         responses={200: serializers.ToolResult, **error_responses(400, 415)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Runs a tool that the model called and returns the result for the model. Errors that the model can
+        fix are returned with `is_error`."""
         data = serializers.validated(serializers.ToolCall, call.body)
         session = session_or_404(call, session_id)
         tool = TOOLS.get(data["name"])
         if tool is None:
             raise InvalidRequest(
-                "unknown_tool", f"unknown tool {data['name']!r}; known: {', '.join(TOOLS)}", param="name"
+                "unknown_tool",
+                f"No tool named {data['name']!r}. Available: {', '.join(TOOLS)}.",
+                param="name",
             )
         try:
             return json_response({"content": tool.run(session, _arguments(data)), "is_error": False})
@@ -57,5 +63,5 @@ def _arguments(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(arguments, str):
         return dict(loads_object(arguments))
     if not isinstance(arguments, dict):
-        raise InvalidRequest("invalid_field", "`arguments` must be an object", param="arguments")
+        raise InvalidRequest("invalid_field", "`arguments` must be an object.", param="arguments")
     return arguments

@@ -25,7 +25,7 @@ from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.convert import edit_value, message_value
-from sessions.selectors.prompts import edits_not_evicted
+from sessions.selectors.edits import edits_not_evicted
 from sessions.selectors.stored_rows import Span, edits_load, messages_load, visible_spans
 from sessions.store import bodies
 

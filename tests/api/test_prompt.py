@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from compaction.view import in_force
 from sessions.models import Edit
 from sessions.selectors.convert import edit_value
-from sessions.selectors.prompts import edits_in_force_after, edits_not_evicted
+from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from tests.api.client import Api, code
 from tests.api.talk import (
     PROMPT,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compaction.edits import Op
 from sessions.models import AgentSession, Edit
-from sessions.selectors.prompts import edits_in_force_after
+from sessions.selectors.edits import edits_in_force_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import Role
 from compaction.view import Components, Entry, apply, in_force, shed
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
-from sessions.selectors.prompts import components_of, edits_in_force_after, edits_not_evicted
+from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
+from sessions.selectors.prompts import components_of
 from sessions.store import bodies
 
 

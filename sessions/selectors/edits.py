@@ -1,0 +1,46 @@
+"""Which edits a prompt shows: those in force after a turn."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet
+
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from sessions.models import Compaction, Edit
+from sessions.selectors.convert import edit_value
+
+
+def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
+    """Return the edits that the prompt after `turn` shows, in order and grouped by compaction."""
+    rows = (
+        edits_not_evicted(Edit.objects.filter(edits_in_force_after(turn), session_id=session_id))
+        .order_by("compaction__number", "ordinal")
+        .annotate(number=F("compaction__number"))
+    )
+    return [[edit_value(row) for row in batch] for _, batch in groupby(rows, key=attrgetter("number"))]
+
+
+def edits_not_evicted(edits: QuerySet[Edit]) -> QuerySet[Edit]:
+    """Exclude edits that the eviction reaching furthest covers and that an earlier compaction made.
+
+    `in_force` would drop them anyway, but in a long session nearly all edits are covered. `edits` are those
+    of one session.
+    """
+    evictions = edits.filter(op=Op.EVICT).order_by("-end", "position", "-compaction__number")
+    furthest = evictions.values_list("position", "end", "compaction__number").first()
+    if furthest is None:
+        return edits
+    first, last, number = furthest
+    return edits.exclude(~Q(op=Op.SHED), position__gte=first, end__lte=last, compaction__number__lt=number)
+
+
+def edits_in_force_after(turn: int) -> Q:
+    """Return the filter for edits that were in force after `turn`, including those reverted later."""
+    in_force = Q(compaction__state=Compaction.State.DONE) | Q(
+        compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=turn
+    )
+    return in_force & Q(compaction__turn_index__lte=turn)
