@@ -1,4 +1,4 @@
-"""The prompt size of a session over its turns: its points, thinned for a screen, as columns for the chart."""
+"""Prompt sizes per turn, downsampled, as columns for the chart."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
-#: More points than pixels draw nothing but a slower chart.
+#: Maximum number of points: more than pixels only make the chart slower.
 POINTS_LIMIT = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSize:
-    """Tokens of one turn's prompt: our estimate of the whole transcript, of what was served of it where that
-    was pushed here, and the provider's figure where it reported one.
+    """Prompt size of a turn in tokens.
 
-    `client_compaction` is set where the recording client compacted its context before this turn; `at` is
-    when the turn came.
+    `estimate` is the estimated size of the full transcript, `served` that of the prompt served by contextapp
+    (None for imported sessions), `reported` the size reported by the provider. `client_compaction` is set if
+    the client compacted its context before this turn; `at` is the time of the turn.
     """
 
     turn: int
@@ -31,15 +31,14 @@ class PromptSize:
 
     @property
     def tokens(self) -> int:
-        """The size that counts: what the provider said, else the estimate of what was sent."""
+        """Return the best known size: reported, else served, else the estimate."""
         sizes = (self.reported, self.served, self.estimate)
         return next(size for size in sizes if size is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCompaction:
-    """A compaction of ours. `turn` is the first whose model call read the compacted prompt; tokens are our
-    estimate of the prompt on both sides of it."""
+    """A compaction by contextapp. `turn` is the first turn with the compacted prompt; sizes are estimates."""
 
     turn: int
     trigger: str
@@ -56,9 +55,11 @@ class OwnCompaction:
 def downsample(
     points: Sequence[PromptSize], limit: int = POINTS_LIMIT, keep: Collection[int] = ()
 ) -> Sequence[PromptSize]:
-    """At most about `limit` of the points: of each stretch the smallest and the largest, by every figure, so
-    that no peak is lost; the first, the last, every compaction by the client and the turns in `keep` always
-    stay. Needs the points in order."""
+    """Reduce points, which must be in order, to about `limit`.
+
+    Keeps the minimum and maximum of each interval for every kind of size, so that no peak is lost, as well as
+    the first and last point, compactions by the client, and the turns in `keep`.
+    """
     if len(points) <= limit:
         return points
     stretch = -(-6 * len(points) // limit)
@@ -71,7 +72,7 @@ def downsample(
 
 
 def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> dict[str, list[Any]]:
-    """The points column by column, as the chart draws them, and the compactions, the client's and ours."""
+    """Return the points as columns for the chart, with the compactions of the client and of contextapp."""
     points = list(points)
     return {
         "turns": [p.turn for p in points],
@@ -88,7 +89,7 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
 
 
 def idle_gaps(points: Sequence[PromptSize], least: timedelta) -> list[dict[str, int]]:
-    """The pauses of at least `least` before a turn, in seconds. Needs every point of the stretch."""
+    """Return the pauses of at least `least` before a turn, in seconds. Expects consecutive turns."""
     return [
         {"turn": point.turn, "seconds": int((point.at - before.at).total_seconds())}
         for before, point in pairwise(points)
@@ -97,7 +98,7 @@ def idle_gaps(points: Sequence[PromptSize], least: timedelta) -> list[dict[str, 
 
 
 def _extremes(points: Sequence[PromptSize]) -> Iterator[PromptSize]:
-    """The figures apart: mixed, a turn without a report would always look like the smallest."""
+    """Yield extremes per kind of size: mixed, turns without a reported size would always be the minimum."""
     for figure in ("estimate", "served", "reported"):
         sized = [point for point in points if getattr(point, figure) is not None]
         if sized:

@@ -1,4 +1,4 @@
-"""How fast the prompt of a stored session grows, by the core's meter."""
+"""Growth of a stored session's prompt."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import replace
 from compaction import meter
 from sessions.charts.prompt_sizes import PromptSize
 
-#: A prompt that fell below this share of the one before was compacted: growth is measured from there on.
+#: A prompt smaller than this share of the previous one was compacted: measure growth from there.
 FALL = 0.7
-#: Growth is judged against this window, in tokens, where the model's is not known.
+#: Context window in tokens to assume for unknown models.
 ASSUMED_WINDOW = 200_000
 
 
 def slope_of(points: Sequence[PromptSize], limit: int | None, *, is_held: bool = False) -> meter.Slope | None:
-    """The verdict over the newest points, or None for fewer than three of them since the last fall.
+    """Return the growth over the newest points, or None for fewer than three since the last compaction.
 
-    `limit` is the budget or the window, in tokens; where neither is known, nothing is said about a wall.
-    `is_held`: compactions of ours keep the prompt under the limit, so that it is no wall either.
+    `limit` is the budget or context window in tokens, if known. `is_held`: compactions keep the prompt below
+    the limit, so that reaching it is not reported as a wall.
     """
     sizes = _since_last_fall(points)
     if len(sizes) < 3:
@@ -32,7 +32,7 @@ def slope_of(points: Sequence[PromptSize], limit: int | None, *, is_held: bool =
 
 
 def _since_last_fall(points: Sequence[PromptSize]) -> Sequence[int]:
-    """One kind of figure only: estimates and reports differ by a factor, which would look like growth."""
+    """Return sizes of one kind: mixing estimated and reported sizes would look like growth."""
     reported = [p.reported for p in points if p.reported is not None]
     served = [p.served for p in points if p.served is not None]
     sizes = reported or served or [p.estimate for p in points]

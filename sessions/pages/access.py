@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -22,6 +23,7 @@ from sessions.models import AgentSession
 from sessions.selectors.sessions import session_get
 
 Response = TypeVar("Response", bound=HttpResponseBase)
+Params = ParamSpec("Params")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,45 @@ def private(response: Response) -> Response:
     """Forbid browsers and proxies to cache a project's data."""
     response["Cache-Control"] = "private, no-store"
     return response
+
+
+def with_session(
+    view: Callable[Concatenate[HttpRequest, Viewer, AgentSession, Params], Response],
+) -> Callable[Concatenate[HttpRequest, str, UUID, Params], Response]:
+    """Pass the viewer and the session to a view instead of the project slug and session id of the URL.
+
+    Raises `Http404` if the user is not a member of the project or the session does not exist.
+    """
+
+    @wraps(view)
+    def wrapper(
+        request: HttpRequest, slug: str, id: UUID, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Response:
+        viewer = viewer_of(request, slug)
+        return view(request, viewer, session_of(viewer, id), *args, **kwargs)
+
+    return wrapper
+
+
+def with_writable_session(
+    view: Callable[Concatenate[HttpRequest, Viewer, AgentSession, Params], Response],
+) -> Callable[Concatenate[HttpRequest, str, UUID, Params], Response]:
+    """Like `with_session`; raises `PermissionDenied` if the user may not write."""
+
+    @wraps(view)
+    def checked(
+        request: HttpRequest,
+        viewer: Viewer,
+        session: AgentSession,
+        /,
+        *args: Params.args,
+        **kwargs: Params.kwargs,
+    ) -> Response:
+        if not viewer.may_write:
+            raise PermissionDenied("Changing sessions requires write access.")
+        return view(request, viewer, session, *args, **kwargs)
+
+    return with_session(checked)
 
 
 def number_of(request: HttpRequest, name: str, most: int = 2_000_000_000) -> int | None:

@@ -1,4 +1,4 @@
-"""The arguments of a tool call, readable: a line each, blocks for long ones, a diff for a file edit."""
+"""Arguments of tool calls for display: one line each, blocks for long values, a diff for file edits."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from compaction.jsontext import loads_object
 from sessions.pages.text import OUTPUT, Fold, fold, visible
 
-#: The names under which the known agents put the text that an edit replaces, and what replaces it.
+#: Argument names of file edits in known agents: the replaced text and its replacement.
 _EDIT_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText"))
-#: Comparing longer texts line by line could take longer than the rest of the page.
+#: Line limit of diffs: comparing longer texts could take longer than rendering the rest of the page.
 _DIFF_LINES = 300
-#: A value up to this length without a line break stands beside its name.
+#: Single-line values up to this length are displayed inline.
 _SHORT = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLine:
-    """One line of a diff: `kind` is "added", "removed" or "same"."""
+    """A line of a diff. `kind` is "added", "removed" or "same"."""
 
     kind: str
     text: str
@@ -33,7 +33,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument: `short` beside its name, or a `block` under it, or the `diff` of an edit."""
+    """An argument with one of: a `short` inline value, a foldable `block`, the `diff` of an edit."""
 
     name: str
     short: str | None = None
@@ -42,7 +42,7 @@ class Argument:
 
 
 def arguments_of(text: str) -> list[Argument]:
-    """The arguments of a call's JSON text. What is no JSON object stands under one name, unchanged."""
+    """Parse the arguments of a call. Text that is not a JSON object becomes a single argument."""
     values = loads_object(text)
     pair = next((pair for pair in _EDIT_PAIRS if _is_diffable(values, pair)), None)
     shown = [_argument(name, value) for name, value in values.items() if pair is None or name not in pair]
@@ -52,7 +52,7 @@ def arguments_of(text: str) -> list[Argument]:
 
 
 def argument_text(text: str, name: str) -> str | None:
-    """The whole of one argument, as `arguments_of` shows it, or None where the call has no such one."""
+    """Return the full text of an argument, or None if the call has no argument of this name."""
     values = loads_object(text)
     return next((_as_text(value) for key, value in values.items() if visible(key) == name), None)
 

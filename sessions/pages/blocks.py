@@ -1,4 +1,4 @@
-"""What the page shows of a message: its parts as blocks, made of the core's values."""
+"""Convert stored messages to the blocks that pages display."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sessions.selectors import convert
 from sessions.store.flags import MessageFlag
 
 _MEDIA = {"image": "image", "image_url": "image", "document": "document", "file": "file"}
-#: What nobody said in the conversation itself stands back: system text, reminders, summaries.
+#: Fold system prompts, reminders and summaries earlier than the conversation itself.
 _ASIDE = FoldRule(lines=8, characters=800)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One part of a message. `kind` is text, thinking, call, result or media; `part` its number."""
+    """A part of a message. `kind` is text, thinking, call, result or media; `part` is its index."""
 
     kind: str
     part: int
@@ -32,8 +32,8 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownMessage:
-    """A message as the page shows it. `voice` is who speaks: a tool's results stand apart from the user."""
+class MessageView:
+    """A message for display. `voice` is its role, except that tool results have the voice "tool"."""
 
     position: int
     turn: int
@@ -44,14 +44,14 @@ class ShownMessage:
     blocks: Sequence[Block]
 
 
-def shown_message(row: MessageRow, format: str, tool_names: dict[str, str]) -> ShownMessage:
-    """The message for the page. `tool_names` maps call ids to tool names; the message's own are added."""
+def message_view(row: MessageRow, format: str, tool_names: dict[str, str]) -> MessageView:
+    """Build the view of a message. Adds the message's calls to `tool_names` (tool names by call id)."""
     value = convert.message_value(row, format)
     tool_names |= calls_of(value)
     is_summary = bool(row.flags & MessageFlag.CLIENT_SUMMARY)
     is_meta = bool(row.flags & MessageFlag.META)
     prose = _ASIDE if is_summary or is_meta or value.role is Role.SYSTEM else PROSE
-    return ShownMessage(
+    return MessageView(
         position=row.position,
         turn=row.turn_index,
         voice=voice_of(value),
@@ -63,12 +63,12 @@ def shown_message(row: MessageRow, format: str, tool_names: dict[str, str]) -> S
 
 
 def calls_of(message: Message) -> dict[str, str]:
-    """The names of the tools that a message calls, by the ids of the calls."""
+    """Return the tool names of a message's calls by call id."""
     return {call.call_id: call.name for call in message.tool_calls}
 
 
 def part_text(part: Part, argument: str | None = None) -> str | None:
-    """The whole text that a block folds, or None where the part has none."""
+    """Return the full text of a part or of one of its arguments, or None if it has none."""
     match part:
         case ToolCall():
             return None if argument is None else argument_text(part.arguments, argument)
@@ -78,7 +78,7 @@ def part_text(part: Part, argument: str | None = None) -> str | None:
 
 
 def voice_of(message: Message) -> str:
-    """Who speaks: a tool's results are its own, also where the format has them in a user's message."""
+    """Return "tool" for tool results, which some formats send as user messages, otherwise the role."""
     return "tool" if message.tool_results else str(message.role)
 
 
@@ -87,7 +87,7 @@ def _block(part: Part, index: int, prose: FoldRule, tool_names: dict[str, str]) 
         case Text():
             return Block(kind="text", part=index, text=fold(part.text, prose))
         case Thinking():
-            label = "thinking, redacted by the provider" if part.redacted else "thinking"
+            label = "thinking (redacted by the provider)" if part.redacted else "thinking"
             return Block(kind="thinking", part=index, label=label, text=fold(part.text, PROSE))
         case ToolCall():
             return Block(

@@ -1,4 +1,4 @@
-"""Figures as people read them. Each has its unit, and the exact value is kept for the tooltip."""
+"""Format numbers for people: tokens, money, durations, percentages."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from datetime import timedelta
 from decimal import Decimal
 
 MICRO = Decimal(1_000_000)
-_STEPS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+_STEPS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k"))
 
 
 def short_number(value: int | float) -> str:
-    """Three digits that count and a unit: 812, 1.24k, 12.4k, 236k, 1.05M."""
+    """Return up to three significant digits with a unit: 812, 1.24k, 12k, 236k, 1.05M, 1.36B."""
     sign, size = ("−" if value < 0 else ""), abs(value)
     for step, unit in _STEPS:
         if size >= step * 0.9995:
@@ -20,17 +20,21 @@ def short_number(value: int | float) -> str:
 
 def _three_digits(value: float) -> str:
     decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{decimals}f}"
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def money(microusd: int) -> str:
-    """Dollars of micro-dollars: cents from one dollar on, four digits below, never a rounded-away cost."""
+    """Format micro-dollars: cents from one dollar on, up to four decimals below, never a cost as zero."""
     dollars = Decimal(microusd) / MICRO
     if microusd == 0:
         return "$0"
     if microusd < 100:
         return "<$0.0001"
-    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+    if dollars >= 1:
+        return f"${dollars:,.2f}"
+    text = f"{dollars:.4f}"
+    return f"${text[:-2]}{text[-2:].rstrip('0')}"
 
 
 def money_exact(microusd: int) -> str:
@@ -42,7 +46,7 @@ def short_text_size(characters: int) -> str:
 
 
 def short_duration(span: timedelta) -> str:
-    """The two largest units: 41 s, 12 min 3 s, 5 h 12 min, 3 d 4 h."""
+    """Return the two largest units: 41 s, 12 min 3 s, 5 h 12 min, 3 d 4 h."""
     seconds = max(int(span.total_seconds()), 0)
     parts = []
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
@@ -54,4 +58,4 @@ def short_duration(span: timedelta) -> str:
 
 def percent(part: int, whole: int) -> str:
     share = 100 * part / whole if whole else 0.0
-    return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
+    return f"{share:.1f}%" if 0 < share < 9.95 else f"{share:.0f}%"

@@ -1,4 +1,4 @@
-"""The main navigation: one line for each place that every page leads to."""
+"""The main navigation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from accounts.models import Project
 
-#: What it is called, and the names of the addresses that belong to it: the first is where the link leads.
-PLACES: Sequence[tuple[str, tuple[str, ...]]] = (
+#: Label and URL names of each entry. The first URL name is the link target; pages of the others highlight it.
+ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Sessions", ("sessions", "session")),
     ("Trends", ("trends",)),
     ("Lab", ("lab",)),
@@ -22,24 +22,26 @@ PLACES: Sequence[tuple[str, tuple[str, ...]]] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A link of the navigation; `here` where the page that is looked at belongs to it."""
+class NavigationEntry:
+    """A navigation link. `is_current` marks the section of the current page."""
 
     label: str
     address: str
-    here: bool
+    is_current: bool
 
 
-def places_of(request: HttpRequest, project: Project) -> list[Place]:
-    """The places of a project, as a page of it shows them. Reads nothing."""
+def navigation_entries(request: HttpRequest, project: Project) -> list[NavigationEntry]:
+    """Return the navigation of a project. Runs no queries."""
     match = request.resolver_match
     name = (match.url_name or "") if match else ""
     return [
-        Place(label=label, address=reverse(names[0], args=[project.slug]), here=_within(name, names))
-        for label, names in PLACES
+        NavigationEntry(
+            label=label, address=reverse(names[0], args=[project.slug]), is_current=_is_within(name, names)
+        )
+        for label, names in ENTRIES
     ]
 
 
-def _within(name: str, names: Sequence[str]) -> bool:
-    """An address belongs to a place by its name: `session_chart` belongs to `session`."""
-    return any(name == own or name.startswith(f"{own}_") for own in names)
+def _is_within(name: str, names: Sequence[str]) -> bool:
+    """Match a URL name by prefix: `session_chart` belongs to `session`."""
+    return any(name == prefix or name.startswith(f"{prefix}_") for prefix in names)

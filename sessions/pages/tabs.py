@@ -1,4 +1,4 @@
-"""The tabs of a session's page: one line for each."""
+"""The tabs of the session pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer
 from sessions.selectors.token_budgets import limit_of
 
-#: What a tab is called, and the name of its address, in the order in which they stand.
+#: Label and URL name of each tab, in display order.
 TABS: Sequence[tuple[str, str]] = (
     ("Turns", "session"),
     ("Prompt", "session_prompt"),
@@ -25,18 +25,18 @@ TABS: Sequence[tuple[str, str]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
-    """A link of the tab bar; `here` where what is looked at belongs to it, `count` of what there is in it."""
+    """A link of the tab bar. `count` is the number of its items, if it has one."""
 
     label: str
     address: str
-    here: bool
+    is_current: bool
     count: int | None
 
 
 def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str, Any]:
-    """What `sessions/session_base.html` shows around every tab; `tab` is the name of the tab's address.
+    """Return the context of `sessions/session_base.html`, the frame of all tabs.
 
-    Reads nothing beyond the session and its parent, which `session_of` has read.
+    `tab` is the URL name of the current tab. Runs no queries: the session and its parent are loaded already.
     """
     address = [viewer.project.slug, session.pk]
     counts = {"session": session.turn_count, "session_compactions": session.compaction_count or None}
@@ -49,7 +49,7 @@ def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str
             Tab(
                 label=label,
                 address=reverse(name, args=address),
-                here=name == tab,
+                is_current=name == tab,
                 count=counts.get(name),
             )
             for label, name in TABS

@@ -20,7 +20,7 @@ _PRESETS: Mapping[str, str] = {
 _RULES: Mapping[str, str] = {
     "verbatim": "Unchanged, as pushed.",
     "shown": "Unchanged, as pushed.",
-    "gone": "Not in the prompt.",
+    "removed": "Not in the prompt.",
 }
 
 _STATES: Mapping[str, str] = {

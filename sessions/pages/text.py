@@ -1,10 +1,10 @@
-"""Text of transcripts made fit to show: nothing in it may hide, reorder or break what a person reads."""
+"""Make transcript text safe to display: it must not hide, reorder or break the page around it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Control characters become their pictures (␛), characters that reorder text and halves of pairs their code.
+# Replace control characters with symbols (␛), bidirectional controls with their code, lone surrogates with �.
 _VISIBLE: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"}
 _VISIBLE |= {0x7F: "␡"}
 _VISIBLE |= {
@@ -12,7 +12,7 @@ _VISIBLE |= {
 }
 _VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
-#: What a spreadsheet takes for a formula when it begins a cell.
+#: Prefixes that make a spreadsheet interpret a cell as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldRule:
-    """How much of a text stands open. What is at most half as much again is not worth a fold."""
+    """How much of a text is displayed unfolded. Texts up to 1.5 times as long are not folded at all."""
 
     lines: int
     characters: int
@@ -31,14 +31,13 @@ class FoldRule:
 OUTPUT = FoldRule(lines=12, characters=1_200)
 PROSE = FoldRule(lines=60, characters=6_000)
 
-#: A fold up to this size comes with the page; a larger one is fetched when it is opened.
+#: Folded text up to this size is part of the page; longer text is fetched when the fold is opened.
 INLINE_CHARACTERS = 3_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """A text with its beginning open. `whole` is all of it where it is folded and comes with the page; where
-    it is folded and does not, it is fetched."""
+    """A text with its visible beginning. `whole` is the full text if it is folded and part of the page."""
 
     start: str
     is_folded: bool
@@ -51,11 +50,11 @@ def fold(text: str, rule: FoldRule) -> Fold:
     lines = text.count("\n") + 1
     is_folded = 2 * lines > 3 * rule.lines or 2 * len(text) > 3 * rule.characters
     start = _beginning(text, rule) if is_folded else text
-    carried = is_folded and len(text) <= INLINE_CHARACTERS
+    is_inline = is_folded and len(text) <= INLINE_CHARACTERS
     return Fold(
         start=visible(start),
         is_folded=is_folded,
-        whole=visible(text) if carried else None,
+        whole=visible(text) if is_inline else None,
         lines=lines,
         characters=len(text),
     )
@@ -67,5 +66,5 @@ def _beginning(text: str, rule: FoldRule) -> str:
 
 
 def spreadsheet_text(text: str) -> str:
-    """The text for a cell of a CSV file: none that a spreadsheet would run as a formula."""
+    """Escape text for a CSV cell so that spreadsheets do not run it as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,4 +1,4 @@
-"""What the page shows of a turn: when, how large its prompt was, what entered, and its messages."""
+"""Turns for display: time, prompt size, new tokens and messages."""
 
 from __future__ import annotations
 
@@ -8,60 +8,64 @@ from datetime import timedelta
 
 from compaction.messages import Usage
 from sessions.models import AgentSession, Turn
-from sessions.pages.blocks import ShownMessage, calls_of, shown_message
+from sessions.pages.blocks import MessageView, calls_of, message_view
 from sessions.selectors import convert
 from sessions.selectors.transcript import TurnMessages, TurnsPage
 
-#: A pause worth saying: the provider's prompt cache is cold after it.
+#: Pauses after which the provider's prompt cache has usually expired.
 IDLE = timedelta(minutes=5)
 
 _VOICES = {"tool": "tool outputs", "user": "user", "system": "system", "assistant": "answer"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTurn:
-    """`entered` is tokens (estimate) that this turn brought, by who brought them. `growth` is the prompt's
-    change since the turn before, in tokens of one kind of figure; `idle` the pause before it."""
+class TurnView:
+    """A turn for display.
+
+    `new_tokens` are the estimated tokens of its messages by voice, `growth` is the change of the prompt size
+    since the previous turn in tokens of the same kind (reported, served or estimated), `idle` the pause
+    before it.
+    """
 
     turn: Turn
     usage: Usage | None
-    entered: Mapping[str, int]
+    new_tokens: Mapping[str, int]
     growth: int | None
     idle: timedelta | None
-    messages: Sequence[ShownMessage]
+    messages: Sequence[MessageView]
 
     @property
     def compaction(self) -> Mapping[str, object] | None:
         return self.turn.client_compaction
 
 
-def shown_turns(session: AgentSession, page: TurnsPage) -> list[ShownTurn]:
-    """The page's turns in order, with each result's tool by its name."""
+def turn_views(session: AgentSession, page: TurnsPage) -> list[TurnView]:
+    """Build the views of a page of turns, resolving the tool name of each result."""
     tool_names: dict[str, str] = {}
     for row in page.preceding:
         tool_names |= calls_of(convert.message_value(row, session.format))
-    return [_shown(session, held, tool_names) for held in page.turns]
+    return [_view(session, held, tool_names) for held in page.turns]
 
 
-def shown_turn(session: AgentSession, page: TurnsPage) -> ShownTurn:
-    """The page's only turn."""
-    [shown] = shown_turns(session, page)
-    return shown
+def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
+    """Build the view of a page with a single turn."""
+    [view] = turn_views(session, page)
+    return view
 
 
-def _shown(session: AgentSession, held: TurnMessages, tool_names: dict[str, str]) -> ShownTurn:
-    messages = [shown_message(row, session.format, tool_names) for row in held.messages]
-    return ShownTurn(
+def _view(session: AgentSession, held: TurnMessages, tool_names: dict[str, str]) -> TurnView:
+    messages = [message_view(row, session.format, tool_names) for row in held.messages]
+    return TurnView(
         turn=held.turn,
         usage=convert.usage_of(held.turn),
-        entered=_entered(messages),
+        new_tokens=_new_tokens(messages),
         growth=_growth(held.turn, held.previous),
         idle=_idle(held.turn, held.previous),
         messages=messages,
     )
 
 
-def _entered(messages: Sequence[ShownMessage]) -> dict[str, int]:
+def _new_tokens(messages: Sequence[MessageView]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for message in messages:
         name = _VOICES.get(message.voice, message.voice)

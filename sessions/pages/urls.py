@@ -1,4 +1,4 @@
-"""Addresses of the pages."""
+"""URLs of all pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What every page does: theme, local times, keyboard, tidy addresses. Each works without the others.
+// Behavior shared by all pages: theme, local times, clipboard, keyboard, clean URLs. The parts are independent.
 
 import "./palette.js";
 
@@ -9,7 +9,7 @@ const root = document.documentElement;
 function themeApply(theme) {
   if (theme === "auto") delete root.dataset.theme;
   else root.dataset.theme = theme;
-  // A cookie, so that the server names the theme in the page's first byte and nothing flashes.
+  // A cookie lets the server render the right theme from the first byte, without a flash.
   const age = theme === "auto" ? 0 : YEAR_SECONDS;
   document.cookie = `theme=${theme}; path=/; max-age=${age}; samesite=lax`;
   document.dispatchEvent(new CustomEvent("theme"));
@@ -25,25 +25,27 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
     themeApply(next);
   });
 }
-// Paper is light: charts are drawn anew for it, and back.
+// Printing uses the light theme: redraw the charts before and after it.
 for (const query of ["(prefers-color-scheme: dark)", "print"]) {
   matchMedia(query).addEventListener("change", () => document.dispatchEvent(new CustomEvent("theme")));
 }
 
-// Times come in UTC, `2026-02-03 14:05`, and are shown in the viewer's zone in the same form: no jump.
-const two = (number) => String(number).padStart(2, "0");
+// The server renders times in UTC ("Feb 3, 2026, 14:05"). Convert them to the browser's time zone in the same
+// format, so that the layout does not shift.
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const twoDigits = (number) => String(number).padStart(2, "0");
 function timesLocalise(within) {
   for (const time of within.querySelectorAll("time[datetime]:not([data-local])")) {
     const at = new Date(time.dateTime);
-    const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-    time.textContent = `${day} ${two(at.getHours())}:${two(at.getMinutes())}`;
+    const day = `${MONTHS[at.getMonth()]} ${at.getDate()}, ${at.getFullYear()}`;
+    time.textContent = `${day}, ${twoDigits(at.getHours())}:${twoDigits(at.getMinutes())}`;
     time.dataset.local = "";
   }
 }
 timesLocalise(document);
 document.addEventListener("htmx:load", (event) => timesLocalise(event.target));
 
-// Copying: the code that stands with the button. Without a secure address there is no clipboard, and no button.
+// Copy buttons copy the code next to them. Browsers have no clipboard on insecure origins: keep the buttons hidden.
 function copyButtonsShow(within) {
   if (!navigator.clipboard) return;
   for (const button of within.querySelectorAll("[data-copy]")) button.hidden = false;
@@ -55,11 +57,11 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const label = button.innerHTML;
   const code = button.closest(".copyable").querySelector("code, pre");
-  button.textContent = await navigator.clipboard.writeText(code.textContent).then(() => "Copied", () => "Not copied");
+  button.textContent = await navigator.clipboard.writeText(code.textContent).then(() => "Copied", () => "Copy failed");
   setTimeout(() => { button.innerHTML = label; }, 1_500);
 });
 
-// What cannot be taken back is asked for once more, also where htmx would send it.
+// Forms with data-confirm ask before they submit. Capture runs before htmx sends the request.
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (!question || window.confirm(question)) return;
@@ -67,13 +69,13 @@ document.addEventListener("submit", (event) => {
   event.stopImmediatePropagation();
 }, { capture: true });
 
-// Bars that are wider than a phone begin where the reader is.
+// Scroll navigation bars that are wider than the screen to the current item.
 for (const here of document.querySelectorAll("nav [aria-current]")) {
   const bar = here.closest("nav");
   bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
 }
 
-// Empty fields would only lengthen the address.
+// Omit empty fields from URLs.
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") return;
   for (const [name, value] of Object.entries(event.detail.parameters)) {
@@ -81,7 +83,7 @@ document.addEventListener("htmx:configRequest", (event) => {
   }
 });
 
-// A menu closes when its work is done elsewhere.
+// Close open menus on an outside click and on Escape.
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
@@ -94,18 +96,18 @@ document.addEventListener("keydown", (event) => {
   menu.querySelector("summary").focus();
 });
 
-// What j and k step through, and what each stands in.
-const ROWS = "[data-row] .title, [data-turn] h3 a, [data-fact], .seen-row > summary, .raw-row > summary";
-const HOLDERS = "[data-row], [data-turn], [data-fact], .seen-row, .raw-row";
+// The links that j and k step through, and the rows that contain them.
+const ROWS = "[data-row] .title, [data-turn] h3 a, [data-fact], .prompt-row > summary, .raw-row > summary";
+const CONTAINERS = "[data-row], [data-turn], [data-fact], .prompt-row, .raw-row";
 
 function rowStep(step) {
   const links = [...document.querySelectorAll(ROWS)];
   if (!links.length) return;
-  const row = document.activeElement.closest(HOLDERS);
+  const row = document.activeElement.closest(CONTAINERS);
   const at = links.findIndex((link) => row?.contains(link));
   const next = links[at < 0 ? (step > 0 ? 0 : links.length - 1) : at + step];
   next?.focus();
-  next?.closest(HOLDERS).scrollIntoView({ block: "nearest" });
+  next?.closest(CONTAINERS).scrollIntoView({ block: "nearest" });
 }
 
 const help = document.getElementById("keys");

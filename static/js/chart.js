@@ -1,29 +1,29 @@
-// The prompt size per turn: loading, the switches, zooming in and out. The server thins the points.
+// Prompt size per turn: loads the data (downsampled by the server), switches and zoom.
 
 import { colours, element, exact } from "./chart/format.js";
 import { legend } from "./chart/legend.js";
 import { canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
 import { near } from "./chart/tip.js";
 
-async function fetched(host, stretch) {
-  const query = stretch ? `?from=${stretch.from}&to=${stretch.to}` : "";
-  const answer = await fetch(host.dataset.chart + query, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-  return answer.json();
+async function fetchData(host, range) {
+  const query = range ? `?from=${range.from}&to=${range.to}` : "";
+  const response = await fetch(host.dataset.chart + query, { headers: { Accept: "application/json" } });
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  return response.json();
 }
 
-function failed(host, error) {
-  const said = element("p", "chart-state", `The chart could not be loaded: ${error.message}. `);
-  const again = element("button", "", "Try again");
-  again.type = "button";
-  again.addEventListener("click", () => location.reload());
-  said.append(again);
-  said.setAttribute("role", "status");
-  host.replaceChildren(said);
+function showError(host, error) {
+  const message = element("p", "chart-state", `Could not load the chart (${error.message}). `);
+  const retry = element("button", "", "Try again");
+  retry.type = "button";
+  retry.addEventListener("click", () => location.reload());
+  message.append(retry);
+  message.setAttribute("role", "status");
+  host.replaceChildren(message);
 }
 
-// A group of buttons of which one is pressed.
-function chooser(name, choose) {
+// Activate a group of toggle buttons of which one is pressed.
+function toggleGroup(name, choose) {
   const group = document.querySelector(name);
   group.hidden = false;
   group.addEventListener("click", (event) => {
@@ -51,12 +51,12 @@ function chart(host, whole) {
     plot = plotMake(place, data, { isLog, isStacked, colour: colours(host), onSelect, onClick });
     below.replaceChildren(legend(data, isStacked));
   };
-  const show = async (stretch) => {
+  const show = async (range) => {
     try {
-      const found = stretch ? await fetched(host, stretch) : whole;
+      const found = range ? await fetchData(host, range) : whole;
       if (found.turns.length) data = found;
     } catch (error) {
-      failed(host, error);
+      showError(host, error);
       return;
     }
     zoomOut.hidden = data === whole;
@@ -64,30 +64,30 @@ function chart(host, whole) {
   };
   const onSelect = (from, to) => show({ from, to });
 
-  // Screen readers get the sentence and the table; the picture has nothing to tab through.
+  // Screen readers get this sentence and the data table; the canvas has nothing to focus.
   place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size over ${exact(whole.turn_count)} turns, the last at ${exact(lastSize(whole))} tokens. The figures follow as a table.`);
+  place.setAttribute("aria-label", `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`);
   host.replaceChildren(place, below);
   draw();
   document.addEventListener("theme", draw);
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
   place.addEventListener("dblclick", () => data !== whole && show(null));
   zoomOut.addEventListener("click", () => show(null));
-  chooser("[data-scale]", (value) => {
+  toggleGroup("[data-scale]", (value) => {
     isLog = value === "log";
     draw();
   });
   if (!canStack(whole)) return;
-  chooser("[data-view]", (value) => {
+  toggleGroup("[data-view]", (value) => {
     isStacked = value === "stacked";
-    document.querySelector("[data-scale]").hidden = isStacked; // a sum is no sum on a log scale
+    document.querySelector("[data-scale]").hidden = isStacked; // stacking is meaningless on a log scale
     if (isStacked) isLog = false;
     draw();
   });
 }
 
 for (const host of document.querySelectorAll("[data-chart]")) {
-  fetched(host)
+  fetchData(host)
     .then((data) => chart(host, data))
-    .catch((error) => failed(host, error));
+    .catch((error) => showError(host, error));
 }

@@ -1,9 +1,9 @@
-// Suggestions for the filter expression: a listbox under the field, worked by the arrow keys.
+// Suggestions for the filter expression: a listbox below the field, operated with the arrow keys.
 
 const field = document.querySelector("[data-suggest]");
 const list = document.getElementById(field.getAttribute("aria-controls"));
-let waiting = null;
-let asked = 0;
+let timer = null;
+let lastRequest = 0;
 
 function close() {
   list.hidden = true;
@@ -33,12 +33,12 @@ function show(suggestions) {
 }
 
 async function suggest() {
-  const turn = ++asked;
+  const request = ++lastRequest;
   const address = `${field.dataset.suggest}?q=${encodeURIComponent(field.value)}`;
-  const answer = await fetch(address, { headers: { Accept: "application/json" } });
-  // What was typed meanwhile has its own answer on the way.
-  if (!answer.ok || turn !== asked || document.activeElement !== field) return;
-  show((await answer.json()).suggestions);
+  const response = await fetch(address, { headers: { Accept: "application/json" } });
+  // Ignore a response that newer input has outdated.
+  if (!response.ok || request !== lastRequest || document.activeElement !== field) return;
+  show((await response.json()).suggestions);
 }
 
 function select(step) {
@@ -55,13 +55,13 @@ function take(item) {
   close();
   field.focus();
   field.dispatchEvent(new Event("input", { bubbles: true }));
-  // A whole term was taken: what may follow is not what anybody waits for.
-  if (!field.value.endsWith(":")) clearTimeout(waiting);
+  // The term is complete: do not suggest the next one unasked.
+  if (!field.value.endsWith(":")) clearTimeout(timer);
 }
 
 field.addEventListener("input", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => suggest().catch(close), 120);
+  clearTimeout(timer);
+  timer = setTimeout(() => suggest().catch(close), 120);
 });
 field.addEventListener("blur", () => setTimeout(close, 150));
 field.addEventListener("keydown", (event) => {
@@ -85,10 +85,10 @@ list.addEventListener("mousedown", (event) => {
   take(item);
 });
 
-// The filter may have changed since the page came: what is saved is what the address says now.
+// The filter may have changed since the page was loaded: save the one in the current URL.
 document.querySelector(".save-view form").addEventListener("submit", (event) => {
   event.target.elements.query.value = location.search.slice(1);
 });
-// What is typed is asked for as it is typed. To ask again when the field is left would overtake whatever it is
-// left for: the head of a column, a saved view.
+// The list already updates on input. A second request on change would race with whatever the user clicked to leave
+// the field, such as a column heading or a saved view.
 field.addEventListener("change", (event) => event.stopPropagation());

@@ -1,7 +1,7 @@
 // The lab: slider values and the chart of prompt sizes under each policy.
 
 import { turnAxes } from "./chart/axes.js";
-import { besideCursor } from "./chart/beside.js";
+import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
 import { line } from "./chart/marks.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
@@ -20,7 +20,7 @@ function tipPlugin(data, strokes) {
     const rows = data.policies.map((policy, index) => [strokes[index], policy.name, `${exact(policy.prompts[at])} tokens`]);
     tip.replaceChildren(element("b", "", `Turn ${data.turns[at]}`), swatchTable(rows));
   };
-  return besideCursor("trend-tip", fill, 0);
+  return cursorTip("trend-tip", fill, 0);
 }
 
 function budgetPlugin(data, color) {

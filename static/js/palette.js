@@ -1,12 +1,11 @@
-// The palette: every place that the page links to, the project's sessions, a turn by its number, a search, by
-// typing some letters.
+// The command palette (Ctrl+K): finds pages, sessions, turns by number, and searches sessions.
 
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");
 const list = dialog.querySelector("[role=listbox]");
 const MOST = 16;
-const PAUSE = 150;  // milliseconds without a key before the server is asked
-let waiting = null;
+const PAUSE = 150;  // milliseconds without input before the server is queried
+let timer = null;
 
 const named = (selector, kind) =>
   [...document.querySelectorAll(selector)].map((link) => ({ label: link.textContent.trim(), kind, href: link.href }));
@@ -14,13 +13,13 @@ const named = (selector, kind) =>
 function places() {
   return [
     ...named("nav[aria-label='Session'] a", "this session"),
-    ...named("nav[aria-label='Main'] a", "go to"),
+    ...named("nav[aria-label='Main'] a", "page"),
     ...named(".top .menu:not(.menu-end) a", "project"),
     ...named("[data-row] .title", "session"),
   ];
 }
 
-// The address of the session that is looked at, from its first tab.
+// The URL of the current session, taken from its first tab.
 const session = () => document.querySelector("nav[aria-label='Session'] a")?.href;
 const sessions = () => document.querySelector("nav[aria-label='Main'] a")?.href;
 
@@ -30,7 +29,7 @@ function entries(typed) {
   const turn = /^(?:turn\s*)?(\d{1,9})$/i.exec(typed.trim())?.[1];
   if (turn && session()) found.unshift({ label: `Turn ${turn}`, kind: "this session", href: `${session()}turns/${turn}/` });
   if (typed.trim() && sessions()) {
-    found.push({ label: `Sessions with “${typed.trim()}”`, kind: "search", href: `${sessions()}?q=${encodeURIComponent(typed.trim())}` });
+    found.push({ label: `Search sessions for “${typed.trim()}”`, kind: "search", href: `${sessions()}?q=${encodeURIComponent(typed.trim())}` });
   }
   return found;
 }
@@ -52,22 +51,22 @@ function show(found) {
   field.setAttribute("aria-activedescendant", list.firstElementChild?.id ?? "");
 }
 
-// The sessions that the page does not link to stand in front of the search, which is the last entry.
+// Insert sessions that this page does not link to before the last entry, the search.
 async function find(typed) {
-  const answer = await fetch(`${sessions()}find/?q=${encodeURIComponent(typed)}`);
-  if (!answer.ok || typed !== field.value.trim()) return;
+  const response = await fetch(`${sessions()}find/?q=${encodeURIComponent(typed)}`);
+  if (!response.ok || typed !== field.value.trim()) return;
   const here = entries(field.value);
   const known = new Set(here.map(({ href }) => new URL(href).pathname));
-  const { sessions: found } = await answer.json();
+  const { sessions: found } = await response.json();
   const others = found.filter(({ href }) => !known.has(href)).map((place) => ({ ...place, kind: "session" }));
   if (others.length) show([...here.slice(0, -1), ...others, ...here.slice(-1)]);
 }
 
-function ask() {
-  clearTimeout(waiting);
+function refresh() {
+  clearTimeout(timer);
   show(entries(field.value));
   const typed = field.value.trim();
-  if (typed && sessions()) waiting = setTimeout(find, PAUSE, typed);
+  if (typed && sessions()) timer = setTimeout(find, PAUSE, typed);
 }
 
 function step(by) {
@@ -88,12 +87,12 @@ function go(item) {
 
 export function paletteOpen() {
   field.value = "";
-  ask();
+  refresh();
   dialog.showModal();
   field.focus();
 }
 
-field.addEventListener("input", ask);
+field.addEventListener("input", refresh);
 field.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") step(1);
   else if (event.key === "ArrowUp") step(-1);

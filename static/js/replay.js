@@ -1,7 +1,7 @@
 // The prompt size per turn under each policy of a replay.
 
 import { turnAxes } from "./chart/axes.js";
-import { besideCursor } from "./chart/beside.js";
+import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
 
 const HEIGHT = 320;
@@ -28,7 +28,7 @@ function legend(data, colors) {
 }
 
 function tipPlugin(data) {
-  return besideCursor("replay-tip", (tip, index) => {
+  return cursorTip("replay-tip", (tip, index) => {
     const turn = data.turns[index];
     const rows = element("dl");
     for (const policy of data.policies) {

@@ -1,4 +1,4 @@
-// Moving through the turns of a session: [ and ], jumps, and loading older ones when scrolling up to them.
+// Navigation through the turns of a session: [ and ], jumps, and loading older turns on scroll.
 
 const transcript = document.getElementById("transcript");
 const turns = () => [...document.querySelectorAll("[data-turn]")];
@@ -10,7 +10,7 @@ function turnShow(turn) {
   turn.scrollIntoView({ block: "start" });
 }
 
-// The turn is on the page: go there. It is not: its address is a page that shows it.
+// Scroll to the turn if it is on the page; otherwise load the page that contains it.
 export function turnGo(index) {
   const turn = document.getElementById(`turn-${index}`);
   if (turn) {
@@ -19,8 +19,8 @@ export function turnGo(index) {
   } else location.assign(`?turn=${index}#turn-${index}`);
 }
 
-// The first turn that ends below the top of the window is the one that is read.
-function turnRead() {
+// The current turn is the first one that ends below the top of the window.
+function turnCurrent() {
   const current = document.querySelector(".turn.current");
   const box = current?.getBoundingClientRect();
   if (box && box.bottom > 0 && box.top < innerHeight) return current;
@@ -28,7 +28,7 @@ function turnRead() {
 }
 
 function turnStep(step) {
-  const turn = turnRead();
+  const turn = turnCurrent();
   if (!turn) return;
   const next = Number(turn.dataset.turn) + step;
   const known = document.getElementById(`turn-${next}`);
@@ -49,21 +49,21 @@ document.querySelector("[data-jump]")?.addEventListener("submit", (event) => {
   if (index >= 0) turnGo(index);
 });
 
-// Older turns load when the reader comes up to them; not on opening the page, where nobody asked yet.
+// Load older turns when the user scrolls up to them, but not when the page opens.
 let lastTop = scrollY;
 addEventListener(
   "scroll",
   () => {
-    const goesUp = scrollY < lastTop;
+    const isUp = scrollY < lastTop;
     lastTop = scrollY;
-    const older = goesUp && transcript?.querySelector(".more-older:not(.htmx-request)");
+    const older = isUp && transcript?.querySelector(".more-older:not(.htmx-request)");
     const box = older ? older.getBoundingClientRect() : null;
     if (box && box.bottom > 0 && box.top < innerHeight) window.htmx.trigger(older, "click");
   },
   { passive: true },
 );
 
-// What is put in above must not move what is read, also where the browser has no scroll anchoring.
+// Keep the scroll position when turns are inserted above, also in browsers without scroll anchoring.
 let anchor = null;
 document.addEventListener("htmx:beforeSwap", (event) => {
   const isOlder = event.target.classList?.contains("more-older");
@@ -72,7 +72,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:afterSettle", () => {
   if (!anchor) return;
-  const moved = anchor.turn.getBoundingClientRect().top - anchor.top;
-  if (moved) scrollBy(0, moved);
+  const shift = anchor.turn.getBoundingClientRect().top - anchor.top;
+  if (shift) scrollBy(0, shift);
   anchor = null;
 });

@@ -1,7 +1,7 @@
 // Stacked bars per day, week or month. The server sums; this script draws the bars and their tooltips.
 
 import { axisStyle } from "./chart/axes.js";
-import { besideCursor } from "./chart/beside.js";
+import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
@@ -41,7 +41,7 @@ function tipPlugin(data, fills) {
     const rows = shares.map(([color, name, value]) => [color, name, measured(value, data.unit)]);
     tip.replaceChildren(element("b", "", `${bucketLabel(data, index, true)}: ${measured(total, data.unit)}`), swatchTable(rows));
   };
-  return besideCursor("trend-tip", fill, 0);
+  return cursorTip("trend-tip", fill, 0);
 }
 
 // Policy changes. Sessions after a line started under a different policy.

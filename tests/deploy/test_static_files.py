@@ -75,10 +75,10 @@ def test_pages_load_nothing_but_names_with_hashes(page: Page, owner: User) -> No
     page.on("request", lambda request: asked.add(urlsplit(request.url).path))
 
     page.goto("/login/")
-    page.get_by_label("User name").fill(owner.username)
+    page.get_by_label("Username").fill(owner.username)
     page.get_by_label("Password").fill("correct horse battery")
     page.get_by_role("button", name="Log in").click()
-    page.get_by_role("button", name="Load the sample").click()
+    page.get_by_role("button", name="Load sample session").click()
     expect(page.locator("canvas").first).to_be_visible()
     page.get_by_role("link", name="Lab", exact=True).click()
     expect(page.locator("canvas").first).to_be_visible()

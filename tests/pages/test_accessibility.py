@@ -25,7 +25,7 @@ def test_accessibility(at, page, sample, project, other_project, theme):
         address("session_compactions", compacted),
         address("session_compaction", compacted, 1),
         address("session_recap", compacted, 1),
-        address("session_seen_entry", compacted, 12, 1),
+        address("session_past_prompt_entry", compacted, 12, 1),
     ]
     paths = [
         reverse("sessions", args=[project.slug]),

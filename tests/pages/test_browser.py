@@ -35,15 +35,15 @@ def tooltip_at(page: Page, share: float) -> str:
 
 def log_in(page: Page, name: str, password: str = "correct horse battery") -> None:
     page.goto("/login/")
-    page.get_by_label("User name").fill(name)
+    page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()
 
 
 def test_from_log_in_to_the_chart_of_the_sample(page, member):
     log_in(page, member.username)
-    page.get_by_role("button", name="Load the sample").click()
-    expect(page.get_by_role("status").first).to_contain_text("The sample session is loaded")
+    page.get_by_role("button", name="Load sample session").click()
+    expect(page.get_by_role("status").first).to_contain_text("Sample session loaded")
     chart_drawn(page)
     page.get_by_role("link", name="Sessions").first.click()
     expect(page.locator("[data-row]")).to_have_count(1)
@@ -51,7 +51,7 @@ def test_from_log_in_to_the_chart_of_the_sample(page, member):
 
 def test_wrong_password(page, member):
     log_in(page, member.username, "wrong")
-    expect(page.get_by_role("alert")).to_contain_text("do not match")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong username or password")
 
 
 def test_log_out(at, page):
@@ -74,14 +74,14 @@ def test_a_compaction_says_its_trigger_on_hover(at, page, sample):
     at(address(sample))
     text = tooltip_at(page, compacted.index / (sample.turn_count - 1))
     assert compacted.client_compaction["trigger"] in text
-    assert f"{compacted.client_compaction['tokens_before']:,} tokens before" in text
+    assert f"{compacted.client_compaction['tokens_before']:,} tokens" in text
 
 
 def test_the_scale_switches_to_log(at, page, sample):
     at(address(sample))
     before = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
-    page.get_by_role("button", name="log", exact=True).click()
-    expect(page.get_by_role("button", name="log", exact=True)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Log", exact=True).click()
+    expect(page.get_by_role("button", name="Log", exact=True)).to_have_attribute("aria-pressed", "true")
     after = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
     assert before != after
 
@@ -97,7 +97,7 @@ def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
 def test_a_drag_zooms_in_and_the_button_out_again(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(60)])))
     box = chart_drawn(page).bounding_box()
-    zoom_out = page.get_by_role("button", name="Zoom out")
+    zoom_out = page.get_by_role("button", name="Reset zoom")
     expect(zoom_out).to_be_hidden()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 80)
     page.mouse.down()
@@ -113,8 +113,8 @@ def test_a_drag_zooms_in_and_the_button_out_again(at, page, project):
 def test_the_stack_names_the_components(at, page, sample):
     at(address(sample))
     chart_drawn(page)
-    page.get_by_role("button", name="by component").click()
-    expect(page.get_by_role("button", name="linear")).to_be_hidden()
+    page.get_by_role("button", name="By component").click()
+    expect(page.get_by_role("button", name="Linear")).to_be_hidden()
     text = tooltip_at(page, 0.999)
     assert "tool outputs" in text
     assert "assistant" in text
@@ -122,7 +122,7 @@ def test_the_stack_names_the_components(at, page, sample):
 
 def test_the_chart_is_also_a_table(at, page, sample):
     at(address(sample))
-    page.get_by_text("The figures as a table").click()
+    page.get_by_text("Show data table").click()
     expect(page.locator(".sizes tbody tr")).to_have_count(sample.turn_count)
 
 
@@ -152,7 +152,7 @@ def test_a_long_output_opens(at, page, project):
     output = "\n".join(f"line {number}" for number in range(3_000))
     at(address(make_session(project, [reading_turn(0), reading_turn(1, output)])))
     expect(page.get_by_text("line 2999")).to_have_count(0)
-    page.get_by_text(re.compile("show all: 3000 lines")).click()
+    page.get_by_text(re.compile(r"Show all \(3000 lines")).click()
     expect(page.get_by_text("line 2999")).to_be_visible()
 
 
@@ -213,7 +213,7 @@ def test_the_palette_goes_anywhere(at, page, project):
     page.wait_for_url("**/turns/0/")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    expect(page.locator("#seen-0 .message").first).to_be_visible()
+    expect(page.locator("#entry-0 .message").first).to_be_visible()
 
 
 def test_the_palette_finds_a_session_from_any_page(at, page, project):
@@ -222,7 +222,7 @@ def test_the_palette_finds_a_session_from_any_page(at, page, project):
     page.keyboard.press("Control+k")
     page.keyboard.type("thing fir")
     found = page.get_by_role("option")
-    expect(found).to_have_text([re.compile("First thing"), re.compile("Sessions with")])
+    expect(found).to_have_text([re.compile("First thing"), re.compile("Search sessions for")])
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{address(session)}")
 
@@ -242,9 +242,9 @@ def test_a_filter_is_put_together_from_suggestions(at, page, project):
     page.keyboard.press("Enter")
     expect(page.locator("#q")).to_have_value('agent:"code reader" ')
     expect(page.locator("[data-row]")).to_have_count(1)
-    page.get_by_text("Save this view").click()
-    page.get_by_label("Name of this view").fill("Readers")
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.locator("summary", has_text="Save view").click()
+    page.get_by_label("View name").fill("Readers")
+    page.get_by_role("button", name="Save view").click()
     expect(page.get_by_role("link", name="Readers")).to_be_visible()
 
 
@@ -299,16 +299,16 @@ def test_the_id_of_a_session_is_copied(at, page, project):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     session = make_session(project, name="s-17")
     at(address(session))
-    page.get_by_role("button", name="Copy the id").click()
+    page.get_by_role("button", name="Copy ID").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == "s-17"
-    expect(page.get_by_role("button", name="Copy the id")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy ID")).to_be_visible()
 
 
 def test_what_the_model_saw_stands_beside_the_original(at, page, project):
     session = compacted_session(project, budget=20_000)
-    at(page_address("session_seen", session, 12) + "?show=changed")
-    page.locator(".seen-row summary").first.click()
+    at(page_address("session_past_prompt", session, 12) + "?show=changed")
+    page.locator(".prompt-row summary").first.click()
     expect(page.get_by_role("heading", name="What the model saw", exact=False).last).to_be_visible()
     expect(page.locator(".beside pre").first).to_be_visible()
 

@@ -26,10 +26,10 @@ def page_of(client, session, number=1):
 def test_it_says_why_and_what_it_did(viewer_client, session):
     row = session.compactions.get()
     page = page_of(viewer_client, session)
-    for text in ("asked for by a test", "user", f'title="{row.tokens_before:,} tokens"', "Billed anew"):
+    for text in ("asked for by a test", "user", f'title="{row.tokens_before:,} tokens"', "Re-cached tokens"):
         assert text in page.text
     assert len(page.context["detail"].edits) == row.edits.count() > 0
-    assert "<button>Revert</button>" not in page.text
+    assert "Revert compaction" not in page.text
 
 
 def test_by_component_before_and_after_add_up(viewer_client, session):

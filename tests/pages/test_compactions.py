@@ -74,7 +74,7 @@ class TestTheList:
         member_client.post(address("session_compact", session))
         Compaction.objects.update(state="running")
         shown = member_client.post(address("session_compact", session), headers=HTMX).text
-        assert "under way" in shown
+        assert "already in progress" in shown
         assert Compaction.objects.count() == 1
 
     def test_a_preview_writes_nothing(self, viewer_client: Client, session: AgentSession) -> None:

@@ -11,15 +11,15 @@ from sessions.pages import figures
         (0, "0"),
         (812, "812"),
         (999, "999"),
-        (1_000, "1.00k"),
+        (1_000, "1k"),
         (1_240, "1.24k"),
-        (9_996, "10.0k"),
+        (9_996, "10k"),
         (12_412, "12.4k"),
         (99_960, "100k"),
         (236_000, "236k"),
-        (999_600, "1.00M"),
+        (999_600, "1M"),
         (231_500_000, "232M"),
-        (-1_500, "−1.50k"),
+        (-1_500, "−1.5k"),
     ],
 )
 def test_three_digits_say_how_many(value, shown):
@@ -32,6 +32,8 @@ def test_three_digits_say_how_many(value, shown):
         (0, "$0"),
         (1, "<$0.0001"),
         (12_345, "$0.0123"),
+        (19_000, "$0.019"),
+        (300_000, "$0.30"),
         (999_949, "$0.9999"),
         (12_780_000, "$12.78"),
         (1_234_567_890, "$1,234.57"),
@@ -61,7 +63,7 @@ def test_duration_has_two_units(seconds, shown):
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "shown"), [(0, 10, "0 %"), (1, 40, "2.5 %"), (5, 10, "50 %"), (3, 0, "0 %")]
+    ("part", "whole", "shown"), [(0, 10, "0%"), (1, 40, "2.5%"), (5, 10, "50%"), (3, 0, "0%")]
 )
 def test_percent(part, whole, shown):
     assert figures.percent(part, whole) == shown

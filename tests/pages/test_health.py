@@ -99,7 +99,7 @@ class TestProfiles:
 
     def test_the_page_tells_the_reasons(self, member_client, project):
         session = compacted_session(project)
-        assert "being worked out" in member_client.get(address("session", session)).text
+        assert "Calculating health" in member_client.get(address("session", session)).text
         session.edits.update(referenced_turn=11)
         profile = profile_write(session=session)
         page = member_client.get(address("session", session)).text

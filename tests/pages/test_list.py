@@ -36,17 +36,17 @@ def test_front_page_leads_to_the_first_project(member_client, project):
 
 def test_a_user_without_project_is_told_so(django_user_model, logged_in):
     client = logged_in(django_user_model.objects.create_user("nemo"))
-    assert "You are in no project yet" in client.get("/").text
+    assert "You are not in a project yet" in client.get("/").text
 
 
 def test_an_empty_project_offers_the_sample(member_client, project):
     page = member_client.get(reverse("sessions", args=[project.slug])).text
-    assert "Load the sample" in page
+    assert "Load sample session" in page
     assert f"import_sessions --discover --project {project.slug}" in page
 
 
 def test_a_viewer_is_not_offered_what_he_may_not(viewer_client, project):
-    assert "Load the sample" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
+    assert "Load sample session" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
     assert viewer_client.post(reverse("sample", args=[project.slug])).status_code == 403
 
 
@@ -59,8 +59,8 @@ def test_loading_the_sample_twice_gives_one_session(member_client, project):
 def test_a_row_says_sizes_and_sums_apart(member_client, project):
     make_session(project)
     page = member_client.get(reverse("sessions", args=[project.slug])).text
-    assert '<data value="3005" title="3,005 tokens">3.00k</data>' in page  # last and peak prompt
-    assert "A sum, not a size" in page
+    assert '<data value="3005" title="3,005 tokens">3k</data>' in page  # last and peak prompt
+    assert "input and output tokens, summed over all calls" in page
     assert "Reads some files" in page
 
 

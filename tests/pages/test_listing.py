@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.models import AgentSession, SavedView
-from sessions.pages.listing.expression import HINTS, Unreadable, expression_read, size_read
+from sessions.pages.listing.expression import HINTS, InvalidTerm, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
 from sessions.pages.tags.figures import sparkline
@@ -79,7 +79,7 @@ def test_anything_can_be_typed_behind_a_key(key, text):
 
 def test_sizes():
     assert [size_read(text) for text in ("50000", "50k", "1.2M", ".5k")] == [50_000, 50_000, 1_200_000, 500]
-    with pytest.raises(Unreadable):
+    with pytest.raises(InvalidTerm):
         size_read("")
 
 
@@ -93,7 +93,7 @@ def test_a_sparkline_is_drawn_within_its_box_with_the_limit_where_it_is_near():
     assert 'points="0.0,14.0 50.0,4.0 100.0,9.0"' in drawn
     assert "spark-limit" in drawn
     assert "spark-limit" not in sparkline([100, 200], Limit(name="window", tokens=200_000))
-    assert "at most 200" in drawn
+    assert "peak 200" in drawn
     for few in ([], [5]):
         assert "svg" not in sparkline(few)
 
@@ -155,7 +155,7 @@ class TestTheList:
     def test_suggestions_come_as_json(self, member_client, project, listed):
         address = reverse("sessions_suggest", args=[project.slug])
         assert member_client.get(address, {"q": "mod"}).json() == {
-            "suggestions": [{"text": "model:", "label": "model:", "hint": "a name"}]
+            "suggestions": [{"text": "model:", "label": "model:", "hint": "name"}]
         }
 
     def test_the_palette_finds_sessions_by_their_words(self, member_client, stranger_client, project, listed):
@@ -193,7 +193,7 @@ class TestTheList:
         assert len(narrowed.splitlines()) == 2
 
     def test_what_moved_meanwhile_is_offered(self, member_client, project, listed):
-        address = reverse("sessions_moved", args=[project.slug])
+        address = reverse("sessions_updated", args=[project.slug])
         since = timezone.now() - timedelta(minutes=1)
         assert "updated session" not in member_client.get(address, {"since": since.isoformat()}).text
         AgentSession.objects.filter(external_id="one").update(last_active_at=timezone.now())
@@ -202,7 +202,8 @@ class TestTheList:
         assert "1 updated session" in page
         assert f'href="{listed}?q=tag%3Anightly"' in page
         assert (
-            "moved" not in member_client.get(address, {**query, "q": "tag:none"}).text.split("hx-trigger")[1]
+            "updated session"
+            not in member_client.get(address, {**query, "q": "tag:none"}).text.split("hx-trigger")[1]
         )
         assert member_client.get(address, {"since": "x"}).status_code == 200
 
@@ -277,7 +278,7 @@ class TestOrder:
 @pytest.mark.django_db
 def test_an_empty_project_shows_ways_to_begin_and_no_filter(member_client, project):
     page = member_client.get(reverse("sessions", args=[project.slug])).text
-    assert "Load the sample" in page
+    assert "Load sample session" in page
     assert "http://testserver/api/v1" in page
     assert reverse("settings_keys", args=[project.slug]) in page
     assert "data-suggest" not in page

@@ -80,7 +80,7 @@ def test_a_turn_says_size_growth_usage_and_cost(member_client, project):
 def test_tool_calls_and_results_are_readable(member_client, project):
     page = page_of(member_client, make_session(project, [reading_turn(0), reading_turn(1, "the text")])).text
     assert "<dt>file_path</dt>" in page
-    assert "from Read" in page
+    assert "Read output" in page
     assert "the text" in page
 
 
@@ -105,7 +105,12 @@ def test_marks(member_client, project):
         ),
     ]
     page = page_of(member_client, make_session(project, turns)).text
-    for text in ("error-mark", "client's summary", "by the client", "The client compacted its context"):
+    for text in (
+        "error-mark",
+        "client summary",
+        "Inserted by the client",
+        "The client compacted its context",
+    ):
         assert text in page
     assert "(auto)" in page
     assert 'title="155,000 tokens"' in page
@@ -183,7 +188,7 @@ def test_the_chart_is_also_a_table(member_client, project):
     session = make_session(project)
     page = member_client.get(reverse("session_chart_table", args=[project.slug, session.pk])).text
     assert "3,005" in page
-    assert "Every turn." in page
+    assert "Tokens of every turn." in page
 
 
 def test_one_turn_and_none(member_client, project):
@@ -206,7 +211,7 @@ def test_a_model_without_a_price_says_so(member_client, project):
     session = make_session(project, turns, model="house-model-1")
     page = page_of(member_client, session).text
     assert ">unpriced<" in page
-    assert "unknown context window" in page
+    assert "Unknown context window" in page
 
 
 def test_openai_format(member_client, project):
@@ -217,7 +222,7 @@ def test_openai_format(member_client, project):
     bodies = [ImportedMessage(body=body, source_id=f"m{n}") for n, body in enumerate(messages)]
     page = page_of(member_client, make_session(project, [turn(0, bodies)], format="openai")).text
     assert "<code>ls -la</code>" in page
-    assert "from run" in page
+    assert "run output" in page
     assert "total 0" in page
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from sessions.pages.tags.texts import marked
+from sessions.pages.tags.texts import highlight
 from sessions.selectors.past_prompts import outline_at
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
@@ -31,10 +31,10 @@ def session(project):
 def test_a_turn_says_what_entered_what_it_cost_and_what_was_seen(member_client, project):
     made = make_session(project, [reading_turn(0), reading_turn(1, "A" * 4_000), reading_turn(2)])
     page = get(member_client, "session_turn", made, 1)
-    rows = page.context["entered"].rows
+    rows = page.context["new_input"].rows
     assert [row.first for row in rows] == [2, 1]  # the output, which is larger, before the call
     assert rows[0].tool == "Read"
-    assert "read from the cache" in page.text
+    assert "Input, cached" in page.text
     assert [line.tokens for line in page.context["cost_lines"]] == [5, 1_000, 1_000, 9]
     assert sum(line.microusd for line in page.context["cost_lines"]) == page.context["turn"].cost_microusd
     assert [row.first for row in page.context["window"].head] == [0, 1, 2]
@@ -45,8 +45,8 @@ def test_a_turn_says_what_entered_what_it_cost_and_what_was_seen(member_client, 
 def test_the_output_that_made_the_context_jump_is_named_first(member_client, project):
     made = make_session(project, [reading_turn(n, "x y z " * (9_000 if n == 5 else 9)) for n in range(9)])
     page = get(member_client, "session_turn", made, 5)
-    assert page.context["entered"].rows[0].voice == "tool"
-    assert page.context["entered"].rows[0].tokens > 9_000
+    assert page.context["new_input"].rows[0].voice == "tool"
+    assert page.context["new_input"].rows[0].tokens > 9_000
 
 
 @pytest.mark.parametrize("turn", [12, 99, 2**40])
@@ -59,7 +59,7 @@ def test_a_changed_message_stands_beside_its_original(member_client, project):
     outline = outline_at(session=session, index=12)
     changed = next(e for e in outline.entries if e.rule != "verbatim" and not e.is_generated)
     [edit] = [made.value for made in outline.edits_of(changed)]
-    page = get(member_client, "session_seen_entry", session, 12, edit.position).text
+    page = get(member_client, "session_past_prompt_entry", session, 12, edit.position).text
     assert "a line of a file" in page
     assert edit.strategy in page
     assert address("session_compaction", session, 1) in page
@@ -67,38 +67,38 @@ def test_a_changed_message_stands_beside_its_original(member_client, project):
 
 def test_what_was_evicted_is_one_line_and_its_messages_a_click_away(member_client, session):
     edit = session.edits.get(op="evict")
-    page = get(member_client, "session_seen_entry", session, 12, edit.position).text
+    page = get(member_client, "session_past_prompt_entry", session, 12, edit.position).text
     assert f'id="message-{edit.position}"' in page
 
 
 def test_a_search_says_what_the_model_still_saw(member_client, session):
-    page = get(member_client, "session_seen", session, 12, q="f0.py")
+    page = get(member_client, "session_past_prompt", session, 12, q="f0.py")
     fates = {hit.hit.position: hit.fate for hit in page.context["hits"].hits}
     assert fates
-    assert set(fates.values()) <= {"shown", "gone", "collapse", "recency", "supersede", "dedupe", "clip"}
+    assert set(fates.values()) <= {"shown", "removed", "collapse", "recency", "supersede", "dedupe", "clip"}
     assert "Back to the prompt" in page.text
     assert "<mark>f0.py</mark>" in page.text
 
 
 def test_a_hit_that_is_gone_names_the_compaction_that_took_it(member_client, session, project):
-    hits = get(member_client, "session_seen", session, 12, q="f0.py")
-    gone = [hit for hit in hits.context["hits"].hits if hit.fate == "gone"]
+    hits = get(member_client, "session_past_prompt", session, 12, q="f0.py")
+    gone = [hit for hit in hits.context["hits"].hits if hit.fate == "removed"]
     edit = session.edits.get(op="evict")
     assert gone
-    assert {(hit.gone_by.compaction, hit.gone_by.turn) for hit in gone} == {(1, 11)}
+    assert {(hit.evicted_by.compaction, hit.evicted_by.turn) for hit in gone} == {(1, 11)}
     assert all(edit.position <= hit.hit.position <= edit.end for hit in gone)
     assert "removed since turn 12" in one_line(hits)
     assert address("session_compaction", session, 1) in hits.text
     # Before that compaction nothing was gone.
-    before = get(member_client, "session_seen", session, 11, q="f0.py").context["hits"].hits
+    before = get(member_client, "session_past_prompt", session, 11, q="f0.py").context["hits"].hits
     assert {hit.fate for hit in before} == {"shown"}
 
 
 def test_the_messages_of_a_line_are_no_notices_of_the_page(member_client, session):
     edit = session.edits.get(op="evict")
     for name, *more in (
-        ("session_seen_entry", 12, edit.position),
-        ("session_seen_entry", 12, 0),
+        ("session_past_prompt_entry", 12, edit.position),
+        ("session_past_prompt_entry", 12, 0),
         ("session_compaction_edit", 1, edit.ordinal),
     ):
         page = get(member_client, name, session, *more).text
@@ -117,11 +117,11 @@ def test_the_messages_of_a_line_are_no_notices_of_the_page(member_client, sessio
     ],
 )
 def test_the_words_of_a_search_are_marked_and_nothing_else_is_markup(text, asked, shown):
-    assert marked(text, asked) == shown
+    assert highlight(text, asked) == shown
 
 
 def test_only_what_was_changed(member_client, session):
-    rows = get(member_client, "session_seen", session, 12, show="changed").context["window"].head
+    rows = get(member_client, "session_past_prompt", session, 12, show="changed").context["window"].head
     assert rows
     assert all(row.is_changed for row in rows)
 
@@ -131,7 +131,7 @@ def test_a_long_prompt_opens_at_both_ends_and_the_rest_is_fetched(member_client,
     window = get(member_client, "session_turn", long, 199).context["window"]
     assert (len(window.head), window.gap.rows, len(window.tail)) == (20, 299, 80)
     answer = member_client.get(
-        address("session_seen", long, 199), {"after": window.gap.after, "until": window.tail[0].first},
+        address("session_past_prompt", long, 199), {"after": window.gap.after, "until": window.tail[0].first},
         headers=HTMX,
     )  # fmt: skip
     rest = answer.context["window"]
@@ -143,7 +143,7 @@ def test_a_long_prompt_opens_at_both_ends_and_the_rest_is_fetched(member_client,
 def test_two_turns_compared(member_client, session):
     page = get(member_client, "session_turn_diff", session, 11, turn=3)
     assert (page.context["before"].index, page.context["after"].index) == (3, 11)
-    assert "Both prompts begin with the same" in page.text
+    assert "Both prompts start with the same" in page.text
     assert get(member_client, "session_turn_diff", session, 5).context["other"] == 4
     assert get(member_client, "session_turn_diff", session, 5, turn="x").context["other"] == 4
 
@@ -151,7 +151,7 @@ def test_two_turns_compared(member_client, session):
 def test_the_prompt_as_it_stands(member_client, session):
     page = get(member_client, "session_prompt", session)
     assert page.context["outline"].index == session.turn_count
-    assert "What the next call would read" in page.text
+    assert "What the next call will send" in page.text
     assert sum(size for _, _, size in page.context["components"]) == page.context["outline"].tokens
 
 
@@ -176,7 +176,7 @@ def test_every_tab_is_there(member_client, session):
     for tab in get(member_client, "session", session).context["tabs"]:
         page = member_client.get(tab.address)
         assert page.status_code == 200
-        assert [other.label for other in page.context["tabs"] if other.here] == [tab.label]
+        assert [other.label for other in page.context["tabs"] if other.is_current] == [tab.label]
 
 
 def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_max_num_queries):
@@ -186,8 +186,8 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
         last = session.turn_count - 1
         for name, more, most in (
             ("session_turn", (last,), 24),
-            ("session_seen", (last,), 14),
-            ("session_seen_entry", (last, 2), 14),
+            ("session_past_prompt", (last,), 14),
+            ("session_past_prompt_entry", (last, 2), 14),
             ("session_turn_diff", (last,), 18),
             ("session_prompt", (), 16),
             ("session_raw", (), 8),

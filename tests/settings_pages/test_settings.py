@@ -310,5 +310,5 @@ def test_the_audit_log_shows_money_in_dollars(owner_client, project):
     assert "Set the budget per month" in page
     assert "limit: $12.50" in page
     assert "output $2.00" in page
-    assert "cache read $0.0500" in page
+    assert "cache read $0.05" in page
     assert "microusd" not in page

@@ -1,4 +1,4 @@
-"""The list as CSV: every session that the filter finds, page by page, so that no file is held in memory."""
+"""CSV export of the session list, streamed page by page to bound memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sessions.pages.text import spreadsheet_text
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.sessions import SessionRow, sessions_list
 
-#: Rows of one file; what is more is left to the API.
-MOST = 50_000
+#: Maximum number of rows; the API has no limit.
+ROWS_LIMIT = 50_000
 _PAGE = 500
 
 COLUMNS = (
@@ -25,10 +25,10 @@ COLUMNS = (
 
 
 def sessions_csv(*, project: Project, wanted: SessionFilter) -> Iterator[str]:
-    """The file in pieces, the line of names first."""
+    """Yield the CSV file in chunks, header first."""
     yield _lines([COLUMNS])
     after: Cursor | None = None
-    for _ in range(MOST // _PAGE):
+    for _ in range(ROWS_LIMIT // _PAGE):
         page = sessions_list(project=project, wanted=wanted, after=after, limit=_PAGE)
         yield _lines(_cells(row) for row in page.rows)
         if page.next_cursor is None:

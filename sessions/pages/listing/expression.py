@@ -1,13 +1,13 @@
-"""The filter expression of the list: words, and terms such as `agent:reader peak:>50k health:C,D`.
+"""Parse the filter expression of the session list, for example `agent:reader peak:>50k health:C,D`.
 
-word                 occurs in title, id, agent, model or a tag
-agent:name           also model:, tag:; quote what has blanks: agent:"code reader"
-peak:>50k            also last:, turns:, billed:; >, <, or a bare number for "at least"
-cost:>1.50           dollars
-health:C,D           one of these grades
+word                 matches title, id, agent, model or a tag
+agent:name           also model: and tag:; quote names that contain spaces: agent:"code reader"
+peak:>50k            also last:, turns: and billed:; >, <, or a number alone for "at least"
+cost:>1.50           in dollars
+health:C,D           any of these grades
 compacted:yes        or no
-active:2026-03-01..2026-03-05   days, UTC; either end may be left out, or one day alone
-subagents:yes        sub-agents as rows of their own
+active:2026-03-01..2026-03-05   days in UTC; both ends are optional, a single day works, too
+subagents:yes        list sub-agents as separate rows
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from sessions.selectors.health import GRADES
 _TERM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-#: The largest figure that a column holds.
+#: The largest value that a column can store.
 _MOST = 2_000_000_000
 
-#: Terms that compare a figure: the column of each.
+#: Columns of the terms that compare numbers.
 FIGURES = {
     "peak": "peak_prompt_tokens",
     "last": "last_prompt_tokens",
@@ -38,20 +38,20 @@ FIGURES = {
 _GRADES = {grade for grade, _ in GRADES}
 
 
-class Unreadable(ValueError):
-    """A term that cannot be read; the text says how it is written."""
+class InvalidTerm(ValueError):
+    """A term is invalid; the message contains an example of a valid one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """What an expression asks for, and what of it could not be read, which narrows nothing."""
+    """A parsed expression: the filter, and the problems of invalid terms, which are ignored."""
 
     wanted: SessionFilter
     problems: Sequence[str]
 
 
 def expression_read(text: str, wanted: SessionFilter) -> Expression:
-    """The filter narrowed by the expression."""
+    """Parse an expression and add its conditions to the filter."""
     words, problems = [], []
     for key, quoted, bare in _TERM.findall(text):
         value = quoted or bare
@@ -61,16 +61,16 @@ def expression_read(text: str, wanted: SessionFilter) -> Expression:
             continue
         try:
             wanted = read(wanted, value)
-        except Unreadable as error:
+        except InvalidTerm as error:
             problems.append(str(error))
     return Expression(wanted=replace(wanted, text=" ".join(words)), problems=problems)
 
 
 def size_read(text: str) -> int:
-    """A number as people write it: 50000, 50,000, 50k, 1.2M. Raises `Unreadable`."""
+    """Parse a number such as 50000, 50,000, 50k or 1.2M. Raises `InvalidTerm`."""
     match = _SIZE.fullmatch(text.replace(",", "").strip())
     if match is None:
-        raise Unreadable("Write a number such as 50000, 50k or 1.2M.")
+        raise InvalidTerm("Invalid number. Examples: 50000, 50k, 1.2M")
     return min(int(float(match[1]) * _UNITS[match[2].lower()]), _MOST)
 
 
@@ -90,19 +90,19 @@ def _dollars(text: str) -> int:
         amount = Decimal(text.lstrip("$").replace(",", ""))
         return min(int(amount * 1_000_000), 10**15)
     except (InvalidOperation, ValueError, OverflowError):
-        raise Unreadable("Write an amount in dollars such as cost:>1.50.") from None
+        raise InvalidTerm("Invalid amount. Example: cost:>1.50") from None
 
 
 def _health(wanted: SessionFilter, value: str) -> SessionFilter:
     grades = frozenset(value.upper().replace(",", ""))
     if not grades or not grades <= _GRADES:
-        raise Unreadable("Grades are A, B, C, D and F: health:C,D.")
+        raise InvalidTerm("Invalid grade. Grades are A, B, C, D and F. Example: health:C,D")
     return replace(wanted, grades=grades)
 
 
 def _flag(value: str, key: str) -> bool:
     if value.lower() not in {"yes", "no"}:
-        raise Unreadable(f"Write {key}:yes or {key}:no.")
+        raise InvalidTerm(f"Invalid value. Use {key}:yes or {key}:no")
     return value.lower() == "yes"
 
 
@@ -113,7 +113,7 @@ def _active(wanted: SessionFilter, value: str) -> SessionFilter:
         start = first_moment(date.fromisoformat(first)) if first else None
         end = last_moment(date.fromisoformat(last)) if last else None
     except ValueError:
-        raise Unreadable("Write days such as active:2026-03-01..2026-03-05.") from None
+        raise InvalidTerm("Invalid date. Example: active:2026-03-01..2026-03-05") from None
     return replace(wanted, active_from=start, active_to=end)
 
 
@@ -128,16 +128,16 @@ _READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {
     **{key: _figure(key) for key in FIGURES},
 }
 
-#: What may be typed before a colon, with what to type behind it.
+#: Terms with a hint about their values, for suggestions.
 HINTS: Mapping[str, str] = {
-    "agent": "a name",
-    "model": "a name",
-    "tag": "a tag",
+    "agent": "name",
+    "model": "name",
+    "tag": "tag",
     "peak": ">50k tokens",
     "last": ">50k tokens",
     "turns": ">100",
     "cost": ">1.50 dollars",
-    "billed": ">1M tokens, a sum",
+    "billed": ">1M tokens in total",
     "health": "C,D,F",
     "compacted": "yes or no",
     "active": "2026-03-01..2026-03-05",

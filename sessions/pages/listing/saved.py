@@ -1,4 +1,4 @@
-"""Saving the list's filter under a name, and forgetting it."""
+"""Save and delete views: named filters of the session list."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sessions.services.sessions.saved_views import TooManyViews, view_delete, vi
 
 @require_POST
 def saved_view_create(request: HttpRequest, slug: str) -> HttpResponse:
-    """Every member may: a view is the person's own and changes nothing of the project."""
+    """Save a view. All members may do this: a view is visible to its user only."""
     viewer = viewer_of(request, slug)
     name = request.POST.get("name", "").replace("\0", "").strip()[:80]
     query = query_clean(request.POST.get("query", ""))
     address = f"{reverse('sessions', args=[slug])}?{query}"
     if not name or not query:
-        messages.error(request, "A view needs a name and a filter.")
+        messages.error(request, "Enter a name and set a filter to save a view.")
         return redirect(address)
     try:
         view_save(project=viewer.project, user=request.user, name=name, query=query)
     except TooManyViews:
-        messages.error(request, "There are too many views; delete one first.")
+        messages.error(request, "You have reached the limit of saved views. Delete one first.")
     return redirect(address)
 
 
@@ -33,12 +33,12 @@ def saved_view_create(request: HttpRequest, slug: str) -> HttpResponse:
 def saved_view_delete(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     viewer = viewer_of(request, slug)
     if not view_delete(project=viewer.project, user=request.user, id=min(number, 2**63 - 1)):
-        raise Http404("no such view")
+        raise Http404("View not found")
     return redirect("sessions", slug=slug)
 
 
 def query_clean(text: str) -> str:
-    """The fields of a filter as they stand in an address, without where the page began."""
+    """Return a filter's query string without empty fields and the page cursor."""
     query = QueryDict(text[:1_000], mutable=True)
     for name in [name for name in query if name == "after" or not query[name] or "\0" in query[name]]:
         del query[name]

@@ -1,4 +1,4 @@
-"""Suggestions while a filter expression is typed: for its last term, keys or known values."""
+"""Suggest keys and known values for the last term of a filter expression."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from accounts.models import Project
 from sessions.pages.listing.expression import HINTS
 from sessions.selectors.sessions import sessions_facets, sessions_tags
 
-#: Suggestions at a time.
-SHOWN = 12
+#: Maximum number of suggestions.
+LIMIT = 12
 
 _FIXED = {
     "health": ("A", "B", "C", "D", "F"),
@@ -21,7 +21,7 @@ _FIXED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """`text` takes the place of the whole expression; `label` and `hint` say what it would be."""
+    """A suggestion. `text` replaces the whole expression; `label` and `hint` are displayed."""
 
     text: str
     label: str
@@ -32,17 +32,17 @@ def suggestions_of(*, project: Project, text: str) -> list[Suggestion]:
     before, last = _split(text)
     key, colon, value = last.partition(":")
     if not colon:
-        keys = [name for name in HINTS if name.startswith(key.lower())][:SHOWN]
+        keys = [name for name in HINTS if name.startswith(key.lower())][:LIMIT]
         return [Suggestion(text=f"{before}{name}:", label=f"{name}:", hint=HINTS[name]) for name in keys]
     known = _known(project, key.lower())
     typed = value.strip('"').casefold()
     found = [name for name in known if typed in name.casefold() and name.casefold() != typed]
-    terms = [f"{key}:{_quoted(name)}" for name in found[:SHOWN]]
+    terms = [f"{key}:{_quoted(name)}" for name in found[:LIMIT]]
     return [Suggestion(text=f"{before}{term} ", label=term) for term in terms]
 
 
 def _split(text: str) -> tuple[str, str]:
-    """What stands before the term that is typed, and the term. One in open quotes may have blanks."""
+    """Split the expression before its last term, which may be an open quoted string with spaces."""
     at = text.rfind('"') if text.count('"') % 2 else len(text)
     start = text.rfind(" ", 0, at) + 1
     return text[:start], text[start:]

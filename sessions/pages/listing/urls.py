@@ -1,4 +1,4 @@
-"""Addresses of the list of sessions."""
+"""URLs of the session list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ urlpatterns = [
     path(f"{_LIST}sample/", views.sample_create, name="sample"),
     path(f"{_LIST}suggest/", views.session_suggest, name="sessions_suggest"),
     path(f"{_LIST}find/", views.sessions_find, name="sessions_find"),
-    path(f"{_LIST}moved/", views.sessions_moved, name="sessions_moved"),
+    path(f"{_LIST}moved/", views.sessions_updated, name="sessions_updated"),
     path(f"{_LIST}export.csv", views.sessions_export, name="sessions_export"),
     path(f"{_LIST}views/", saved.saved_view_create, name="saved_view_create"),
     path(f"{_LIST}views/<int:number>/delete/", saved.saved_view_delete, name="saved_view_delete"),

@@ -1,4 +1,4 @@
-"""The list of a project's sessions, and what an empty one offers."""
+"""The session list of a project, its filters, and the sample session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.listing.export import sessions_csv
-from sessions.pages.listing.expression import Unreadable, expression_read, size_read
+from sessions.pages.listing.expression import InvalidTerm, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
@@ -38,7 +38,7 @@ from sessions.services.samples.load import sample_load
 
 
 class TokensField(forms.CharField):
-    """A number of tokens as people write it: 50000, 50,000, 50k, 1.2M."""
+    """A number of tokens such as 50000, 50,000, 50k or 1.2M."""
 
     def clean(self, value: Any) -> int | None:
         text = super().clean(value)
@@ -46,12 +46,12 @@ class TokensField(forms.CharField):
             return None
         try:
             return size_read(text)
-        except Unreadable as error:
+        except InvalidTerm as error:
             raise forms.ValidationError(str(error)) from None
 
 
 class FilterForm(forms.Form):
-    """The list's filters as they stand in the address."""
+    """The filters of the list, from the query string."""
 
     q = forms.CharField(required=False, max_length=500, label="Filter")
     agent = forms.CharField(required=False, max_length=100)
@@ -60,11 +60,11 @@ class FilterForm(forms.Form):
     compacted = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "yes"), ("no", "no")])
     active_from = forms.DateField(required=False)
     active_to = forms.DateField(required=False)
-    peak = TokensField(required=False, max_length=20, label="Peak at least")
+    peak = TokensField(required=False, max_length=20, label="Min. peak")
     sub_agents = forms.BooleanField(required=False)
 
     def wanted(self) -> SessionFilter:
-        """What is asked for. A field or a term that cannot be read narrows nothing; `errors` say so."""
+        """Return the filter. Invalid fields and terms are ignored and reported in `errors`."""
         self.is_valid()
         data = self.cleaned_data
         read = expression_read(_plain(data.get("q")), self._fields(data))
@@ -91,7 +91,7 @@ def _plain(text: str | None) -> str:
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The front page is the list of the user's first project."""
+    """Redirect to the session list of the user's first project."""
     project = projects_of(request.user).first()
     if project is None:
         return render(request, "sessions/no_project.html")
@@ -130,7 +130,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def session_suggest(request: HttpRequest, slug: str) -> JsonResponse:
-    """What the filter expression may go on with."""
+    """Return suggestions for a filter expression."""
     viewer = viewer_of(request, slug)
     text = request.GET.get("q", "")[:500].replace("\0", "")
     found = suggestions_of(project=viewer.project, text=text)
@@ -139,7 +139,7 @@ def session_suggest(request: HttpRequest, slug: str) -> JsonResponse:
 
 @require_safe
 def sessions_find(request: HttpRequest, slug: str) -> JsonResponse:
-    """The sessions that the palette leads to, wherever it is opened."""
+    """Search sessions for the command palette."""
     viewer = viewer_of(request, slug)
     text = request.GET.get("q", "")[:500].replace("\0", "").strip()
     found = sessions_search(project=viewer.project, text=text) if text else []
@@ -148,8 +148,8 @@ def sessions_find(request: HttpRequest, slug: str) -> JsonResponse:
 
 
 @require_safe
-def sessions_moved(request: HttpRequest, slug: str) -> HttpResponse:
-    """Whether there is something newer than what the list shows; the list itself never moves by itself."""
+def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
+    """Report how many sessions were updated since the list was loaded. The list does not reload itself."""
     viewer = viewer_of(request, slug)
     try:
         since = datetime.fromisoformat(request.GET.get("since", ""))
@@ -160,11 +160,11 @@ def sessions_moved(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = FilterForm(request.GET).wanted()
     context = {
         "viewer": viewer,
-        "moved": sessions_newer(project=viewer.project, wanted=wanted, since=since),
+        "updated": sessions_newer(project=viewer.project, wanted=wanted, since=since),
         "since": since.isoformat(),
         "query": query_clean(_query(request.GET, after=None, without=("since",))),
     }
-    return page_or_fragment(request, "sessions/_moved.html", "sessions/_moved.html", context)
+    return page_or_fragment(request, "sessions/_updated.html", "sessions/_updated.html", context)
 
 
 @require_safe
@@ -178,12 +178,12 @@ def sessions_export(request: HttpRequest, slug: str) -> StreamingHttpResponse:
 
 @require_POST
 def sample_create(request: HttpRequest, slug: str) -> HttpResponse:
-    """Loads the sample session that ships with the product."""
+    """Load the bundled sample session."""
     viewer = viewer_of(request, slug)
     if not viewer.may_write:
-        raise PermissionDenied("Only members who may write can load the sample.")
+        raise PermissionDenied("Loading the sample requires write access.")
     session = sample_load(project=viewer.project)
-    messages.success(request, "The sample session is loaded.")
+    messages.success(request, "Sample session loaded.")
     return redirect("session", slug=slug, id=session.pk)
 
 
@@ -202,7 +202,7 @@ class Sort:
 
     label: str
     query: str
-    here: bool
+    is_current: bool
 
 
 def _sorts(query: QueryDict, order: str) -> dict[str, Sort]:
@@ -212,13 +212,13 @@ def _sorts(query: QueryDict, order: str) -> dict[str, Sort]:
         name: Sort(
             label=label,
             query=urlencode([*kept, *([("sort", name)] if name != NEWEST else [])]),
-            here=name == order,
+            is_current=name == order,
         )
         for name, label in _SORTED.items()
     }
 
 
-#: What the columns are called by which the list may be ordered.
+#: Labels of the sortable columns.
 _SORTED = {
     "activity": "Last activity",
     "turns": "Turns",
@@ -229,6 +229,6 @@ _SORTED = {
 
 
 def _query(query: QueryDict, *, after: str | None, without: Sequence[str] = ()) -> str:
-    """The address's query with another beginning of the page, without the fields that are empty."""
+    """Return the query string with another page cursor and without empty fields."""
     pairs = [(k, v) for k, v in query.items() if k not in {"after", *without} and v]
     return urlencode([*pairs, *([("after", after)] if after else [])])

@@ -1,4 +1,4 @@
-"""What a call cost, part by part, at list prices."""
+"""Itemized cost of a call at list prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pricing import rates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLine:
-    """One part of a call: tokens, dollars a million of them, and micro-dollars; None without a price."""
+    """A cost item: tokens, dollars per million tokens, and micro-dollars (None without a known price)."""
 
     name: str
     style: str
@@ -22,15 +22,15 @@ class CostLine:
 
 
 _PARTS = (
-    ("input, uncached", "uncached", "uncached_tokens"),
-    ("input, read from the cache", "cache_read", "cache_read_tokens"),
-    ("input, written to the cache", "cache_write", "cache_write_tokens"),
-    ("output", "output", "output_tokens"),
+    ("Input, uncached", "uncached", "uncached_tokens"),
+    ("Input, cached", "cache_read", "cache_read_tokens"),
+    ("Input, written to cache", "cache_write", "cache_write_tokens"),
+    ("Output", "output", "output_tokens"),
 )
 
 
 def cost_lines(model: str, usage: Usage, at: datetime) -> list[CostLine]:
-    """The four parts. A part of the cache that was written for an hour costs more than its line says."""
+    """Return the four items of a call. One-hour cache writes cost more than the listed five-minute rate."""
     table = [rate for rate in rates(model, at) if usage.prompt_tokens > rate.above or rate.above == 0]
     found = table[-1] if table else None
     return [
@@ -40,7 +40,7 @@ def cost_lines(model: str, usage: Usage, at: datetime) -> list[CostLine]:
 
 
 def _line(name: str, style: str, tokens: int, rate: Decimal | None) -> CostLine:
-    """`rate` is dollars a token, which is as many micro-dollars for a million of them."""
+    """Build an item; `rate` is in dollars per token."""
     millions = None if rate is None else rate * 1_000_000
     spent = (
         None if millions is None else int((millions * tokens).quantize(Decimal(1), rounding=ROUND_HALF_UP))

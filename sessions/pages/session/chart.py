@@ -1,10 +1,9 @@
-"""The chart of a session: its points as JSON, and as a table for those who cannot see it."""
+"""The prompt size chart of a session: its data as JSON, and as an accessible table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
@@ -12,7 +11,7 @@ from django.views.decorators.http import require_safe
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
 from sessions.models import AgentSession
-from sessions.pages.access import number_of, page_or_fragment, private, session_of, viewer_of
+from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.turns import IDLE
 from sessions.selectors.charts import (
     chart_components,
@@ -22,15 +21,17 @@ from sessions.selectors.charts import (
 )
 from sessions.selectors.token_budgets import limit_of
 
-#: Rows of the chart's table: enough to follow the shape, few enough to listen to.
+#: Row limit of the table: enough to follow the shape, few enough for a screen reader.
 TABLE_ROWS = 200
 
 
 @require_safe
-def session_chart(request: HttpRequest, slug: str, id: UUID) -> JsonResponse:
-    """The prompt size per turn as columns, thinned to what a screen can show; `from` and `to` name the turns
-    of a stretch that is looked at more closely."""
-    session = session_of(viewer_of(request, slug), id)
+@with_session
+def session_chart(request: HttpRequest, viewer: Viewer, session: AgentSession) -> JsonResponse:
+    """Return prompt sizes per turn as columns, downsampled to what a screen can show.
+
+    The query parameters `from` and `to` restrict the range of turns (zoom).
+    """
     points = chart_points(session=session, first=number_of(request, "from"), end=number_of(request, "to"))
     return private(JsonResponse(_chart(session, points)))
 
@@ -41,26 +42,25 @@ def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any
     own = [marker for marker in compaction_markers(compactions) if marker.turn in within]
     idle = idle_gaps(points, IDLE)
     keep = {marker.turn for marker in own} | {gap["turn"] for gap in idle}
-    shown = downsample(points, keep=keep)
-    parts = chart_components(session=session, turns=[point.turn for point in shown])
+    points_drawn = downsample(points, keep=keep)
+    parts = chart_components(session=session, turns=[point.turn for point in points_drawn])
     limit = limit_of(session)
     return {
-        **columns(shown, own),
+        **columns(points_drawn, own),
         "components": component_columns(parts),
         "idle": idle,
         "window": session.context_window,
         "budget": limit.tokens if limit and limit.name == "budget" else None,
         "turn_count": len(points),
         "session_turns": session.turn_count,
-        "is_sampled": len(shown) < len(points),
+        "is_sampled": len(points_drawn) < len(points),
     }
 
 
 @require_safe
-def session_chart_table(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """The chart's figures for those who cannot see it."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_chart_table(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """Render the data of the chart as a table."""
     points = chart_points(session=session)
     own = {marker.turn: marker for marker in compaction_markers(own_compactions(session=session))}
     rows = [(point, own.get(point.turn)) for point in downsample(points, TABLE_ROWS, keep=own)]

@@ -1,4 +1,4 @@
-"""One compaction: why it came, what it changed edit by edit, what it costs, and the recap it wrote."""
+"""One compaction: its trigger, edits, costs and recap."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from sessions.models import AgentSession, Compaction
-from sessions.pages.access import actor_of, page_or_fragment, session_of, viewer_of
-from sessions.pages.session.compactions import writer_of
+from sessions.pages.access import Viewer, actor_of, page_or_fragment, with_session, with_writable_session
+from sessions.pages.session.compactions import COMPACTION_OPEN
+from sessions.pages.session.past_prompt import edit_context
 from sessions.pages.session.prompt import COMPONENTS
-from sessions.pages.session.seen import edit_context
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
@@ -25,13 +25,13 @@ from sessions.selectors.reference_rates import edits_of_session, rates_by_strate
 from sessions.services.compactions.apply import CompactionOpen
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
-#: Characters of a recap that a person writes.
-_LONGEST = 60_000
+#: Maximum length of an edited recap, in characters.
+_MAX_LENGTH = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentChange:
-    """Tokens of one component of the prompt on both sides of a compaction."""
+    """Tokens of a prompt component before and after a compaction."""
 
     key: str
     name: str
@@ -40,9 +40,10 @@ class ComponentChange:
 
 
 @require_safe
-def session_compaction(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_compaction(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, number: int
+) -> HttpResponse:
     row = _compaction_or_404(session, number)
     detail = compaction_detail(session=session, row=row)
     context = session_context(viewer, session, "session_compactions") | {
@@ -61,16 +62,15 @@ def session_compaction(request: HttpRequest, slug: str, id: UUID, number: int) -
 
 
 @require_safe
+@with_session
 def session_compaction_edit(
-    request: HttpRequest, slug: str, id: UUID, number: int, ordinal: int
+    request: HttpRequest, viewer: Viewer, session: AgentSession, number: int, ordinal: int
 ) -> HttpResponse:
-    """One edit: what was pushed beside what stands there instead."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+    """Show an edit: the original content next to its replacement."""
     row = _compaction_or_404(session, number)
     edit = row.edits.filter(ordinal=ordinal).first() if ordinal < 2**31 else None
     if edit is None:
-        raise Http404("no such edit")
+        raise Http404("Edit not found")
     context = session_context(viewer, session, "session_compactions")
     context |= {"row": row, "edit": edit, **edit_context(session, edit)}
     return page_or_fragment(
@@ -80,33 +80,35 @@ def session_compaction_edit(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def session_recap(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
-    """The recap as it stands, which those who may write can write anew."""
-    if request.method == "POST":
-        return _recap_edit(request, slug, id, number)
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+    """Show the current recap; members with write access can edit it."""
+    view = _recap_edit if request.method == "POST" else _recap_show
+    return view(request, slug, id, number)
+
+
+@with_session
+def _recap_show(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
     row = _compaction_or_404(session, number)
     recap = recap_version(row)
     if recap is None:
-        raise Http404("the compaction has no recap")
+        raise Http404("The compaction has no recap")
     context = session_context(viewer, session, "session_compactions")
     return _recap_form(request, context, row, recap.lines.text)
 
 
-def _recap_edit(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
-    viewer, session = writer_of(request, slug, id)
+@with_writable_session
+def _recap_edit(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
     row = _compaction_or_404(session, number)
-    text = request.POST.get("text", "")[:_LONGEST].replace("\r\n", "\n").replace("\0", "")
+    text = request.POST.get("text", "")[:_MAX_LENGTH].replace("\r\n", "\n").replace("\0", "")
     try:
-        made = recap_edit(session=session, number=row.number, text=text, actor=actor_of(request))
+        edited = recap_edit(session=session, number=row.number, text=text, actor=actor_of(request))
     except CompactionOpen:
-        problem = "A compaction is under way; wait for its end."
+        problem = COMPACTION_OPEN
     except (NotEditable, EmptyRecap, RecapTooLarge) as error:
         problem = f"Not changed: {error}."
     else:
-        told = f"Prompts show the new recap from now on; reverting compaction {made.number} undoes it."
-        messages.success(request, told)
-        return redirect("session_compaction", slug=slug, id=id, number=made.number)
+        notice = f"Recap saved. The next prompts use it; to undo, revert compaction {edited.number}."
+        messages.success(request, notice)
+        return redirect("session_compaction", slug=viewer.project.slug, id=session.pk, number=edited.number)
     context = session_context(viewer, session, "session_compactions")
     return _recap_form(request, context, row, text, problem)
 
@@ -114,19 +116,19 @@ def _recap_edit(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpR
 def _recap_form(
     request: HttpRequest, context: dict[str, Any], row: Compaction, text: str, problem: str = ""
 ) -> HttpResponse:
-    context |= {"row": row, "text": text, "problem": problem, "longest": _LONGEST}
+    context |= {"row": row, "text": text, "problem": problem, "longest": _MAX_LENGTH}
     return render(request, "sessions/compaction/recap.html", context, status=422 if problem else 200)
 
 
 def _compaction_or_404(session: AgentSession, number: int) -> Compaction:
     row = compaction_get(session=session, number=number)
     if row is None:
-        raise Http404("no such compaction")
+        raise Http404("Compaction not found")
     return row
 
 
 def _components(recorded: Mapping[str, Any] | None) -> list[ComponentChange]:
-    """By component, as far as the record has it: compactions of earlier versions did not write it down."""
+    """Return the change of each component; records of earlier versions have none."""
     if not recorded:
         return []
     before, after = recorded["before"], recorded["after"]
@@ -138,5 +140,5 @@ def _components(recorded: Mapping[str, Any] | None) -> list[ComponentChange]:
 
 
 def _sections(recap: RecapLines) -> list[tuple[str, list[Line]]]:
-    """The recap for the page: each line with the messages that it comes from."""
+    """Return the sections of a recap, each line with the positions of its source messages."""
     return [(title, [(visible(text), sources) for text, sources in lines]) for title, lines in recap.sections]

@@ -1,13 +1,12 @@
-"""What was pushed, byte for byte: the messages of a page of turns, and the session's own row."""
+"""Stored data as pushed: the session's fields and its messages, byte for byte."""
 
 from __future__ import annotations
-
-from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from sessions.pages.access import number_of, page_or_fragment, private, session_of, viewer_of
+from sessions.models import AgentSession
+from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.convert import message_body, message_bytes
@@ -15,15 +14,14 @@ from sessions.selectors.raw import raw_messages
 from sessions.selectors.transcript import message_get
 from sessions.store import bodies
 
-#: Characters of a message's JSON that the page shows; the address of the message has all of it.
-SHOWN = 200_000
+#: Maximum length of a message's JSON on the page; its raw URL returns all of it.
+MAX_LENGTH = 200_000
 
 
 @require_safe
-def session_raw(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """A page of messages, newest first; each is fetched when it is opened."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_raw(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """List messages, newest first. The body of each is fetched when its row is opened."""
     context = session_context(viewer, session, "session_raw")
     context["page"] = raw_messages(session=session, before=number_of(request, "before"))
     context["about"] = {
@@ -41,15 +39,16 @@ def session_raw(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 
 
 @require_safe
-def session_raw_message(request: HttpRequest, slug: str, id: UUID, position: int) -> HttpResponse:
-    """One message: its bytes; for htmx, laid out for people."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_raw_message(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, position: int
+) -> HttpResponse:
+    """Return the raw bytes of a message; for htmx, as indented JSON."""
     row = message_get(session=session, position=position)
     if row is None:
-        raise Http404("no such message")
+        raise Http404("Message not found")
     if not request.headers.get("HX-Request"):
         return private(HttpResponse(message_bytes(row), content_type="application/json"))
     text = bodies.json_pretty(message_body(row))
-    context = {"text": visible(text[:SHOWN]), "left": max(len(text) - SHOWN, 0)}
+    context = {"text": visible(text[:MAX_LENGTH]), "left": max(len(text) - MAX_LENGTH, 0)}
     return page_or_fragment(request, "sessions/raw/_message.html", "sessions/raw/_message.html", context)

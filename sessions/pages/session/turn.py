@@ -1,44 +1,41 @@
-"""A turn on a page of its own: what entered, what the model saw, what the call cost, how prompts differ."""
+"""The page of a turn: new input, the prompt the model saw, usage and cost, comparison of prompts."""
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from compaction.messages import Usage
 from sessions.models import AgentSession, Compaction, Turn
-from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
+from sessions.pages.access import Viewer, number_of, page_or_fragment, with_session
 from sessions.pages.session.call_cost import cost_lines
-from sessions.pages.session.entered import entered_of
-from sessions.pages.session.seen import entered_from, outline_or_404, seen_context
+from sessions.pages.session.new_input import new_input_of
+from sessions.pages.session.past_prompt import new_input_start, outline_or_404, past_prompt_context
 from sessions.pages.tabs import session_context
-from sessions.pages.turns import shown_turn
+from sessions.pages.turns import turn_view
 from sessions.selectors import convert
 from sessions.selectors.past_prompts import Outline, outline_diff
 from sessions.selectors.transcript import turns_page
 
 
 @require_safe
-def session_turn(request: HttpRequest, slug: str, id: UUID, turn: int) -> HttpResponse:
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
     outline = outline_or_404(session, turn)
     if outline.turn is None:
-        raise Http404("the turn has not come yet")
-    context = seen_context(request, viewer, session, outline)
+        raise Http404("The turn does not exist yet")
+    context = past_prompt_context(request, viewer, session, outline)
     context |= session_context(viewer, session, "session")
     context |= _about(session, outline, outline.turn)
-    return page_or_fragment(request, "sessions/turn/turn.html", "sessions/seen/_seen.html", context)
+    return page_or_fragment(request, "sessions/turn/turn.html", "sessions/past_prompt/_prompt.html", context)
 
 
 @require_safe
-def session_turn_diff(request: HttpRequest, slug: str, id: UUID, turn: int) -> HttpResponse:
-    """The prompt of this turn against that of another one (`turn` in the address's query)."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
+    """Compare the prompt of this turn with that of another turn (query parameter `turn`)."""
     other = number_of(request, "turn", most=session.turn_count)
     if other is None:
         other = max(turn - 1, 0)
@@ -59,8 +56,8 @@ def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any
     page = turns_page(session=session, after=turn.index - 1, limit=1)
     return {
         "turn": turn,
-        "shown": shown_turn(session, page),
-        "entered": entered_of(session, outline, entered_from(session, outline)),
+        "shown": turn_view(session, page),
+        "new_input": new_input_of(session, outline, new_input_start(session, outline)),
         "compactions": _compactions_before(session, turn),
         "usage": usage,
         "cost_lines": cost_lines(turn.model or session.model, usage, turn.at) if usage else (),
@@ -72,11 +69,11 @@ def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any
 
 
 def _compactions_before(session: AgentSession, turn: Turn) -> list[Compaction]:
-    """The compactions of ours between the call before and this one."""
+    """Return the compactions between the previous call and this one."""
     rows = session.compactions.filter(turn_index=turn.index - 1, state__in=Compaction.APPLIED)
     return list(rows.order_by("number")) if turn.index and session.compaction_count else []
 
 
 def _cached_share(usage: Usage | None) -> tuple[int, int] | None:
-    """Tokens that the provider's cache served, of those that the call read."""
+    """Return the cached and the total input tokens of a call."""
     return (usage.cache_read_tokens, usage.prompt_tokens) if usage and usage.prompt_tokens else None

@@ -1,10 +1,10 @@
-"""Addresses of one session's pages."""
+"""URLs of the pages of a session."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.session import chart, compaction, compactions, detail, prompt, raw, seen, turn
+from sessions.pages.session import chart, compaction, compactions, detail, past_prompt, prompt, raw, turn
 
 _SESSION = "p/<slug:slug>/sessions/<uuid:id>/"
 _TURN = f"{_SESSION}turns/<int:turn>/"
@@ -18,10 +18,14 @@ urlpatterns = [
     path(f"{_SESSION}messages/<int:position>/raw/", raw.session_raw_message, name="session_raw_message"),
     path(_TURN, turn.session_turn, name="session_turn"),
     path(f"{_TURN}against/", turn.session_turn_diff, name="session_turn_diff"),
-    path(f"{_TURN}seen/", seen.session_seen, name="session_seen"),
-    path(f"{_TURN}seen/preamble/", seen.session_seen_preamble, name="session_seen_preamble"),
-    path(f"{_TURN}seen/json/", seen.session_seen_json, name="session_seen_json"),
-    path(f"{_TURN}seen/<int:position>/", seen.session_seen_entry, name="session_seen_entry"),
+    path(f"{_TURN}seen/", past_prompt.session_past_prompt, name="session_past_prompt"),
+    path(f"{_TURN}seen/preamble/", past_prompt.session_past_prompt_system, name="session_past_prompt_system"),
+    path(f"{_TURN}seen/json/", past_prompt.session_past_prompt_json, name="session_past_prompt_json"),
+    path(
+        f"{_TURN}seen/<int:position>/",
+        past_prompt.session_past_prompt_entry,
+        name="session_past_prompt_entry",
+    ),
     path(f"{_SESSION}compactions/", compactions.session_compactions, name="session_compactions"),
     path(
         f"{_SESSION}compactions/preview/", compactions.session_compact_preview, name="session_compact_preview"

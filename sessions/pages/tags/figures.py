@@ -1,4 +1,4 @@
-"""Template filters that show a figure short, with its exact value on hover."""
+"""Template filters that abbreviate numbers, with the exact value as a tooltip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_VALUE = SafeString('<span class="none">–</span>')
 
 @register.filter
 def tokens(value: int | float | None) -> str:
-    """`12.4k`, on hover `12,412 tokens`. The unit stands in the label or the column's head."""
+    """Format tokens as `12.4k` with the tooltip `12,412 tokens`; the label contains the unit."""
     if value is None:
         return NO_VALUE
     return format_html(
@@ -31,7 +31,7 @@ def tokens(value: int | float | None) -> str:
 
 @register.filter
 def tokens_signed(value: int | float) -> str:
-    """`+1.24k`, on hover `+1,240 tokens`."""
+    """Format a change as `+1.24k` with the tooltip `+1,240 tokens`."""
     return format_html(
         '<data value="{}" title="{} tokens">{}{}</data>',
         value,
@@ -55,7 +55,7 @@ def money(microusd: int | None) -> str:
 
 @register.filter
 def cost(spent: AgentSession | SubAgents) -> str:
-    """What a session's or some sub-agents' calls cost, saying aloud what of it has no price."""
+    """Format the cost of calls, including the number of turns without a known price."""
     unpriced = spent.unpriced_turns
     if not spent.billed_tokens:
         return SafeString('<span class="none" title="No call reported its usage.">no usage</span>')
@@ -63,7 +63,7 @@ def cost(spent: AgentSession | SubAgents) -> str:
         return money(spent.cost_microusd)
     if not spent.cost_microusd:
         return format_html(
-            '<span class="unpriced" title="No price is known for the model of {} turns.">unpriced</span>',
+            '<span class="unpriced" title="{} turns used a model without a known price.">unpriced</span>',
             unpriced,
         )
     return format_html(
@@ -76,7 +76,7 @@ def cost(spent: AgentSession | SubAgents) -> str:
 
 @register.filter
 def when(at: datetime | None) -> str:
-    """An instant, in UTC; the page's script shows it in the viewer's own zone, in the same form."""
+    """Format a time in UTC; app.js converts it to the browser's time zone in the same format."""
     if at is None:
         return NO_VALUE
     utc = at.astimezone(UTC)
@@ -84,7 +84,7 @@ def when(at: datetime | None) -> str:
         '<time datetime="{}" title="{} UTC">{}</time>',
         utc.isoformat(timespec="seconds").replace("+00:00", "Z"),
         f"{utc:%Y-%m-%d %H:%M:%S}",
-        f"{utc:%Y-%m-%d %H:%M}",
+        f"{utc:%b} {utc.day}, {utc:%Y, %H:%M}",
     )
 
 
@@ -100,7 +100,7 @@ def text_size(characters: int) -> str:
 
 @register.filter
 def limit(session: AgentSession) -> Limit | None:
-    """The session's budget or window: what the size of its prompts is a share of."""
+    """Return the session's budget or context window."""
     return limit_of(session)
 
 
@@ -116,7 +116,7 @@ def minus(value: int, other: int) -> int:
 
 @register.filter
 def share_bar(part: int, whole: int) -> str:
-    """A bar that is filled by `part` of `whole`; decoration beside the figure that says it."""
+    """Draw a bar filled by `part` of `whole`. Decorative: the number next to it is accessible."""
     share = min(100.0, 100 * part / whole) if whole else 0.0
     level = "high" if share >= 90 else "raised" if share >= 70 else "low"
     return format_html(
@@ -127,13 +127,13 @@ def share_bar(part: int, whole: int) -> str:
     )
 
 
-#: The viewBox of a sparkline: its points are drawn in these units and stretched to the cell.
+#: Units of a sparkline's viewBox, which is stretched to the table cell.
 _SPARK_WIDTH, _SPARK_HEIGHT = 100, 24
 
 
 @register.filter
 def sparkline(sizes: Sequence[int], limit: Limit | None = None) -> str:
-    """Prompt sizes as a line, with the limit as a dashed one where the prompts come near it."""
+    """Draw prompt sizes as a line, with the limit as a dashed line if they come near it."""
     if len(sizes) < 2:
         return NO_VALUE
     most = max(*sizes, 1)
@@ -152,8 +152,8 @@ def sparkline(sizes: Sequence[int], limit: Limit | None = None) -> str:
         '{}<polyline points="{}"/></svg>',
         _SPARK_WIDTH,
         _SPARK_HEIGHT,
-        f"prompt size from {figures.short_number(sizes[0])} to {figures.short_number(sizes[-1])} tokens, "
-        f"at most {figures.short_number(most)}",
+        f"Prompt size from {figures.short_number(sizes[0])} to {figures.short_number(sizes[-1])} tokens, "
+        f"peak {figures.short_number(most)}",
         line,
         " ".join(f"{step * n:.1f},{height(size)}" for n, size in enumerate(sizes)),
     )

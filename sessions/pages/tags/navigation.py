@@ -1,8 +1,8 @@
-"""The main navigation, for the frame of every page."""
+"""The main navigation for `base.html`."""
 
 from django import template
 
-from sessions.pages.navigation import places_of
+from sessions.pages.navigation import navigation_entries
 
 register = template.Library()
-register.simple_tag(places_of, name="places")
+register.simple_tag(navigation_entries, name="navigation")

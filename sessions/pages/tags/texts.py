@@ -1,4 +1,4 @@
-"""Template filters for texts of transcripts."""
+"""Template filters for transcript text."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ register = template.Library()
 
 
 @register.filter
-def marked(text: str, asked: str) -> SafeString:
-    """The text with the words that were asked for marked, in whatever case they stand."""
-    words = "|".join(re.escape(word) for word in asked.split())
+def highlight(text: str, query: str) -> SafeString:
+    """Mark the words of a query in the text, ignoring case."""
+    words = "|".join(re.escape(word) for word in query.split())
     if not words:
         return escape(text)
     pieces = re.split(f"({words})", text, flags=re.IGNORECASE)
-    shown = [
+    marked = [
         format_html("<mark>{}</mark>", piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces)
     ]
-    return SafeString("".join(shown))
+    return SafeString("".join(marked))
 
 
 @register.filter

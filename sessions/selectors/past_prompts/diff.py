@@ -12,7 +12,7 @@ from sessions.selectors.past_prompts.outline import Outline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A stretch of entries that differ in one way: `kind` is "gone", "new" or "changed".
+    """A stretch of entries that differ in one way: `kind` is "removed", "new" or "changed".
 
     Tokens are those of the stretch in each prompt; rules those by which it is shown, "" where it is not.
     """
@@ -83,7 +83,7 @@ def _change(before: Entry | None, after: Entry | None) -> Change:
     either = after or before
     assert either is not None
     return Change(
-        kind="gone" if after is None else "new" if before is None else "changed",
+        kind="removed" if after is None else "new" if before is None else "changed",
         first=either.first,
         last=either.last,
         entries=1,

@@ -1,4 +1,4 @@
-// How axes look, and those of tokens over turns.
+// Axis styles, and the axes of charts of tokens per turn.
 
 import { short } from "./format.js";
 
@@ -10,7 +10,7 @@ export const axisStyle = (text, line) => ({ stroke: text, grid: { stroke: line, 
 export function turnAxes(text, line) {
   const axis = axisStyle(text, line);
   return [
-    { ...axis, label: "turn", labelSize: 18, size: 32, incrs: STEPS },
-    { ...axis, label: "tokens", labelSize: 18, size: 54, values: (_plot, ticks) => ticks.map(short) },
+    { ...axis, label: "Turn", labelSize: 18, size: 32, incrs: STEPS },
+    { ...axis, label: "Tokens", labelSize: 18, size: 54, values: (_plot, ticks) => ticks.map(short) },
   ];
 }

@@ -1,4 +1,4 @@
-// Figures and elements, as every part of the chart writes them.
+// Number formats and DOM helpers shared by the charts.
 
 const NUMBERS = new Intl.NumberFormat("en");
 export const exact = (tokens) => (tokens == null ? "–" : NUMBERS.format(tokens));
@@ -30,11 +30,11 @@ export function element(name, className, text) {
 
 export const has = (sizes) => sizes.some((size) => size != null);
 
-// Where prompts keep to a budget, a window far above it would press the curves to the floor.
+// Hide a window far above the budget: it would flatten the curves.
 export const windowShown = (data) => data.window != null && (data.budget == null || data.window < 2 * data.budget);
 
 export const COMPONENTS = {
-  system: "system text",
+  system: "system prompt",
   tools: "tool definitions",
   memory: "working memory",
   recap: "recap",
@@ -43,7 +43,7 @@ export const COMPONENTS = {
   tool_outputs: "tool outputs",
 };
 
-// The page's colours are light-dark() values: an element resolves them, reading the property does not.
+// Resolve light-dark() colors: only computed styles of an element are resolved, custom properties are not.
 export function resolved(host, values) {
   const probe = element("i");
   host.append(probe);

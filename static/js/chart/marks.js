@@ -1,4 +1,4 @@
-// Lines across the plot: compactions, idle gaps, the budget and the window.
+// Lines across the plot for compactions, idle gaps, budget and window.
 
 import { windowShown } from "./format.js";
 

@@ -1,4 +1,4 @@
-// The plot itself: series and scales, as lines or stacked by component.
+// The plot: series and scales, as lines or stacked by component.
 
 import { turnAxes } from "./axes.js";
 import { has, windowShown } from "./format.js";
@@ -8,7 +8,7 @@ import { tips } from "./tip.js";
 export const HEIGHT = 320;
 const LINES = ["estimate", "served", "reported"];
 
-// uPlot draws areas from the floor: the largest sum first, the smaller ones over it.
+// uPlot fills areas from zero: draw the largest sum first and the smaller ones over it.
 function stacked(data) {
   const names = Object.keys(data.components);
   const sums = data.turns.map(() => 0);
@@ -33,7 +33,7 @@ export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onCl
   const positive = (sizes) => (isLog ? sizes.map((size) => size || null) : sizes);
   const columns = stack ? stack.columns : LINES.map((name) => positive(data[name]));
   const points = { show: data.turns.length < 60, size: 5 };
-  // Of thinned points some are kept for the estimate only; a missing report there is no gap.
+  // Some downsampled points are kept for their estimate only: a missing reported size there is not a gap.
   const base = { spanGaps: data.is_sampled, width: 2 };
   const series = stack
     ? stack.names.map((name) => ({ ...base, label: name, stroke: colour[name], fill: colour[name], width: 0, points: { show: false } }))
@@ -54,14 +54,14 @@ export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onCl
   );
 }
 
-// A drag over a stretch selects it; anything shorter is a click.
+// A drag selects a range of turns; anything shorter than 8 pixels is a click.
 function pointer(onSelect, onClick) {
   let selected = false;
   return {
     hooks: {
       init: (plot) => {
         plot.over.addEventListener("mousedown", () => (selected = false));
-        // From where the click is: a tap comes without a move that would have set the cursor.
+        // Use the click position: a tap does not move the cursor first.
         plot.over.addEventListener("click", (event) => {
           if (selected) return;
           const left = event.clientX - plot.over.getBoundingClientRect().left;

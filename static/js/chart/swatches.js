@@ -1,4 +1,4 @@
-// Names with the colour that they are drawn in: below a chart, and beside its cursor.
+// Legends and tooltip tables with color swatches.
 
 import { element } from "./format.js";
 

@@ -1,9 +1,9 @@
-// What stands beside the cursor: the exact figures of a turn, and the record of a compaction near it.
+// Tooltip content: exact sizes of a turn, and the record of a compaction near the cursor.
 
-import { besideCursor } from "./beside.js";
+import { cursorTip } from "./cursor_tip.js";
 import { COMPONENTS, duration, element, exact, has } from "./format.js";
 
-// A marker is a line one pixel wide: near is as good as on it.
+// Markers are one pixel wide: accept clicks within this many pixels.
 const NEAR = 6;
 
 export function near(plot, marks, left) {
@@ -13,35 +13,35 @@ export function near(plot, marks, left) {
 }
 
 function own(record) {
-  const said = element("div", "own");
-  const reverted = record.is_reverted ? ", reverted later" : "";
-  said.append(element("p", "", `compaction ${record.number} (${record.trigger}${reverted})`));
-  said.append(element("p", "", `${exact(record.tokens_before)} → ${exact(record.tokens_after)} tokens`));
-  if (record.steps.length) said.append(element("p", "", record.steps.join(", ")));
-  said.append(element("p", "", `${record.dropped} messages gone, ${record.collapsed} parts shorter`));
+  const summary = element("div", "own");
+  const reverted = record.is_reverted ? ", reverted" : "";
+  summary.append(element("p", "", `Compaction ${record.number} (${record.trigger}${reverted})`));
+  summary.append(element("p", "", `${exact(record.tokens_before)} → ${exact(record.tokens_after)} tokens`));
+  if (record.steps.length) summary.append(element("p", "", record.steps.join(", ")));
+  summary.append(element("p", "", `${record.dropped} messages removed, ${record.collapsed} parts shortened`));
   if (record.break_even_turns != null) {
-    said.append(element("p", "", `pays for itself after ${record.break_even_turns} turns`));
+    summary.append(element("p", "", `Breaks even after ~${Math.ceil(record.break_even_turns)} turns`));
   }
-  said.append(element("p", "hint", "click for the whole record"));
-  return said;
+  summary.append(element("p", "hint", "Click for details"));
+  return summary;
 }
 
 function client(compaction) {
-  const before = compaction.tokens_before ? `, ${exact(compaction.tokens_before)} tokens before` : "";
+  const before = compaction.tokens_before ? `, from ${exact(compaction.tokens_before)} tokens` : "";
   const trigger = compaction.trigger ? ` (${compaction.trigger})` : "";
-  return element("p", "", `the client compacted${trigger}${before}`);
+  return element("p", "", `Compaction by the client${trigger}${before}`);
 }
 
 function lines(data, index) {
   const found = [
-    ["reported", data.reported[index]],
-    ["served", data.served[index]],
-    [has(data.served) ? "whole transcript" : "estimate", data.estimate[index]],
+    ["Reported", data.reported[index]],
+    ["Served", data.served[index]],
+    [has(data.served) ? "Full transcript" : "Estimate", data.estimate[index]],
   ];
   const size = data.reported[index] ?? data.served[index] ?? data.estimate[index];
   const limit = data.budget ?? data.window;
   const rows = found.filter(([, value]) => value != null).map(([name, value]) => [name, `${exact(value)} tokens`]);
-  if (limit) rows.push([data.budget ? "of the budget" : "of the window", `${((100 * size) / limit).toFixed(1)} %`]);
+  if (limit) rows.push([data.budget ? "Share of budget" : "Share of window", `${((100 * size) / limit).toFixed(1)}%`]);
   return rows;
 }
 
@@ -59,7 +59,7 @@ function fill(tip, plot, data, index, isStacked, left) {
   }
   tip.replaceChildren(element("b", "", `Turn ${data.turns[index]}`), rows);
   const idle = data.idle.find(({ turn }) => turn === data.turns[index]);
-  if (idle) tip.append(element("p", "idle", `after ${duration(idle.seconds)} idle`));
+  if (idle) tip.append(element("p", "idle", `Idle for ${duration(idle.seconds)} before`));
   const compacted = near(plot, data.own_compactions, left);
   if (compacted) tip.append(own(compacted));
   const compaction = near(plot, data.compactions, left);
@@ -67,5 +67,5 @@ function fill(tip, plot, data, index, isStacked, left) {
 }
 
 export function tips(data, isStacked) {
-  return besideCursor("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, isStacked, plot.cursor.left));
+  return cursorTip("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, isStacked, plot.cursor.left));
 }

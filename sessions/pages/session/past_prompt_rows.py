@@ -1,4 +1,4 @@
-"""What the page shows of a prompt: a line for each message, whole or what is left of it."""
+"""Rows of the prompt view: one for each message or replacement in a prompt."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.text import visible
 from sessions.selectors.past_prompts import EntryContent, Outline, RecordedEdit, entry_contents
 
-#: Lines at the beginning and at the end that a page opens with; those between are fetched when asked for.
+#: Rows at the start and end of the initial page; rows between them are loaded on request.
 HEAD_ROWS, TAIL_ROWS = 20, 80
-#: Lines that one request fetches.
+#: Rows per request.
 PAGE_ROWS = 200
-#: Characters of a message's beginning that its line shows.
+#: Length of a row's preview, in characters.
 PREVIEW = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenRow:
-    """One line. `messages` is how many of the transcript it stands for; `tokens_raw` what those took, None
-    where it stands for evicted ones. `is_new`: the call before had not read it."""
+class PromptRow:
+    """A row of the prompt. It represents the messages `first` to `last` of the transcript.
+
+    `tokens_raw` is their original size, or None if they were evicted. `is_new` marks messages that the
+    previous call did not include.
+    """
 
     first: int
     last: int
@@ -53,7 +56,7 @@ class SeenRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Lines that are not fetched yet: how many, their tokens, and the position behind which they begin."""
+    """Rows that are not loaded yet: their number, tokens, and the position after which they start."""
 
     after: int
     rows: int
@@ -62,22 +65,22 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The lines that are shown: `head`, the gap if any, and `tail`."""
+    """The loaded rows: `head`, an optional gap, and `tail`."""
 
-    head: Sequence[SeenRow]
+    head: Sequence[PromptRow]
     gap: Gap | None = None
-    tail: Sequence[SeenRow] = ()
+    tail: Sequence[PromptRow] = ()
 
 
 def opening_window(
     session: AgentSession, outline: Outline, *, new_from: int, changed: bool = False
 ) -> Window:
-    """The lines a page opens with: all, or the beginning and the end. `changed`: of edited messages only."""
+    """Return the initial rows: all, or the start and end. `changed` selects edited messages only."""
     entries = [entry for entry in outline.entries if entry.rule != VERBATIM or not changed]
     if len(entries) <= HEAD_ROWS + TAIL_ROWS + 20:
-        return Window(head=seen_rows(session, outline, entries, new_from=new_from))
+        return Window(head=prompt_rows(session, outline, entries, new_from=new_from))
     head, middle, tail = entries[:HEAD_ROWS], entries[HEAD_ROWS:-TAIL_ROWS], entries[-TAIL_ROWS:]
-    rows = seen_rows(session, outline, [*head, *tail], new_from=new_from)
+    rows = prompt_rows(session, outline, [*head, *tail], new_from=new_from)
     return Window(
         head=rows[:HEAD_ROWS],
         gap=Gap(after=head[-1].last, rows=len(middle), tokens=sum(e.message.tokens for e in middle)),
@@ -88,7 +91,7 @@ def opening_window(
 def gap_window(
     session: AgentSession, outline: Outline, *, after: int, until: int, new_from: int, changed: bool = False
 ) -> Window:
-    """The next lines of a gap, behind position `after` and before `until`."""
+    """Return the next rows of a gap, after position `after` and before `until`."""
     entries = [
         entry
         for entry in outline.entries
@@ -98,12 +101,12 @@ def gap_window(
     gap = (
         Gap(after=page[-1].last, rows=len(rest), tokens=sum(e.message.tokens for e in rest)) if rest else None
     )
-    return Window(head=seen_rows(session, outline, page, new_from=new_from), gap=gap)
+    return Window(head=prompt_rows(session, outline, page, new_from=new_from), gap=gap)
 
 
-def seen_rows(
+def prompt_rows(
     session: AgentSession, outline: Outline, entries: Sequence[Entry], *, new_from: int
-) -> list[SeenRow]:
+) -> list[PromptRow]:
     pieces = entry_contents(session=session, outline=outline, entries=entries)
     tools = _tool_names(pieces)
     return [_row(piece, tools, new_from) for piece in pieces]
@@ -117,10 +120,10 @@ def _tool_names(pieces: Iterable[EntryContent]) -> dict[str, str]:
     return names
 
 
-def _row(piece: EntryContent, tools: dict[str, str], new_from: int) -> SeenRow:
+def _row(piece: EntryContent, tools: dict[str, str], new_from: int) -> PromptRow:
     entry, original = piece.entry, piece.original
     text = entry.message.text if original is None else _beginning(original)
-    return SeenRow(
+    return PromptRow(
         first=entry.first,
         last=entry.last,
         turn=original.turn if original is not None else None,

@@ -1,4 +1,4 @@
-"""A message that an edit has changed, part by part: as pushed, or what stands there instead."""
+"""Parts of an edited message: unchanged, replaced or removed."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from sessions.selectors.past_prompts import EntryContent, RecordedEdit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenPart:
-    """One part as the model saw it. `text` is what stands there instead; None where it is as pushed, or
-    where it is left out (`is_gone`)."""
+class PromptPart:
+    """A part as the model saw it. `text` is its replacement, or None if the part is unchanged or removed."""
 
     name: str
     edit: RecordedEdit | None
     text: str | None = None
-    is_gone: bool = False
+    is_removed: bool = False
 
 
-def seen_parts(piece: EntryContent) -> list[SeenPart]:
-    """The parts of a changed message; none for one that is shown as it was pushed."""
+def prompt_parts(piece: EntryContent) -> list[PromptPart]:
+    """Return the parts of an edited message, or an empty list for an unchanged one."""
     if piece.original is None or not piece.edits:
         return []
     by_part = {edit.value.part: edit for edit in piece.edits}
     return [_part(piece, index, by_part.get(index)) for index in range(len(piece.original.parts))]
 
 
-def _part(piece: EntryContent, index: int, edit: RecordedEdit | None) -> SeenPart:
+def _part(piece: EntryContent, index: int, edit: RecordedEdit | None) -> PromptPart:
     assert piece.original is not None
     name = _name(piece.original, index)
     if edit is None:
-        return SeenPart(name=name, edit=None)
+        return PromptPart(name=name, edit=None)
     if edit.value.op is Op.STRIP:
-        return SeenPart(name=name, edit=edit, is_gone=True)
-    return SeenPart(name=name, edit=edit, text=visible(piece.texts[edit.id]))
+        return PromptPart(name=name, edit=edit, is_removed=True)
+    return PromptPart(name=name, edit=edit, text=visible(piece.texts[edit.id]))
 
 
 def _name(message: Message, index: int) -> str:
@@ -46,7 +45,7 @@ def _name(message: Message, index: int) -> str:
         case Thinking():
             return "thinking"
         case ToolCall(name=name):
-            return f"call of {visible(name)}"
+            return f"{visible(name)} call"
         case ToolResult():
             return "tool output"
         case Opaque(kind=kind):

@@ -1,8 +1,8 @@
-// A box beside the cursor, kept within the plot; `fill` says what is in it.
+// A uPlot plugin: a tooltip next to the cursor, kept inside the plot. `fill(tip, index, plot)` renders its content.
 
 import { element } from "./format.js";
 
-export function besideCursor(className, fill, below = 12) {
+export function cursorTip(className, fill, below = 12) {
   const tip = element("div", className);
   tip.hidden = true;
   return {
@@ -13,8 +13,8 @@ export function besideCursor(className, fill, below = 12) {
         tip.hidden = idx == null || left < 0;
         if (tip.hidden) return;
         fill(tip, idx, plot);
-        const toTheLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
-        const x = toTheLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
+        const isLeft = left + tip.offsetWidth + 24 > plot.over.clientWidth;
+        const x = isLeft ? Math.max(left - tip.offsetWidth - 12, 0) : left + 12;
         const y = Math.min(top + below, plot.over.clientHeight - tip.offsetHeight);
         tip.style.transform = `translate(${x}px, ${Math.max(y, 0)}px)`;
       },

@@ -95,7 +95,7 @@ def test_the_difference_of_two_turns(project):
     assert difference.shared >= 1
     kinds = {change.kind for change in difference.changes}
     assert "new" in kinds
-    gone = [change for change in difference.changes if change.kind == "gone"]
+    gone = [change for change in difference.changes if change.kind == "removed"]
     evicted = session.edits.filter(op=Op.EVICT).exists()
     assert bool(gone) == evicted
     assert outline_diff(after, after).changes == []
@@ -107,7 +107,7 @@ def test_the_difference_of_two_turns(project):
 
 def test_the_json_is_valid_for_the_provider(served, member_client):
     for index in (0, 7, 20, 39, 40):
-        response = member_client.get(address("session_seen_json", served, index))
+        response = member_client.get(address("session_past_prompt_json", served, index))
         body = response.json() | {"format": served.format}
         response.json = lambda body=body: body
         if index % 2 or index == 40:

@@ -1,9 +1,8 @@
-"""What the model saw at a turn: the lines of its prompt, one of them opened, its JSON."""
+"""The prompt at a turn, as the model saw it: its rows, the content of a row, its JSON."""
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -11,11 +10,11 @@ from django.views.decorators.http import require_safe
 from compaction.messages import JSON
 from compaction.view import Entry
 from sessions.models import AgentSession, Edit, Message
-from sessions.pages.access import Viewer, number_of, page_or_fragment, private, session_of, viewer_of
-from sessions.pages.blocks import shown_message
-from sessions.pages.session.seen_parts import seen_parts
-from sessions.pages.session.seen_rows import gap_window, opening_window
-from sessions.pages.session.seen_search import seen_search
+from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
+from sessions.pages.blocks import message_view
+from sessions.pages.session.past_prompt_parts import prompt_parts
+from sessions.pages.session.past_prompt_rows import gap_window, opening_window
+from sessions.pages.session.past_prompt_search import transcript_search
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.past_prompts import (
@@ -28,34 +27,34 @@ from sessions.selectors.past_prompts import (
 )
 from sessions.store import bodies
 
-#: Evicted messages that a line shows when it is opened; the transcript has all of them.
-EVICTED_SHOWN = 30
+#: Maximum number of evicted messages displayed in a row; the transcript contains all of them.
+EVICTED_LIMIT = 30
 
 
 def outline_or_404(session: AgentSession, turn: int) -> Outline:
     outline = outline_at(session=session, index=turn)
     if outline is None:
-        raise Http404("no such turn")
+        raise Http404("Turn not found")
     return outline
 
 
-def seen_context(
+def past_prompt_context(
     request: HttpRequest, viewer: Viewer, session: AgentSession, outline: Outline
 ) -> dict[str, Any]:
-    """What `sessions/seen/_seen.html` shows: lines of the prompt, or hits of a search in the transcript."""
+    """Return the context of `sessions/past_prompt/_prompt.html`: rows of the prompt, or search hits."""
     changed = request.GET.get("show") == "changed"
-    asked = request.GET.get("q", "").strip()[:200]
+    query = request.GET.get("q", "").strip()[:200]
     context: dict[str, Any] = {
         "viewer": viewer,
         "session": session,
         "outline": outline,
         "changed": changed,
-        "asked": asked,
+        "query": query,
         "counts": _counts(outline),
     }
-    if asked:
-        return context | {"hits": seen_search(session, outline, asked)}
-    new_from = entered_from(session, outline)
+    if query:
+        return context | {"hits": transcript_search(session, outline, query)}
+    new_from = new_input_start(session, outline)
     if (after := number_of(request, "after")) is not None:
         until = number_of(request, "until") or outline.end
         window = gap_window(session, outline, after=after, until=until, new_from=new_from, changed=changed)
@@ -64,88 +63,103 @@ def seen_context(
     return context | {"window": window, "until": window.tail[0].first if window.tail else outline.end}
 
 
-def entered_from(session: AgentSession, outline: Outline) -> int:
-    """The first position that the call before had not read."""
+def new_input_start(session: AgentSession, outline: Outline) -> int:
+    """Return the position of the first message that the previous call did not include."""
     before = session.turns.filter(index=outline.index - 1).first() if outline.index else None
     return prompt_end(before) if before is not None else 0
 
 
 @require_safe
-def session_seen(request: HttpRequest, slug: str, id: UUID, turn: int) -> HttpResponse:
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
-    context = seen_context(request, viewer, session, outline_or_404(session, turn))
-    fragment = "sessions/seen/_rows.html" if "after" in request.GET else "sessions/seen/_seen.html"
+@with_session
+def session_past_prompt(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int
+) -> HttpResponse:
+    context = past_prompt_context(request, viewer, session, outline_or_404(session, turn))
+    fragment = (
+        "sessions/past_prompt/_rows.html" if "after" in request.GET else "sessions/past_prompt/_prompt.html"
+    )
     context |= session_context(viewer, session, "session")
-    return page_or_fragment(request, "sessions/seen/seen.html", fragment, context)
+    return page_or_fragment(request, "sessions/past_prompt/page.html", fragment, context)
 
 
 @require_safe
-def session_seen_entry(request: HttpRequest, slug: str, id: UUID, turn: int, position: int) -> HttpResponse:
-    """One line opened: what was pushed beside what the model saw."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_past_prompt_entry(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int, position: int
+) -> HttpResponse:
+    """Show a row: the original messages next to what the model saw."""
     outline = outline_or_404(session, turn)
     entry = outline.entry_at(position)
     if entry is None:
-        raise Http404("the prompt does not show this message")
+        raise Http404("The prompt does not include this message")
     context = session_context(viewer, session, "session")
     context |= {"outline": outline, "entry": entry, **_opened(session, outline, entry)}
-    return page_or_fragment(request, "sessions/seen/entry.html", "sessions/seen/_entry.html", context)
+    return page_or_fragment(
+        request, "sessions/past_prompt/entry.html", "sessions/past_prompt/_entry.html", context
+    )
 
 
 @require_safe
-def session_seen_preamble(request: HttpRequest, slug: str, id: UUID, turn: int) -> HttpResponse:
-    """System text and tool definitions that stood before the messages."""
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
+@with_session
+def session_past_prompt_system(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int
+) -> HttpResponse:
+    """Show the system prompt and tool definitions."""
     outline = outline_or_404(session, turn)
     context = session_context(viewer, session, "session") | {"outline": outline}
     if outline.preamble is not None:
         context["system"] = _preamble_text(outline.preamble.system)
         context["tools"] = _preamble_text(outline.preamble.tools)
-    return page_or_fragment(request, "sessions/seen/preamble.html", "sessions/seen/_preamble.html", context)
+    return page_or_fragment(
+        request, "sessions/past_prompt/system.html", "sessions/past_prompt/_system.html", context
+    )
 
 
 @require_safe
-def session_seen_json(request: HttpRequest, slug: str, id: UUID, turn: int) -> HttpResponse:
-    """The prompt as a provider's client would have sent it."""
-    session = session_of(viewer_of(request, slug), id)
+@with_session
+def session_past_prompt_json(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int
+) -> HttpResponse:
+    """Return the prompt as JSON, as a provider's client would send it."""
     prompt = past_prompt_json(session=session, outline=outline_or_404(session, turn))
     return private(HttpResponse(bodies.json_bytes(prompt), content_type="application/json"))
 
 
 def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, Any]:
     if entry.is_generated:
-        rows = originals(session=session, first=entry.first, last=entry.last, limit=EVICTED_SHOWN)
+        rows = originals(session=session, first=entry.first, last=entry.last, limit=EVICTED_LIMIT)
         return {
-            "originals": _shown(session, rows),
+            "originals": _message_views(session, rows),
             "left_out": entry.last - entry.first + 1 - len(rows),
-            "made": visible(entry.message.text),
+            "replacement": visible(entry.message.text),
             "edits": outline.edits_of(entry),
         }
     [piece] = entry_contents(session=session, outline=outline, entries=[entry])
     before = originals(session=session, first=max(entry.first - 1, 0), last=entry.first, limit=2)
-    return {"originals": _shown(session, before)[-1:], "parts": seen_parts(piece), "edits": piece.edits}
-
-
-def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
-    """One edit for a page: the messages that it touches, and what stands there instead."""
-    rows = originals(session=session, first=edit.position, last=edit.end, limit=EVICTED_SHOWN)
     return {
-        "originals": _shown(session, rows),
-        "left_out": edit.end - edit.position + 1 - len(rows),
-        "made": visible(bodies.unpack(edit.text).decode()),
+        "originals": _message_views(session, before)[-1:],
+        "parts": prompt_parts(piece),
+        "edits": piece.edits,
     }
 
 
-def _shown(session: AgentSession, rows: list[Message]) -> list[Any]:
+def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
+    """Return the context of an edit: the affected messages and their replacement."""
+    rows = originals(session=session, first=edit.position, last=edit.end, limit=EVICTED_LIMIT)
+    return {
+        "originals": _message_views(session, rows),
+        "left_out": edit.end - edit.position + 1 - len(rows),
+        "replacement": visible(bodies.unpack(edit.text).decode()),
+    }
+
+
+def _message_views(session: AgentSession, rows: list[Message]) -> list[Any]:
     names: dict[str, str] = {}
-    return [shown_message(row, session.format, names) for row in rows]
+    return [message_view(row, session.format, names) for row in rows]
 
 
 def _counts(outline: Outline) -> dict[str, int]:
-    """How many messages each rule shows, most first."""
+    """Return the number of messages per rule, most frequent first."""
     counts: dict[str, int] = {}
     for entry in outline.entries:
         counts[entry.rule] = counts.get(entry.rule, 0) + 1
@@ -153,7 +167,7 @@ def _counts(outline: Outline) -> dict[str, int]:
 
 
 def _preamble_text(data: bytes | memoryview | None) -> str | None:
-    """System text as people read it, tools as JSON."""
+    """Return a system prompt as plain text, anything else as indented JSON."""
     if data is None:
         return None
     value: JSON = bodies.json_value(bodies.unpack(data))

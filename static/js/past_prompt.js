@@ -1,27 +1,27 @@
-// The prompt of a turn: copying its JSON or the page's address, and the neighbours by [ and ].
+// The prompt at a turn: copy its JSON or a link to the page; [ and ] open the previous and next page.
 
-async function copied(place, text) {
+async function copy(place, text) {
   await navigator.clipboard.writeText(text);
-  place.textContent = "copied";
+  place.textContent = "Copied";
 }
 
 for (const actions of document.querySelectorAll("[data-json]")) {
-  const told = actions.querySelector("[data-copied]");
-  const say = (error) => (told.textContent = `not copied: ${error.message}`);
+  const status = actions.querySelector("[data-copied]");
+  const showError = (error) => (status.textContent = `Copy failed: ${error.message}`);
   const json = actions.querySelector("[data-copy-json]");
   json.hidden = false;
   json.addEventListener("click", async () => {
     try {
-      const answer = await fetch(actions.dataset.json);
-      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-      await copied(told, await answer.text());
+      const response = await fetch(actions.dataset.json);
+      if (!response.ok) throw new Error(`HTTP ${response.status}`);
+      await copy(status, await response.text());
     } catch (error) {
-      say(error);
+      showError(error);
     }
   });
   const address = actions.querySelector("[data-copy-address]");
   address.hidden = false;
-  address.addEventListener("click", () => copied(told, location.href.split("#")[0]).catch(say));
+  address.addEventListener("click", () => copy(status, location.href.split("#")[0]).catch(showError));
 }
 
 document.addEventListener("keydown", (event) => {
