@@ -1,35 +1,33 @@
 # `make help` lists the targets.
 PYTHON_BIN := .venv/bin/python
 .DEFAULT_GOAL := help
-# Where it is set, each of the many processes compiles Django and Celery anew: their start takes twice as long.
+# With this variable, every process compiles Django and Celery again, which doubles its start time.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help run demo test lint clean
+.PHONY: help run demo check test lint clean
 
-help: ## this list
+help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
 
-run: ## install what is needed and run contextapp on this machine
+run: ## install the dependencies and run contextapp on this machine
 	@scripts/setup run
 	@$(PYTHON_BIN) -m contextapp
 
-demo: ## fill the dashboard with a session of 79 turns: an agent at work, offline, with a scripted model
+demo: ## add a sample session of 79 turns, recorded offline with a scripted model
 	@scripts/setup run
 	@PYTHONPATH=examples:clients/python/src $(PYTHON_BIN) -m demo
 
-test: ## install what the tests need, a browser included, and run them all (ARGS="-k name" for some)
+check: ## lint, and run all tests without a browser, child processes or real transcripts
+	@scripts/setup test
+	@scripts/check
+
+test: ## install the dependencies and a browser, and run all tests (ARGS="-k name" selects some)
 	@scripts/setup test
 	@scripts/browser
 	$(PYTHON_BIN) -m pytest -n 3 --dist worksteal $(ARGS)
 
-lint: ## style, types, import directions, missing migrations
+lint: ## check style, templates, types, import contracts and missing migrations
 	@scripts/setup test
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/djlint templates --check --lint --quiet
-	.venv/bin/mypy
-	.venv/bin/mypy --config-file examples/mypy.ini
-	.venv/bin/lint-imports
-	$(PYTHON_BIN) manage.py makemigrations --check --dry-run
+	@scripts/check lint
 
-clean: ## remove the environment and the caches; data in .contextapp stays
+clean: ## remove the environment and the caches; keep the data in .contextapp
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis staticfiles
