@@ -146,7 +146,7 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
     """Return why the prompt after `turn` exceeds the budget, as recorded by the turn's newest compaction."""
     rows = Compaction.objects.filter(session_id=state.id, turn_index=turn).order_by("-number")
     recorded = (rows.values_list("record", flat=True).first() or {}).get("reason")
-    size = f"{state.provider_tokens:,} tokens exceed the budget of {state.budget:,}"
+    size = f"{state.provider_tokens} tokens exceed the budget of {state.budget}"
     return recorded or f"{size}, and no compaction could shorten the prompt"
 
 
