@@ -16,7 +16,7 @@ from compaction.descriptors import describe
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import matches
 from compaction.layout import Layout
-from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
+from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
@@ -132,9 +132,20 @@ class Context:
                 found.update(message.position for message in messages[start:end])
         return frozenset(found)
 
+    @cached_property
+    def latest_request(self) -> int:
+        """The position of the latest user request, -1 if none is shown. No step evicts it."""
+        requests = (entry.first for entry in reversed(self.start.entries) if is_request(entry))
+        return next(requests, -1)
+
+    @cached_property
+    def protected(self) -> frozenset[int]:
+        """The positions that no step may evict: pinned messages and the latest user request."""
+        return self.pinned | {self.latest_request}
+
     def in_middle(self, position: int) -> bool:
         """Whether an edit may change the message."""
-        return self.head_last < position < self.tail_first and position not in self.pinned
+        return self.head_last < position < self.tail_first and position not in self.protected
 
     def middle(self, view: View) -> list[Entry]:
         """Return the entries that edits may change, oldest first, with replacements of evicted messages."""
@@ -223,6 +234,12 @@ class Context:
             tokens_before=before,
             tokens_after=after,
         )
+
+
+def is_request(entry: Entry) -> bool:
+    """Whether a user wrote the message: not the results of tools, and not one of our replacements."""
+    message = entry.message
+    return message.role is Role.USER and not message.tool_results and not entry.is_generated
 
 
 def _length(part: Part) -> int:

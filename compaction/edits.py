@@ -16,7 +16,8 @@ class Op(StrEnum):
     REPLACE = "replace"  #: one part of one message shows `text` instead of its content
     STRIP = "strip"  #: one part of one message is left out (thinking)
     EVICT = "evict"  #: messages `position`..`end` go; a message of ours with `text`, if any, stands for them
-    SHED = "shed"  #: a component that is no message (`text` names it: memory, tools) is left out
+    SHED = "shed"  #: a component that is not a message (`text`: memory, tools) is left out
+    RESTORE = "restore"  #: a component that was shed is shown again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

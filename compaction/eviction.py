@@ -13,7 +13,7 @@ from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import Message
 from compaction.tokens import MESSAGE_OVERHEAD
-from compaction.view import Entry, View
+from compaction.view import Entry, View, shed_names
 
 
 @dataclass(frozen=True)
@@ -124,3 +124,34 @@ def evict(strategy: str, span: Span, context: Context, *, text: str, reason: str
             )
         )
     return tuple(edits)
+
+
+def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[Edit, ...]:
+    """Return the edit that removes a component, none if the prompt does not contain it."""
+    tokens = getattr(view.components, name)
+    if not tokens:
+        return ()
+    at = context.end_position
+    reason = f"{name} leave no room for the messages"
+    return (
+        Edit(
+            strategy=strategy, op=Op.SHED, position=at, end=at, text=name, reason=reason, tokens_before=tokens
+        ),
+    )
+
+
+def restore_edits(view: View) -> tuple[Edit, ...]:
+    """Return the edits that show every shed component of the view again."""
+    at = view.entries[-1].last + 1 if view.entries else 0
+    return tuple(
+        Edit(
+            strategy="shed",
+            op=Op.RESTORE,
+            position=at,
+            end=at,
+            text=name,
+            reason=f"room for {name} again",
+            tokens_after=getattr(view.all_components, name),
+        )
+        for name in shed_names(view.edits)
+    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from compaction.context import Context
 from compaction.edits import Edit
+from compaction.eviction import restore_edits
 from compaction.messages import Role
 from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
@@ -84,11 +85,13 @@ def plan(request: PlanRequest) -> Plan:
     """Return one batch of edits that brings the prompt down to the policy's target."""
     started = time.perf_counter()
     before, is_due = request.view, request.is_due
-    context = request.context()
-    progress = _Progress(total=StepResult(view=before))
+    # What was shed for lack of room is shown again, unless it does not fit this time either.
+    restored = StepResult.of(before, restore_edits(before) if is_due else ())
+    context = replace(request, view=restored.view).context()
+    progress = _Progress(total=restored)
     if is_due:
         progress = _run_steps(progress, context, request.policy)
-    gained = progress.total.view.tokens < before.tokens
+    gained = progress.total.view.tokens < restored.view.tokens
     total = progress.total if gained else StepResult(view=before)
     change = Change(
         after=total.view,

@@ -21,6 +21,9 @@ MEMORY, TOOLS = "memory", "tools"
 
 VERBATIM = "verbatim"
 
+#: Edits of a whole component. Their position is where they were made; they do not concern that message.
+COMPONENT_OPS = (Op.SHED, Op.RESTORE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
@@ -62,7 +65,7 @@ class View:
 
     entries: tuple[Entry, ...]
     edits: tuple[Edit, ...] = ()
-    components: Components = field(default_factory=Components)
+    all_components: Components = field(default_factory=Components)
     transcript: Sequence[Message] = ()
     known_cuts: frozenset[int] | None = field(default=None, compare=False, repr=False)
 
@@ -79,6 +82,11 @@ class View:
     def message_tokens(self) -> int:
         return sum(entry.message.tokens for entry in self.entries)
 
+    @cached_property
+    def components(self) -> Components:
+        """The components that the prompt contains: all but the shed ones."""
+        return shed(self.all_components, self.edits)
+
     @property
     def tokens(self) -> int:
         """Raw estimate of the whole prompt: messages, system, tools and memory."""
@@ -90,20 +98,29 @@ class View:
             return self
         current = in_force((*self.edits, *edits))
         if any(edit.op is Op.EVICT for edit in edits):
-            return _view(current, self.transcript, self.components, self)
+            return _view(current, self.transcript, self.all_components, self)
         return replace(
             self,
             entries=_patched(self, current, {edit.position for edit in edits}),
             edits=current,
-            components=shed(self.components, current),
             known_cuts=self.cuts,  # no message was evicted, and only thinking can be stripped from one
         )
 
 
 def shed(components: Components, edits: Iterable[Edit]) -> Components:
     """Return the components without those that the edits shed."""
-    removed = {edit.text: 0 for edit in edits if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS)}
-    return replace(components, **removed)
+    return replace(components, **dict.fromkeys(shed_names(edits), 0))
+
+
+def shed_names(edits: Iterable[Edit]) -> tuple[str, ...]:
+    """Return the names of the components that are shed after these edits, in order."""
+    names: dict[str, None] = {}
+    for edit in edits:
+        if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS):
+            names[edit.text] = None
+        elif edit.op is Op.RESTORE:
+            names.pop(edit.text, None)
+    return tuple(names)
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -122,10 +139,13 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits that have an effect, without those that a later one covers."""
     evicted: list[tuple[int, int]] = []
     parts: set[tuple[int, int | None]] = set()
+    components: set[str] = set()
     kept: list[Edit] = []
     for edit in reversed(edits):
-        if edit.op is Op.SHED:
-            kept.append(edit)
+        if edit.op in COMPONENT_OPS:
+            if edit.text not in components and edit.op is Op.SHED:
+                kept.append(edit)
+            components.add(edit.text)
             continue
         if evicted and any(first <= edit.position and edit.end <= last for first, last in evicted):
             continue
@@ -176,7 +196,7 @@ def _view(
     return View(
         entries=tuple(entries),
         edits=tuple(current),
-        components=shed(components, current),
+        all_components=components,
         transcript=messages,
     )
 

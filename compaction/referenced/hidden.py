@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 
-from compaction.edits import MAX_REFERENCES, Edit, Op
+from compaction.edits import MAX_REFERENCES, Edit
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.references import Kind, argument_text, first_mentions, kind_of, runs
-from compaction.view import View
+from compaction.view import COMPONENT_OPS, View
 
 __all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
 
@@ -70,7 +70,7 @@ def with_references(edits: Sequence[Edit], messages: Sequence[Message], view: Vi
     prompt = _Prompt(view)
     by_position = {message.position: message for message in messages}
     return tuple(
-        edit if edit.op is Op.SHED else replace(edit, references=_hidden(edit, by_position, prompt))
+        edit if edit.op in COMPONENT_OPS else replace(edit, references=_hidden(edit, by_position, prompt))
         for edit in edits
     )
 

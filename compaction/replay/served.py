@@ -18,7 +18,7 @@ from compaction.references import references
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate
-from compaction.view import Components, Entry, View, shed
+from compaction.view import Components, Entry, View
 
 _EMPTY = View(entries=())
 
@@ -95,7 +95,7 @@ class Served:
         self._view = View(
             entries=(*self._view.entries, *entries),
             edits=self._view.edits,
-            components=shed(Components(system=call.beside), self._view.edits),
+            all_components=Components(system=call.beside),
             transcript=self._transcript.messages[self._start : call.answer],
         )
 

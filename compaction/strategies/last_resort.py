@@ -1,6 +1,6 @@
-"""Last resort: keep the system prompt and the latest user message, and nothing else.
+"""Last resort: keep system prompt, tools, working memory and the latest user message, and nothing else.
 
-The rest of the head is kept if it fits.
+The rest of the head is kept if it fits. If even these do not fit, the memory goes first and the tools last.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
-from compaction.eviction import Span, evict
+from compaction.eviction import Span, evict, shed_edit
 from compaction.messages import Role
 from compaction.strategies.base import FULL, StepResult, Strategy
-from compaction.view import Entry, View
+from compaction.view import MEMORY, TOOLS, Entry, View
 
 NAME = "last_resort"
 
@@ -22,18 +22,19 @@ def run(view: View, context: Context) -> StepResult:
     head = [entry for entry in view.entries if entry.last <= context.head_last]
     result = StepResult(view=view)
     for kept in (head, [entry for entry in head if entry.message.role is Role.SYSTEM]):
-        evicted = _evict_all_but(kept, view, context)
-        if evicted:
-            result = StepResult.of(view, (*result.edits, *evicted))
-            if result.view.tokens <= context.budget:
-                break
+        result = StepResult.of(view, (*result.edits, *_evict_all_but(kept, view, context)))
+        if result.view.tokens <= context.budget:
+            return result
+    for name in (MEMORY, TOOLS):
+        result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
+        if result.view.tokens <= context.budget:
+            break
     return result
 
 
 def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edit, ...]:
     """Evict every message but these, the latest user message and the pinned ones."""
-    latest = next((e for e in reversed(view.entries) if _is_request(e)), None)
-    stays = {entry.first for entry in kept} | ({latest.first} if latest else set()) | context.pinned
+    stays = {entry.first for entry in kept} | context.protected
     entries = [entry for entry in view.entries if entry.first not in stays]
     if not entries:
         return ()
@@ -42,15 +43,10 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
     return evict(NAME, span, context, text=marker, reason="nothing else fits")
 
 
-def _is_request(entry: Entry) -> bool:
-    message = entry.message
-    return message.role is Role.USER and not message.tool_results and not entry.is_generated
-
-
 STRATEGY = Strategy(
     name=NAME,
-    meaning="Only the system prompt and the latest user message are left.",
-    description="Keeps the system prompt and the latest user message.",
+    meaning="Only the system prompt, the tools, the working memory and the latest user message are left.",
+    description="Keeps the system prompt, the tools, the working memory and the latest user message.",
     run=run,
     presets=FULL | {"masking", "baseline"},
 )

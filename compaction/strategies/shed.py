@@ -1,15 +1,16 @@
-"""Shed: remove whole components in the order history, memory, tool definitions.
+"""Shed: remove whole components while the prompt exceeds the budget, in the order history, memory, tools.
 
 The cheapest to lose comes first: history and memory can be retrieved, but an agent without its tools cannot
-act.
+act. A transcript that uses tools keeps them here; only the last resort may remove them.
 """
 
 from __future__ import annotations
 
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
-from compaction.edits import Edit, Op
-from compaction.eviction import Span, evict
+from compaction.edits import Edit
+from compaction.eviction import Span, evict, shed_edit
+from compaction.messages import ToolCall
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import MEMORY, TOOLS, View
 
@@ -17,14 +18,21 @@ NAME = "shed"
 
 
 def run(view: View, context: Context) -> StepResult:
-    edits: tuple[Edit, ...] = ()
-    for shed in (_history, _memory, _tools):
-        if view.tokens <= context.ceiling:
+    if view.tokens <= context.budget:
+        return StepResult(view=view)
+    result = StepResult.of(view, _history(view, context))
+    for name in _removable(view, context):
+        if result.view.tokens <= context.budget:
             break
-        more = shed(view, context)
-        edits += more
-        view = view.with_edits(more)
-    return StepResult(view=view, edits=edits)
+        result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
+    if result.view.tokens > context.budget:  # not enough: leave memory and tools to the last resort
+        return StepResult.of(view, _history(view, context))
+    return result
+
+
+def _removable(view: View, context: Context) -> tuple[str, ...]:
+    uses_tools = any(isinstance(part, ToolCall) for m in context.start.messages for part in m.parts)
+    return (MEMORY,) if uses_tools else (MEMORY, TOOLS)
 
 
 def _history(view: View, context: Context) -> tuple[Edit, ...]:
@@ -37,28 +45,11 @@ def _history(view: View, context: Context) -> tuple[Edit, ...]:
     return evict(NAME, span, context, text=marker, reason="the whole middle: nothing smaller fits")
 
 
-def _memory(view: View, context: Context) -> tuple[Edit, ...]:
-    return _component(MEMORY, view.components.memory, context)
-
-
-def _tools(view: View, context: Context) -> tuple[Edit, ...]:
-    return _component(TOOLS, view.components.tools, context)
-
-
-def _component(name: str, tokens: int, context: Context) -> tuple[Edit, ...]:
-    if not tokens:
-        return ()
-    at = context.end_position
-    reason = f"{name} leave no room for the messages"
-    return (
-        Edit(strategy=NAME, op=Op.SHED, position=at, end=at, text=name, reason=reason, tokens_before=tokens),
-    )
-
-
 STRATEGY = Strategy(
     name=NAME,
     meaning="A whole component, removed.",
-    description="Removes whole components in the order history, memory, tool definitions.",
+    description="While the prompt exceeds the budget, removes whole components in the order history, memory, "
+    "tool definitions. A transcript that uses tools keeps them. Restored as soon as it fits.",
     run=run,
     presets=FULL | {"masking", "baseline"},
 )

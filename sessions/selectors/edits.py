@@ -10,6 +10,7 @@ from django.db.models import F, Q, QuerySet
 
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
+from compaction.view import COMPONENT_OPS
 from sessions.models import Compaction, Edit
 from sessions.selectors.convert import edit_value
 
@@ -35,7 +36,8 @@ def edits_not_evicted(edits: QuerySet[Edit]) -> QuerySet[Edit]:
     if furthest is None:
         return edits
     first, last, number = furthest
-    return edits.exclude(~Q(op=Op.SHED), position__gte=first, end__lte=last, compaction__number__lt=number)
+    covered = Q(position__gte=first, end__lte=last, compaction__number__lt=number)
+    return edits.exclude(covered & ~Q(op__in=COMPONENT_OPS))
 
 
 def edits_in_force_after(turn: int) -> Q:

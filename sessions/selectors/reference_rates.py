@@ -11,6 +11,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from compaction.edits import Op
 from compaction.referenced import How
+from compaction.view import COMPONENT_OPS
 from sessions.models import AgentSession, Compaction, Edit
 
 #: Sessions of a project that its rates are made of: the newest ones.
@@ -69,7 +70,7 @@ SHOWN = 50
 def edits_of_session(session_id: UUID, *, compaction: int | None = None) -> QuerySet[Edit]:
     """The edits of a session that were applied and took content away, of one compaction or of all."""
     edits = Edit.objects.filter(session=session_id, compaction__state=Compaction.State.DONE)
-    edits = edits.exclude(op__in=[Op.SHED, Op.STRIP])
+    edits = edits.exclude(op__in=[*COMPONENT_OPS, Op.STRIP])
     return edits if compaction is None else edits.filter(compaction__number=compaction)
 
 
@@ -78,7 +79,7 @@ def edits_of_project(project_id: UUID) -> QuerySet[Edit]:
     newest = AgentSession.objects.filter(project=project_id, compaction_count__gt=0)
     ids = newest.order_by("-last_active_at", "-id").values("pk")[:PROJECT_SESSIONS]
     edits = Edit.objects.filter(session__in=list(ids.values_list("pk", flat=True)))
-    return edits.filter(compaction__state=Compaction.State.DONE).exclude(op__in=[Op.SHED, Op.STRIP])
+    return edits.filter(compaction__state=Compaction.State.DONE).exclude(op__in=[*COMPONENT_OPS, Op.STRIP])
 
 
 def rates_by_strategy(edits: QuerySet[Edit]) -> list[Rate]:

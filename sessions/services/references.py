@@ -22,7 +22,7 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import ToolCall, ToolResult
 from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with_references
 from compaction.tools import Kind, action_of
-from compaction.view import View, apply, in_force
+from compaction.view import COMPONENT_OPS, View, apply, in_force
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceWatch
 from sessions.selectors.convert import edit_value, message_value
 from sessions.selectors.edits import edits_not_evicted
@@ -204,7 +204,9 @@ def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
 def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:
     """The messages that the edits touch, and those before, which hold the calls of outputs."""
     spans: list[Span] = []
-    for first, end in sorted((e.position - CALLS_BEFORE, e.end + 1) for e in edits if e.op is not Op.SHED):
+    for first, end in sorted(
+        (e.position - CALLS_BEFORE, e.end + 1) for e in edits if e.op not in COMPONENT_OPS
+    ):
         if spans and first <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:

@@ -17,7 +17,7 @@ from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Role
-from compaction.view import Components, Entry, apply, in_force, shed
+from compaction.view import COMPONENT_OPS, Components, Entry, apply, in_force, shed
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.prompts import components_of
@@ -66,7 +66,7 @@ class Outline:
     def _by_span(self) -> Mapping[tuple[int, int, bool], Sequence[RecordedEdit]]:
         found: dict[tuple[int, int, bool], list[RecordedEdit]] = {}
         for edit in self.edits:
-            if edit.value.op is not Op.SHED:
+            if edit.value.op not in COMPONENT_OPS:
                 key = (edit.value.position, edit.value.end, edit.value.op is Op.EVICT)
                 found.setdefault(key, []).append(edit)
         return found
@@ -155,7 +155,7 @@ _FIELDS = (
 
 
 def _with_texts(edits: Sequence[RecordedEdit]) -> list[RecordedEdit]:
-    wanted = [edit.id for edit in edits if edit.value.op in (Op.EVICT, Op.SHED)]
+    wanted = [edit.id for edit in edits if edit.value.op in (Op.EVICT, *COMPONENT_OPS)]
     texts = dict(Edit.objects.filter(pk__in=wanted).values_list("pk", "text")) if wanted else {}
     return [
         replace(edit, value=replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()))

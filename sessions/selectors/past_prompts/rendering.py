@@ -8,7 +8,7 @@ from typing import Any
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
-from compaction.view import TOOLS, apply
+from compaction.view import TOOLS, apply, shed_names
 from sessions.models import AgentSession, Edit, Preamble
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.past_prompts.outline import Outline
@@ -45,7 +45,7 @@ def _edits(outline: Outline) -> list[EditValue]:
 
 
 def _sheds_tools(outline: Outline) -> bool:
-    return any(edit.value.op is Op.SHED and edit.value.text == TOOLS for edit in outline.edits)
+    return TOOLS in shed_names(edit.value for edit in outline.edits)
 
 
 def _unpacked(preamble: Preamble | None, name: str) -> bytes | None:
