@@ -169,7 +169,7 @@ def test_f_components_go_in_their_order() -> None:
         return ["history" if edit.op == "evict" else edit.text for edit in edits]
 
     assert order(2_000) == ["history"]
-    assert order(1_450) == ["history", "memory"]
+    assert order(1_400) == ["history", "memory"]
     assert order(600) == ["history", "memory", "tools"]
 
 

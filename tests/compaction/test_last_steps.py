@@ -1,0 +1,112 @@
+"""The last steps: what they may remove, and that it comes back as soon as there is room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.edits import Op
+from compaction.messages import Message, Role
+from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.policy import PRESETS, Budget, Policy, get_policy
+from compaction.view import Components, View, apply
+from tests.compaction.builders import COUNTER, assistant, call, dialogue, lines, parse, result, system, user
+
+BALANCED = get_policy("balanced")
+
+
+def planned(view: View, budget: int, *, policy: Policy = BALANCED, trigger: str | None = "hard") -> Plan:
+    request = PlanRequest(
+        view=view, policy=policy, counter=COUNTER, budget=Budget(input_tokens=budget), trigger=trigger
+    )
+    return plan(request)
+
+
+def latest_request(messages: tuple[Message, ...]) -> Message:
+    return next(m for m in reversed(messages) if m.role is Role.USER and not m.tool_results)
+
+
+def test_a_prompt_that_fits_keeps_its_tools() -> None:
+    """97% of the budget is over the hard trigger, but it fits: nothing has to be shed."""
+    items = [system(), user("Fix it."), call("c", "bash", command="ls"), result("c", "a.py"), user("Go on.")]
+    messages = parse(items)
+    used = sum(message.tokens for message in messages)
+    view = apply((), messages, components=Components(tools=2_000))
+    made = planned(view, int((used + 2_000) / 0.97))
+    assert made.view.components.tools == 2_000
+    assert made.fits
+
+
+def test_shed_tools_come_back_at_the_next_compaction_that_has_room() -> None:
+    messages = parse([system(), user("Talk about it."), assistant(lines(60)), user("Go on.")])
+    full = Components(tools=900)
+    small = planned(apply((), messages, components=full), 500)
+    assert [edit.text for edit in small.edits if edit.op is Op.SHED] == ["tools"]
+    assert small.view.components.tools == 0
+
+    grown = (*messages, *(replace(m, position=m.position + 4) for m in parse(dialogue(12))))
+    later = planned(apply(small.edits, grown, components=full), 3_000)
+    assert later.view.components.tools == 900
+    assert later.fits
+    stored = apply((*small.edits, *later.edits), grown, components=full)
+    assert (stored.messages, stored.tokens) == (later.view.messages, later.view.tokens)
+
+
+def test_a_transcript_with_tool_calls_keeps_its_tools_and_its_request() -> None:
+    items = [system(), user("Old task."), *dialogue(6)[2:], user("New task: " + lines(12))]
+    messages = parse(items)
+    view = apply((), messages, components=Components(tools=900, memory=100))
+    room = 900 + 100 + messages[0].tokens + messages[-1].tokens
+    made = planned(view, room + 60)
+    assert made.view.components == Components(tools=900, memory=100)
+    assert made.view.messages[-1] is messages[-1]
+    assert made.fits
+
+
+def test_tools_go_only_where_nothing_else_fits() -> None:
+    messages = parse([system(), *dialogue(4)[1:], user("New task.")])
+    view = apply((), messages, components=Components(tools=900, memory=100))
+    made = planned(view, 400)
+    assert made.view.components == Components()
+    assert latest_request(messages) in made.view.messages
+    assert made.fits
+
+
+@pytest.mark.parametrize("preset", sorted(set(PRESETS) - {"off"}))
+def test_the_latest_request_survives_a_long_tool_loop(preset: str) -> None:
+    loop = [
+        item
+        for n in range(40)
+        for item in (call(f"x{n}", "bash", command=f"make {n}"), result(f"x{n}", lines(20, word=f"s{n}")))
+    ]
+    messages = parse([system(), user("Task A."), assistant("Done."), user("Task B."), *loop])
+    for budget in (4_000, 1_500, 400):
+        made = planned(apply((), messages), budget, policy=get_policy(preset))
+        assert messages[3] in made.view.messages, budget
+
+
+@given(
+    roles=st.lists(st.sampled_from(["ask", "answer", "tools"]), min_size=1, max_size=25),
+    sizes=st.lists(st.integers(1, 60), min_size=25, max_size=25),
+    budget=st.integers(40, 4_000),
+    preset=st.sampled_from(sorted(set(PRESETS) - {"off"})),
+)
+def test_no_step_removes_the_latest_request(
+    roles: list[str], sizes: list[int], budget: int, preset: str
+) -> None:
+    items = [system(), user("Begin.")]
+    for number, (role, size) in enumerate(zip(roles, sizes, strict=False)):
+        text = lines(size, word=f"{role}{number}")
+        if role == "tools":
+            items += [call(f"c{number}", "bash", command="ls"), result(f"c{number}", text)]
+        else:
+            items.append(user(text) if role == "ask" else assistant(text))
+    messages = parse(items)
+    view = apply((), messages, components=Components(tools=120, memory=80))
+    made = planned(view, budget, policy=get_policy(preset))
+    assert latest_request(messages) in made.view.messages
+    again = planned(made.view, budget, policy=get_policy(preset))
+    assert latest_request(messages) in again.view.messages
