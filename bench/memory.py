@@ -2,8 +2,8 @@
 
     python -m bench.memory ../transcripts
 
-Each session runs turn by turn through `compaction.memory.updates`, as a worker would run it. What it kept is
-held against what the session did, which is read here without any code of upkeep's.
+Each session runs turn by turn through `compaction.memory.updates`, as a worker would run it. What it
+kept is held against what the session did, which is read here without any code of upkeep's.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def measure(folder: Path) -> Figures:
 
 def _kept(transcript: Transcript, figures: Figures) -> Run:
     counter, run = TiktokenCounter(), Run(transcript)
-    notes, watch = Notes(), UpdaterState()
+    notes, state = Notes(), UpdaterState()
     figures.counts["sessions"] += 1
     for turn, messages in _turns(transcript.messages):
         run.before[turn] = notes
         started = time.perf_counter()
-        kept = update_notes(notes, watch, messages, counter=counter)
+        kept = update_notes(notes, state, messages, counter=counter)
         figures.seconds.append(time.perf_counter() - started)
-        notes, watch = kept.notes, UpdaterState.from_json(kept.watch.to_json())
+        notes, state = kept.notes, UpdaterState.from_json(kept.state.to_json())
         run.after[turn] = notes
         figures.counts["revisions"] += bool(kept.reason)
         figures.sizes.append(counter.count(notes.render()))
@@ -140,7 +140,7 @@ def _is_diff_of(shown: str, call: ToolCall) -> str:
     said = argument_text(call.arguments)
     if not all(line[1:] in said for line in body.splitlines() if line.startswith(("+", "-"))):
         return "other"
-    return "clipped" if " lines more; the call is in message " in body else "exact"
+    return "clipped" if " more lines; the call is in message " in body else "exact"
 
 
 def _count_tests(run: Run, counts: Counter[str]) -> None:

@@ -30,20 +30,20 @@ COUNTER = TiktokenCounter()
 
 def requests(transcript: Transcript) -> Iterator[int]:
     """The tokens of each request that the session leads to."""
-    notes, watch, unread = Notes(), UpdaterState(), list[list[Message]]()
+    notes, state, unread = Notes(), UpdaterState(), list[list[Message]]()
     for _, group in groupby(transcript.messages, key=lambda message: message.turn):
         turn = list(group)
-        kept = update_notes(notes, watch, turn, counter=COUNTER)
-        notes, watch = kept.notes, kept.watch
+        kept = update_notes(notes, state, turn, counter=COUNTER)
+        notes, state = kept.notes, kept.state
         unread.append(turn)
-        yield from _read(unread, notes, rests=False)
+        yield from _read(unread, notes, is_idle=False)
     while unread:
-        yield from _read(unread, notes, rests=True)
+        yield from _read(unread, notes, is_idle=True)
 
 
-def _read(unread: list[list[Message]], notes: Notes, *, rests: bool) -> Iterator[int]:
+def _read(unread: list[list[Message]], notes: Notes, *, is_idle: bool) -> Iterator[int]:
     """The requests that are due; the turns that they tell are taken out of `unread`."""
-    count = turns_to_extract([sum(message.tokens for message in turn) for turn in unread], rests=rests)
+    count = turns_to_extract([sum(message.tokens for message in turn) for turn in unread], is_idle=is_idle)
     messages = [message for turn in unread[:count] for message in turn]
     del unread[:count]
     for piece in split_by_tokens(messages, MAX_INPUT_TOKENS, COUNTER) if messages else ():

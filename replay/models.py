@@ -8,10 +8,11 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
+from sessions.models.claimable import Claimable
 from sessions.models.session import AgentSession
 
 
-class ReplayRun(models.Model):
+class ReplayRun(Claimable):
     """Sessions of a project under a list of policies and budgets. The row is the intent, as of a compaction.
 
     A run that asks a model for summaries is estimated first and then waits for somebody's word.
@@ -41,9 +42,6 @@ class ReplayRun(models.Model):
     # Results wanted and made.
     steps = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
-    # Counts the claims: who works on the run writes only while the number is still its own.
-    attempts = models.PositiveIntegerField(default=0)
-    lease_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True)
 

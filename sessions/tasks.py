@@ -1,4 +1,4 @@
-"""What workers do. A task only names a service: everything that it needs stands in the database, so one that
+"""Celery tasks. A task only calls a service that reads everything it needs from the database, so a task that
 is lost or delivered twice does no harm."""
 
 from __future__ import annotations
@@ -7,48 +7,47 @@ from uuid import UUID
 
 from celery import shared_task
 
-from sessions.services import dispatch
-from sessions.services import references as referenced
-from sessions.services.compactions import background, sweep, triggers, upgrades
-from sessions.services.memory import at_rest, reading, upkeep
+from sessions.services import dispatch, reference_scans
+from sessions.services.compactions import background, recap_upgrades, sweep, triggers
+from sessions.services.memory import auto_proposals, auto_updates, extraction
 from sessions.services.sessions import profiles, retention
-from sessions.services.spending import budgets, rollups
-from sessions.services.webhooks import webhooks
+from sessions.services.spending import cost_budgets, rollups
+from sessions.services.webhooks import deliveries
 
 
-@shared_task(name=dispatch.RUN)  # type: ignore[untyped-decorator]
+@shared_task(name=dispatch.COMPACTION_RUN)  # type: ignore[untyped-decorator]
 def compaction_run(compaction_id: str) -> None:
     background.compaction_run(compaction_id=UUID(compaction_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def compactions_sweep() -> None:
-    sweep.sweep()
+    sweep.compactions_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def compactions_idle() -> None:
-    triggers.idle_fire()
+    triggers.idle_sessions_compact()
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def compactions_upgrade() -> None:
-    upgrades.upgrades_fire()
+    recap_upgrades.recap_upgrades_queue()
 
 
-@shared_task(name=dispatch.DELIVER)  # type: ignore[untyped-decorator]
+@shared_task(name=dispatch.WEBHOOK_DELIVER)  # type: ignore[untyped-decorator]
 def webhook_deliver(delivery_id: str) -> None:
-    webhooks.delivery_send(delivery_id=UUID(delivery_id))
+    deliveries.delivery_send(delivery_id=UUID(delivery_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def webhooks_sweep() -> None:
-    webhooks.deliveries_sweep()
+    deliveries.deliveries_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]
-def budgets_watch() -> None:
-    budgets.budgets_watch()
+def cost_budgets_check() -> None:
+    cost_budgets.cost_budgets_check()
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -69,30 +68,30 @@ def derive_everywhere() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def references_check() -> None:
-    referenced.watches_check()
+    reference_scans.reference_scans_run()
 
 
-@shared_task(name=dispatch.UPKEEP)  # type: ignore[untyped-decorator]
+@shared_task(name=dispatch.MEMORY_UPDATE)  # type: ignore[untyped-decorator]
 def memory_upkeep(session_id: str) -> None:
-    upkeep.upkeep_run(session_id=UUID(session_id))
-    reading.reading_run(session_id=UUID(session_id))
+    auto_updates.memory_update(session_id=UUID(session_id))
+    extraction.extraction_run(session_id=UUID(session_id))
 
 
-@shared_task(name=dispatch.OBSERVE)  # type: ignore[untyped-decorator]
+@shared_task(name=dispatch.MEMORY_OBSERVE)  # type: ignore[untyped-decorator]
 def memory_observe(session_id: str) -> None:
-    upkeep.upkeep_run(session_id=UUID(session_id), asked=True)
-    reading.reading_run(session_id=UUID(session_id))
+    auto_updates.memory_update(session_id=UUID(session_id), forced=True)
+    extraction.extraction_run(session_id=UUID(session_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def memory_sweep() -> None:
-    upkeep.upkeep_sweep()
-    reading.readings_sweep()
+    auto_updates.memory_updates_sweep()
+    extraction.extractions_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def memory_propose() -> None:
-    at_rest.proposals_make()
+    auto_proposals.proposal_scans_run()
 
 
 @shared_task  # type: ignore[untyped-decorator]

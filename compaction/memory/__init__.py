@@ -1,8 +1,8 @@
-"""Working memory: what is kept on purpose while old turns are compacted.
+"""Working memory: notes that stay in the prompt when old turns are compacted.
 
-`values` is the memory, `schema` its fields, `origins` who wrote what, `operations` what the agent's tool does
-to it, `diffs` how it moves. `upkeep` keeps it current from what tools were seen to do, `reading` from what a
-model makes of the new turns.
+`values` defines the memory, `schema` its fields, `origins` the author of each item, `operations` the changes
+that the agent's tool makes, `diffs` the changes between revisions. `auto_updates` keeps the memory current
+from tool results, `extraction` from what a model finds in new turns.
 """
 
 from compaction.memory.diffs import Change, Churn, FieldMotion, Motion, churn, diff, motions

@@ -1,4 +1,4 @@
-"""What changed between two revisions, and how a memory moves over many: the churn verdict."""
+"""Differences between two revisions, and the churn of a memory over many."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from compaction.memory.values import WorkingMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What became of one field between two revisions. An item that was reworded is told in `added` and in
-    `removed`, and as a pair in `reworded`; one that was settled is in `removed` and in `resolved`."""
+    """The change of one field between two revisions.
+
+    A reworded item is in `added` and `removed`, and as a pair in `reworded`. A resolved item is in `removed`
+    and `resolved`.
+    """
 
     field: str
     added: tuple[str, ...] = ()
@@ -25,44 +28,44 @@ class Change:
 
     @property
     def only_added(self) -> tuple[str, ...]:
-        """The items that are new and no other's new wording."""
+        """The new items that do not reword another one."""
         new = {after for _, after in self.reworded}
         return tuple(item for item in self.added if item not in new)
 
     @property
     def only_removed(self) -> tuple[str, ...]:
-        """The items that are gone: neither reworded nor settled."""
-        gone = {before for before, _ in self.reworded} | set(self.resolved)
-        return tuple(item for item in self.removed if item not in gone)
+        """The removed items that were neither reworded nor resolved."""
+        explained = {before for before, _ in self.reworded} | set(self.resolved)
+        return tuple(item for item in self.removed if item not in explained)
 
 
-#: Items that name things: one that resembles another is another thing.
+#: Fields whose items are names: a similar name is a different thing, not a rewording.
 _NAMES = frozenset({"important_files", "recent_edits", "blockers"})
 
 
 def diff(
     old: WorkingMemory, new: WorkingMemory, resolved: Collection[Key] = (), *, pairs: bool = True
 ) -> tuple[Change, ...]:
-    """The fields that differ, in the order of the fields. `pairs`: items in new words are looked for."""
+    """Return the changed fields in the order of the fields. `pairs` also detects reworded items."""
     found: list[Change] = []
     for name in dict.fromkeys(name for name, _ in (*new.fields(), *old.fields())):
         before, after = old.items(name), new.items(name)
         if before != after:
             added = tuple(item for item in after if item not in before)
             removed = tuple(item for item in before if item not in after)
-            settled = tuple(item for item in removed if (name, item) in resolved)
-            dropped = [item for item in removed if item not in settled]
+            resolved_here = tuple(item for item in removed if (name, item) in resolved)
+            dropped = [item for item in removed if item not in resolved_here]
             single = isinstance(old.value(name), str)
-            new_words = _reworded(dropped, added, single) if pairs and name not in _NAMES else ()
+            reworded = _reworded(dropped, added, single) if pairs and name not in _NAMES else ()
             found.append(
-                Change(field=name, added=added, removed=removed, reworded=new_words, resolved=settled)
+                Change(field=name, added=added, removed=removed, reworded=reworded, resolved=resolved_here)
             )
     return tuple(found)
 
 
-#: How much of two items is the same where one is the other in new words (0 to 1).
-_ALIKE = 0.5
-#: Longer items are not compared, nor are more pairs than this: it takes quadratic time.
+#: Similarity (0 to 1) from which one item is a rewording of another.
+_SIMILAR = 0.5
+#: Longer items and more pairs are not compared, because comparing takes quadratic time.
 _LONGEST, _MAX_PAIRS = 400, 64
 
 
@@ -74,7 +77,7 @@ def _reworded(removed: Sequence[str], added: Sequence[str], single: bool) -> tup
     pairs, free = [], list(added)
     for old in removed:
         for new in free:
-            if max(len(old), len(new)) <= _LONGEST and SequenceMatcher(None, old, new).ratio() >= _ALIKE:
+            if max(len(old), len(new)) <= _LONGEST and SequenceMatcher(None, old, new).ratio() >= _SIMILAR:
                 pairs.append((old, new))
                 free.remove(new)
                 break
@@ -82,19 +85,19 @@ def _reworded(removed: Sequence[str], added: Sequence[str], single: bool) -> tup
 
 
 class Churn(StrEnum):
-    """How a memory moves from revision to revision."""
+    """How a memory changes from revision to revision."""
 
     STEADY = "steady"
-    ADDITIVE = "additive"  #: it mostly gains, as it should
-    CHURNING = "churning"  #: the same fields are rewritten again and again
+    ADDITIVE = "additive"  #: mostly additions, as expected
+    CHURNING = "churning"  #: the same fields are rewritten repeatedly
 
 
-#: These change as the work goes on, by their nature.
+#: Fields that naturally change as the work proceeds.
 _EXPECTED_TO_CHANGE = frozenset({"next", "recent_edits", "important_files", "blockers", "state"})
 
 
 def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:
-    """The verdict over revisions, oldest first, and the share of changes that threw something away."""
+    """Return the verdict over revisions, oldest first, and the share of changes that removed something."""
     changes = [
         change
         for old, new in pairwise(revisions)
@@ -108,19 +111,22 @@ def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:
 
 
 class Motion(StrEnum):
-    """How one field moves."""
+    """How one field changes."""
 
     EMPTY = "empty"
-    REWRITTEN = "rewritten"  #: it changes with nearly every revision, and loses something each time
-    GROWING = "growing"  #: it only gains
-    STILL = "still"  #: it has not moved for many revisions
-    ALIVE = "alive"  #: it gains and loses
+    REWRITTEN = "rewritten"  #: changes in most revisions, and usually loses content
+    GROWING = "growing"  #: only additions
+    STILL = "still"  #: unchanged for many revisions
+    ALIVE = "alive"  #: additions and removals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMotion:
-    """`changes` counts the revisions that changed the field, `losses` those that took something from it;
-    `unmoved` those since the last change."""
+    """How one field changed.
+
+    `changes` counts the revisions that changed it, `losses` those that removed something from it, `unmoved`
+    those since its last change.
+    """
 
     field: str
     motion: Motion
@@ -130,16 +136,16 @@ class FieldMotion:
 
     @property
     def lasting(self) -> bool:
-        """Whether what the field holds is meant to stay: losing some of it again and again is a bad sign."""
+        """Whether the field's content is meant to last, so that repeated losses are a bad sign."""
         return self.field not in _EXPECTED_TO_CHANGE
 
 
-#: Revisions after which a field that does not move is called still.
+#: Revisions without a change after which a field is called still.
 STILL_AFTER = 10
 
 
 def motions(revisions: Sequence[WorkingMemory]) -> tuple[FieldMotion, ...]:
-    """How each field moves over revisions, oldest first."""
+    """Return how each field changed over revisions, oldest first."""
     changed: dict[str, list[bool]] = {}
     moved_at: dict[str, int] = {}
     for number, (old, new) in enumerate(pairwise(revisions), start=1):

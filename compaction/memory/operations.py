@@ -1,4 +1,4 @@
-"""What the agent's tool does to a memory, item by item: add, replace, resolve, remove, confirm."""
+"""Operations of the agent's tool on single items: add, replace, resolve, remove, confirm."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from compaction.memory.values import WorkingMemory
 class Op(StrEnum):
     ADD = "add"
     REPLACE = "replace"
-    RESOLVE = "resolve"  #: it is settled: a question answered, a blocker gone
-    REMOVE = "remove"  #: it was wrong, or is no longer of use
-    CONFIRM = "confirm"  #: it still holds, though it was called stale
+    RESOLVE = "resolve"  #: the item is done: a question answered, a blocker removed
+    REMOVE = "remove"  #: the item was wrong or is no longer useful
+    CONFIRM = "confirm"  #: the item is valid although it was marked stale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One change of one item. `new` is the text that replaces it."""
+    """One change to one item. `new` is the text that replaces it."""
 
     op: Op
     field: str
@@ -32,12 +32,12 @@ class Operation:
 
     @classmethod
     def from_json(cls, data: Any) -> Operation:
-        """Raises WorkingMemoryError."""
+        """Parse an operation. Raises WorkingMemoryError."""
         if not isinstance(data, Mapping):
             raise WorkingMemoryError("operations", "an operation must be an object")
         name = data.get("op")
         if name not in list(Op):
-            raise WorkingMemoryError("op", f"no operation {name!r}; there are: {', '.join(Op)}")
+            raise WorkingMemoryError("op", f"unknown operation {name!r}; known: {', '.join(Op)}")
         op = Op(name)
         return cls(
             op=op,
@@ -49,7 +49,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operated:
-    """What operations made of a memory, and the items that they settled and confirmed."""
+    """The memory after some operations, and the items that they resolved and confirmed."""
 
     memory: WorkingMemory
     resolved: tuple[Key, ...] = ()
@@ -57,7 +57,7 @@ class Operated:
 
 
 def operate(memory: WorkingMemory, operations: Sequence[Operation], schema: Schema = PLAIN) -> Operated:
-    """All operations one after the other. Raises WorkingMemoryError, and then none counts."""
+    """Apply all operations in order, or none of them if one raises WorkingMemoryError."""
     for operation in operations:
         memory = _operated(memory, operation, schema)
     return Operated(
@@ -66,15 +66,15 @@ def operate(memory: WorkingMemory, operations: Sequence[Operation], schema: Sche
 
 
 def _of(op: Op, operations: Sequence[Operation]) -> tuple[Key, ...]:
-    return tuple((one.field, one.item) for one in operations if one.op is op)
+    return tuple((operation.field, operation.item) for operation in operations if operation.op is op)
 
 
 def _operated(memory: WorkingMemory, operation: Operation, schema: Schema) -> WorkingMemory:
     name, item = operation.field, operation.item
     if name not in schema.names:
-        raise WorkingMemoryError(name, f"no field {name!r}; there are: {', '.join(schema.names)}")
+        raise WorkingMemoryError(name, f"unknown field {name!r}; known: {', '.join(schema.names)}")
     if operation.op is Op.CONFIRM:
-        _check_there(memory, name, item)
+        _check_exists(memory, name, item)
         return memory
     current = memory.value(name)
     value: Value = schema.value(name, None) if current is None else current
@@ -83,14 +83,14 @@ def _operated(memory: WorkingMemory, operation: Operation, schema: Schema) -> Wo
         return memory.patched({name: new}, schema)
     if operation.op is Op.ADD:
         return memory.patched({name: [*value, item] if item not in value else [*value]}, schema)
-    _check_there(memory, name, item)
+    _check_exists(memory, name, item)
     if operation.op is Op.REPLACE:
         at = value.index(item)
         return memory.patched({name: [*value[:at], operation.new, *value[at + 1 :]]}, schema)
     return memory.patched({name: [*without(value, item)]}, schema)
 
 
-def _check_there(memory: WorkingMemory, name: str, item: str) -> None:
+def _check_exists(memory: WorkingMemory, name: str, item: str) -> None:
     if item not in memory.items(name):
         raise WorkingMemoryError(name, f"{name} has no item {item!r}")
 
@@ -98,5 +98,5 @@ def _check_there(memory: WorkingMemory, name: str, item: str) -> None:
 def _text(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise WorkingMemoryError(name, f"`{name}` must be a text")
+        raise WorkingMemoryError(name, f"`{name}` must be a non-empty string")
     return value.strip()

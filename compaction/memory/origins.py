@@ -1,4 +1,4 @@
-"""Where each item of a working memory comes from: who wrote it, at which turn, from which message."""
+"""Origins: the author, turn and source message of each item of a working memory."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ class Author(StrEnum):
 
 
 class Via(StrEnum):
-    """The way by which an item came in."""
+    """How an item was written."""
 
     PATCH = "patch"  #: the REST API
     TOOL = "tool"  #: the agent's tool
-    PAGE = "page"  #: by hand
-    UPKEEP = "upkeep"  #: observed in tool results
-    READING = "reading"  #: a model read the transcript
-    SHARED = "shared"  #: taken over from the project's shared memory
+    PAGE = "page"  #: a page of the user interface
+    AUTO_UPDATE = "upkeep"  #: observed in tool results
+    EXTRACTION = "reading"  #: a model read the transcript
+    SHARED = "shared"  #: imported from the project's shared memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """`turn` and `position` name the turn and the message that an item came from. `stale` says why it no
-    longer holds, "" while it does; `overruled` are findings against it that somebody has called wrong."""
+    """The origin of one item.
+
+    `turn` and `position` identify the message from which it was learned. `stale` is the reason why it is no
+    longer valid, "" if it is. `overruled` are findings against it that were rejected by confirming the item.
+    """
 
     author: Author
     via: Via = Via.PATCH
@@ -42,13 +45,15 @@ class Origin:
     overruled: tuple[str, ...] = ()
 
     def judged(self, reason: str) -> Origin:
-        """Stale for the reason, or no longer so for "". A finding that is told already keeps its turn, one
-        that was overruled makes nothing stale again."""
-        told = (*self.overruled, finding(self.stale))
-        return self if finding(reason) in told else replace(self, stale=reason)
+        """Mark the item stale for `reason`, or valid for "".
+
+        A known finding keeps its turn, and an overruled one does not make the item stale again.
+        """
+        known = (*self.overruled, finding(self.stale))
+        return self if finding(reason) in known else replace(self, stale=reason)
 
     def confirmed(self) -> Origin:
-        """The item still holds, whatever made it stale."""
+        """Mark the item valid, and overrule the finding against it."""
         if not self.stale:
             return self
         return replace(self, stale="", overruled=(*self.overruled, finding(self.stale)))
@@ -58,11 +63,11 @@ _SINCE = re.compile(r" since turn \d+$")
 
 
 def finding(reason: str) -> str:
-    """What was found against an item, without when."""
+    """Return the reason without its turn."""
     return _SINCE.sub("", reason)
 
 
-#: Of an item whose origin was never noted.
+#: The origin of items whose origin was not recorded.
 UNKNOWN = Origin(author=Author.HARNESS)
 
 Key = tuple[str, str]  #: field and item
@@ -70,19 +75,21 @@ Key = tuple[str, str]  #: field and item
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """A memory with the origin of each of its items. `resolved` are the items that the change which led here
-    settled; what else is missing was removed."""
+    """A memory with the origin of each of its items.
+
+    `resolved` are the items that the last change resolved; other missing items were removed.
+    """
 
     memory: WorkingMemory = field(default_factory=WorkingMemory)
     origins: Mapping[Key, Origin] = field(default_factory=dict)
     resolved: tuple[Key, ...] = ()
 
     def origin(self, name: str, item: str) -> Origin:
+        """Return the origin of an item."""
         return self.origins.get((name, item), UNKNOWN)
 
     def written(self, memory: WorkingMemory, origin: Origin, *, resolved: tuple[Key, ...] = ()) -> Notes:
-        """The notes after somebody wrote `memory`: items that stay keep their origin, new ones have
-        `origin`."""
+        """Return the notes with a new `memory`: existing items keep their origin, new ones get `origin`."""
         kept = {key: self.origins.get(key, UNKNOWN) for key in keys(self.memory)}
         return Notes(
             memory=memory,
@@ -91,7 +98,7 @@ class Notes:
         )
 
     def judged(self, reasons: Mapping[Key, str]) -> Notes:
-        """The notes with items marked stale for a reason, or no longer so for ""."""
+        """Return the notes with items marked stale for a reason, or valid for ""."""
         origins = {
             key: origin.judged(reasons[key]) if key in reasons else origin
             for key, origin in self.origins.items()
@@ -99,7 +106,7 @@ class Notes:
         return replace(self, origins=origins)
 
     def confirmed(self, items: Collection[Key]) -> Notes:
-        """The notes with items that somebody says still hold."""
+        """Return the notes with these items marked valid."""
         origins = {
             key: origin.confirmed() if key in items else origin for key, origin in self.origins.items()
         }
@@ -107,32 +114,37 @@ class Notes:
 
     @property
     def stale(self) -> Mapping[Key, str]:
+        """The stale items with the reason of each."""
         return {key: origin.stale for key, origin in self.origins.items() if origin.stale}
 
     def render(self, shown: Collection[int] = ()) -> str:
-        """The text that stands in the prompt, stale items marked as such. What upkeep saw in a message that
-        stands beside it word for word (`shown` are their positions) is left out: it would be told twice."""
+        """Return the text for the prompt, with stale items marked.
+
+        Automatic items that come from a message in `shown`, which the prompt contains unchanged, are left out
+        as duplicates.
+        """
         memory = self.memory
         for (name, item), origin in self.origins.items():
-            if origin.via is Via.UPKEEP and origin.position in shown:
+            if origin.via is Via.AUTO_UPDATE and origin.position in shown:
                 value = memory.value(name)
                 memory = memory.with_values({name: without(value, item)}) if value else memory
         return memory.render(self.stale)
 
     def to_json(self) -> dict[str, JSON]:
-        """The origins and what was resolved; the memory itself is stored beside them."""
+        """Return the origins and resolved items; the memory itself is stored separately."""
         items: dict[str, dict[str, JSON]] = {}
         for (name, item), origin in self.origins.items():
-            told = {key: value for key, value in asdict(origin).items() if value not in (None, "", ())}
-            items.setdefault(name, {})[item] = told
+            stored = {key: value for key, value in asdict(origin).items() if value not in (None, "", ())}
+            items.setdefault(name, {})[item] = stored
         return {"items": items, "resolved": [list(key) for key in self.resolved]}
 
     @classmethod
     def from_json(cls, memory: WorkingMemory, data: Mapping[str, JSON]) -> Notes:
+        """Return the notes from `to_json` and the memory."""
         origins = {
-            (name, item): _origin(told)
+            (name, item): _origin(stored)
             for name, items in data.get("items", {}).items()
-            for item, told in items.items()
+            for item, stored in items.items()
         }
         return cls(
             memory=memory,
@@ -142,12 +154,12 @@ class Notes:
 
 
 def keys(memory: WorkingMemory) -> tuple[Key, ...]:
-    """Every item of a memory with its field."""
+    """Return every item of a memory with its field."""
     return tuple((name, item) for name, _ in memory.fields() for item in memory.items(name))
 
 
 def lost_to(old: Notes, new: WorkingMemory, author: Author) -> Key | None:
-    """The first item that a machine's change would take from a person; None where it takes none."""
+    """Return the first item of a user that another author's change would remove, None if there is none."""
     if author is Author.PERSON:
         return None
     kept = set(keys(new))
@@ -158,16 +170,16 @@ def lost_to(old: Notes, new: WorkingMemory, author: Author) -> Key | None:
 
 
 def without(value: Value, item: str) -> Value:
-    """A field's value without one item."""
+    """Return a field's value without one item."""
     return "" if isinstance(value, str) else tuple(other for other in value if other != item)
 
 
-def _origin(told: Mapping[str, JSON]) -> Origin:
+def _origin(stored: Mapping[str, JSON]) -> Origin:
     return Origin(
-        author=Author(told["author"]),
-        via=Via(told.get("via", Via.PATCH)),
-        turn=told.get("turn", 0),
-        position=told.get("position"),
-        stale=told.get("stale", ""),
-        overruled=tuple(told.get("overruled", ())),
+        author=Author(stored["author"]),
+        via=Via(stored.get("via", Via.PATCH)),
+        turn=stored.get("turn", 0),
+        position=stored.get("position"),
+        stale=stored.get("stale", ""),
+        overruled=tuple(stored.get("overruled", ())),
     )

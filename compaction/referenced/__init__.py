@@ -4,6 +4,6 @@
 """
 
 from compaction.referenced.hidden import MAX_REFERENCES, with_references
-from compaction.referenced.watch import How, Reference, ReferenceTracker, WatchedEdit
+from compaction.referenced.tracker import How, Reference, ReferenceTracker, WatchedEdit
 
 __all__ = ["MAX_REFERENCES", "How", "Reference", "ReferenceTracker", "WatchedEdit", "with_references"]

@@ -14,7 +14,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, Sum
+from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -28,6 +28,7 @@ from replay.selectors.settings import settings_of
 from replay.selectors.stored import session_transcript
 from replay.services.dispatch import replay_dispatch
 from replay.services.summarizers import Cancelled, Claimed, asked_cost, asking, estimating
+from sessions.services.claims import claim, is_free, release, renew, still_own
 from sessions.store import bodies
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ _LEASE = timedelta(minutes=5)
 
 def run_step(*, run_id: UUID) -> None:
     """Does a slice of a run, and sends for the next. Nothing where another worker has it, or it is over."""
-    run = _claim(run_id)
+    open_runs = ReplayRun.objects.select_related("project").filter(pk=run_id, state__in=ReplayRun.OPEN)
+    run = claim(open_runs, lease=_LEASE)
     if run is None:
         return
     claimed = Claimed(run=run, renew=partial(_renew, run))
@@ -49,42 +51,28 @@ def run_step(*, run_id: UUID) -> None:
         is_over = _work(claimed)
     except Cancelled:
         return
-    if not is_over and _give_back(run):
+    if not is_over and release(_still_own(run)):
         replay_dispatch(run.pk)
 
 
 def runs_sweep() -> int:
     """Sends for the runs that nobody works on: their message or their worker was lost. How many."""
-    idle = Q(lease_until=None) | Q(lease_until__lt=Now())
-    ids = list(
-        ReplayRun.objects.filter(idle, state__in=ReplayRun.OPEN).order_by("pk").values_list("pk", flat=True)
-    )
-    return sum(replay_dispatch(run_id) for run_id in ids)
+    runs = ReplayRun.objects.filter(is_free(), state__in=ReplayRun.OPEN).order_by("pk")
+    return sum(map(replay_dispatch, list(runs.values_list("pk", flat=True))))
 
 
 # -- The claim ----------------------------------------------------------------------------------
 
 
-def _claim(run_id: UUID) -> ReplayRun | None:
-    free = Q(lease_until=None) | Q(lease_until__lt=Now())
-    rows = ReplayRun.objects.filter(free, pk=run_id, state__in=ReplayRun.OPEN)
-    if rows.update(lease_until=Now() + _LEASE, attempts=F("attempts") + 1) != 1:
-        return None
-    return ReplayRun.objects.select_related("project").get(pk=run_id)
-
-
-def _mine(run: ReplayRun) -> Q:
-    return Q(pk=run.pk, state=run.state, attempts=run.attempts)
+def _still_own(run: ReplayRun) -> QuerySet[ReplayRun]:
+    """Select the run, unless it was cancelled or another worker has claimed it."""
+    return still_own(run).filter(state=run.state)
 
 
 def _renew(run: ReplayRun) -> None:
-    """Raises `Cancelled` where the run is no longer ours."""
-    if ReplayRun.objects.filter(_mine(run)).update(lease_until=Now() + _LEASE) != 1:
+    """Extend the lease. Raises `Cancelled` if the claim was lost."""
+    if not renew(_still_own(run), lease=_LEASE):
         raise Cancelled
-
-
-def _give_back(run: ReplayRun) -> bool:
-    return ReplayRun.objects.filter(_mine(run)).update(lease_until=None) == 1
 
 
 # -- The work -----------------------------------------------------------------------------------
@@ -196,9 +184,8 @@ def _estimate(claimed: Claimed, transcript: Transcript) -> int:
 
 
 def _finish(run: ReplayRun) -> None:
-    rows = ReplayRun.objects.filter(_mine(run))
     if run.state == ReplayRun.State.ESTIMATING:
         total = run.targets.aggregate(total=Sum("estimate_microusd"))["total"] or 0
-        rows.update(state=ReplayRun.State.WAITING, estimate_microusd=total, lease_until=None)
+        release(_still_own(run), state=ReplayRun.State.WAITING, estimate_microusd=total)
     else:
-        rows.update(state=ReplayRun.State.DONE, finished_at=Now(), lease_until=None)
+        release(_still_own(run), state=ReplayRun.State.DONE, finished_at=Now())

@@ -19,9 +19,9 @@ from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.compactions import compaction_json
 from sessions.selectors.convert import edit_value
 from sessions.selectors.token_budgets import policy_of
-from sessions.services.compactions.apply import CompactionOpen, NotRevertible, compaction_revert
+from sessions.services.compactions.apply import CompactionInProgress, NotRevertible, compaction_revert
 from sessions.services.compactions.planning import session_plan, view_load
-from sessions.services.compactions.triggers import compaction_ask
+from sessions.services.compactions.triggers import compaction_request
 
 
 class Compact(Endpoint):
@@ -47,13 +47,13 @@ class Compact(Endpoint):
         if data.get("preview"):
             return json_response(_preview(session, policy))
         try:
-            compaction = compaction_ask(
+            compaction = compaction_request(
                 session=session,
                 reason="asked for over the API",
                 instructions=redact(data.get("instructions", ""), key=call.principal.redaction)[0],
                 policy=policy,
             )
-        except CompactionOpen:
+        except CompactionInProgress:
             raise Conflict(
                 "compaction_open",
                 "A compaction of this session is in progress. Try again when it has finished.",

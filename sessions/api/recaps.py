@@ -10,7 +10,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import error_responses, operation
-from sessions.services.compactions.apply import CompactionOpen
+from sessions.services.compactions.apply import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 _OPEN = "A compaction of this session is in progress. Try again when it has finished."
@@ -32,7 +32,7 @@ class RecapEdit(Endpoint):
         text = serializers.validated(serializers.RecapText, call.body)["text"]
         try:
             compaction = recap_edit(session=session, number=number, text=text, actor=call.actor)
-        except CompactionOpen:
+        except CompactionInProgress:
             raise Conflict("compaction_open", _OPEN) from None
         except NotEditable as error:
             raise Conflict("not_editable", str(error)) from None

@@ -21,7 +21,7 @@ from sessions.api.parameters import int_param
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.api import turn_messages, turns_page
 from sessions.selectors.lookups import route_forget, session_route
-from sessions.services.memory.wake import upkeep_wake
+from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.rawjson import raw_elements
@@ -112,7 +112,7 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
             route_forget(project_id=project_id, name=session_id)
             continue
         if call.principal.upkeep:
-            upkeep_wake(route.id)
+            memory_update_request(route.id)
         return stored
     return raise_key_or_session_error(call, session_id)
 

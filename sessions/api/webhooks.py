@@ -13,8 +13,8 @@ from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.schema import error_responses, operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.lookups import as_uuid
-from sessions.services.webhooks.http import ForbiddenAddress
-from sessions.services.webhooks.webhooks import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.transport import ForbiddenAddress
 
 _MAX_DELIVERIES = 20
 

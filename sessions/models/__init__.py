@@ -1,9 +1,16 @@
+from sessions.models.claimable import Claimable
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile
 from sessions.models.imports import ImportedLog
-from sessions.models.memory import FactSighting, MemoryRevision, MemoryWatch, ProposalWatch, SharedFact
-from sessions.models.reading import MemoryReader, MemoryReading
-from sessions.models.referenced import ReferenceWatch
+from sessions.models.memory import (
+    FactObservation,
+    MemoryRevision,
+    MemoryUpdateState,
+    ProposalScan,
+    SharedFact,
+)
+from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
+from sessions.models.references import ReferenceScan
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot
 from sessions.models.spending import BudgetAlert, CostBudget
@@ -14,21 +21,22 @@ __all__ = [
     "AgentSession",
     "Blob",
     "BudgetAlert",
+    "Claimable",
     "Compaction",
     "CostBudget",
     "Edit",
-    "FactSighting",
+    "FactObservation",
     "ImportedLog",
-    "MemoryReader",
-    "MemoryReading",
+    "MemoryExtraction",
+    "MemoryExtractionState",
     "MemoryRevision",
-    "MemoryWatch",
+    "MemoryUpdateState",
     "Message",
     "Preamble",
     "PromptSnapshot",
-    "ProposalWatch",
+    "ProposalScan",
     "Recap",
-    "ReferenceWatch",
+    "ReferenceScan",
     "RollupCursor",
     "SavedView",
     "SessionProfile",

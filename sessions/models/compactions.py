@@ -1,4 +1,4 @@
-"""Compactions: the batches of edits that change what is shown, and the recaps among them."""
+"""Compactions: batches of edits that change the prompt, and their recaps."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from sessions.models.claimable import Claimable
 from sessions.models.session import AgentSession
 
 
-class Compaction(models.Model):
-    """One firing of a trigger. The row is the intent; a task is only the wake-up."""
+class Compaction(Claimable):
+    """One compaction, from its trigger to its result. The row is what counts; a Celery task only starts it.
+
+    A worker that runs it renews its lease until it has finished.
+    """
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -21,7 +25,7 @@ class Compaction(models.Model):
         REVERTED = "reverted"
 
     OPEN = (State.PENDING, State.RUNNING)
-    #: Those that changed what was served; prompts of that time still show it.
+    #: Compactions that changed the prompts that were served.
     APPLIED = (State.DONE, State.REVERTED)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -33,24 +37,21 @@ class Compaction(models.Model):
     trigger = models.CharField(max_length=32)
     reason = models.TextField(blank=True)
     instructions = models.TextField(blank=True)
-    # The prompt of this turn is the first that shows the edits.
+    # The prompt of this turn is the first with the edits.
     turn_index = models.PositiveIntegerField()
-    # Set by a revert: prompts of this turn and later no longer show the edits.
+    # Set by a revert: from this turn on prompts no longer have the edits.
     reverted_turn = models.PositiveIntegerField(null=True)
-    # The messages that the plan has seen; what came later is appended behind it.
+    # The number of messages when the plan was made; later ones are appended unchanged.
     snapshot_position = models.PositiveIntegerField()
     policy = models.JSONField(default=dict)
     tokens_before = models.PositiveIntegerField(null=True)
     tokens_after = models.PositiveIntegerField(null=True)
     record = models.JSONField(default=dict)
     cost_microusd = models.PositiveBigIntegerField(null=True)
-    # Counts the claims. Whoever runs the compaction writes only while the number is still its own.
-    attempts = models.PositiveSmallIntegerField(default=0)
-    # Renewed while a worker runs it: one that has passed belongs to a worker that is gone.
-    lease_until = models.DateTimeField(null=True)
-    # When a worker was last told of it; the message may have been lost.
+    # When it was last sent to the workers; the message may have been lost.
     dispatched_at = models.DateTimeField(null=True)
-    # The recap is deterministic where a model's was wanted: one later try to replace it is open.
+    # The recap is deterministic although a model should have written it; one later attempt to replace it
+    # remains.
     awaits_upgrade = models.BooleanField(default=False)
     # The compaction whose deterministic recap this one replaces.
     upgrades = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="upgraded_by")
@@ -61,7 +62,7 @@ class Compaction(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["session", "number"], name="compaction_number"),
-            # Two triggers at once, or a task delivered twice, must not compact the same span twice.
+            # Concurrent triggers, or a task delivered twice, must not compact the same messages twice.
             models.UniqueConstraint(
                 fields=["session"],
                 condition=models.Q(state__in=["pending", "running"]),
@@ -69,15 +70,15 @@ class Compaction(models.Model):
             ),
         ]
         indexes = [
-            # The sweep looks for what was lost.
+            # The sweep looks for lost compactions.
             models.Index(
                 fields=["created_at"],
                 condition=models.Q(state__in=["pending", "running"]),
                 name="compaction_open",
             ),
-            # Trends set what the compactions of a span cost against what they saved.
+            # Trends compare the cost of the compactions in a period with what they saved.
             models.Index(fields=["finished_at"], name="compaction_finished"),
-            # The beat looks for recaps that a model may now do better.
+            # The scheduler looks for deterministic recaps that a model could replace.
             models.Index(
                 fields=["finished_at"],
                 condition=models.Q(awaits_upgrade=True),
@@ -90,7 +91,7 @@ class Compaction(models.Model):
 
 
 class Edit(models.Model):
-    """One recorded change of what is shown; the value is `compaction.edits.Edit`, without its references.
+    """One recorded change to what is shown: the value of `compaction.edits.Edit`, without its references.
 
     Rows are written once and change only where one was referenced later: an update would leave a whole row
     behind. Which of them still show is kept in `PromptSnapshot`.
@@ -104,24 +105,24 @@ class Edit(models.Model):
     position = models.PositiveIntegerField()
     end = models.PositiveIntegerField()
     part = models.PositiveSmallIntegerField(null=True)
-    # UTF-8 bytes and not text: a clipped content may hold what Postgres' text refuses (\\u0000).
+    # UTF-8 bytes, because content may contain \\u0000, which the text type of Postgres does not accept.
     text = models.BinaryField(default=b"")
     handle = models.CharField(max_length=64, null=True)
     reason = models.TextField(blank=True)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
-    # The first turn whose assistant named something that this edit took away, and what it named.
+    # The first turn in which the assistant mentioned something that this edit removed, and what it mentioned.
     referenced_turn = models.PositiveIntegerField(null=True)
     referenced_text = models.TextField(blank=True)
-    # The tool whose output the edit changed; "" for one that evicts.
+    # The tool whose output the edit changed; "" for an eviction.
     tool = models.CharField(max_length=200, blank=True, default="")
-    # What the agent did about it (`compaction.referenced.How`); "" where it was not referenced.
+    # How the agent reacted (`compaction.referenced.How`); "" if it was not referenced.
     referenced_how = models.CharField(max_length=16, blank=True, default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["compaction", "ordinal"], name="edit_ordinal")]
         indexes = [
-            # Expanding looks a content up by its handle; rates take all edits of a session.
+            # Content is retrieved by its handle; reference rates read all edits of a session.
             models.Index(fields=["session", "handle"], name="edit_handle"),
         ]
 
@@ -130,7 +131,7 @@ class Edit(models.Model):
 
 
 class Recap(models.Model):
-    """What stands for an evicted span. Editing one by hand keeps the versions before."""
+    """The message that replaces evicted messages. Editing it keeps the earlier versions."""
 
     class Author(models.TextChoices):
         MODEL = "model"
@@ -143,11 +144,12 @@ class Recap(models.Model):
     version = models.PositiveSmallIntegerField(default=1)
     author = models.CharField(max_length=16, choices=Author.choices)
     model = models.CharField(max_length=200, blank=True)
-    # What people see of it, compressed behind the text of the compaction's edit of that ordinal, if any;
-    # NULL where it was stored before there were lines. See `sessions/recaps.py`.
+    # The text that users see, compressed with the text of the edit `edit_ordinal` as dictionary, if there is
+    # one; see `sessions/selectors/recaps.py`.
     lines = models.BinaryField(null=True)
     edit_ordinal = models.PositiveIntegerField(null=True)
-    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`; of the newest ones only.
+    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`; only for the newest
+    # recaps.
     body = models.BinaryField(null=True)
     tokens = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)

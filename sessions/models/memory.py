@@ -1,4 +1,4 @@
-"""Working memory, revision by revision; what upkeep remembers; what a project carries between sessions."""
+"""Working memory: its revisions, the state of automatic updates, and facts shared between sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessions.models.session import AgentSession
 
 
 class MemoryRevision(models.Model):
-    """The whole working memory after one change, with who changed it, when and why."""
+    """The whole working memory after one change, with the author, time and reason of the change."""
 
     class Author(models.TextChoices):
         MODEL = "model"
@@ -27,7 +27,7 @@ class MemoryRevision(models.Model):
     author = models.CharField(max_length=16, choices=Author.choices)
     reason = models.TextField(blank=True)
     body = models.BinaryField()
-    # Where each item came from, and what was settled, as compressed JSON; NULL: it was not noted then.
+    # Origin of each item, and the items that were resolved, as compressed JSON; NULL if not recorded.
     origins = models.BinaryField(null=True)
     tokens = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
@@ -39,23 +39,29 @@ class MemoryRevision(models.Model):
         return f"memory {self.number} of {self.session_id}"
 
 
-class MemoryWatch(models.Model):
-    """What upkeep remembers of a session between turns: `turn` is the next one to read, `data` the rest as
-    compressed JSON. Derived: without it upkeep reads the session from its beginning."""
+class MemoryUpdateState(models.Model):
+    """What automatic memory updates remember of a session between turns.
+
+    `turn` is the next one to read, `data` the rest as compressed JSON. Derived: without the row, updates read
+    the session from its first turn.
+    """
 
     session = models.OneToOneField(
-        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="memory_watch"
+        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="memory_update_state"
     )
     turn = models.PositiveIntegerField(default=0)
     data = models.BinaryField()
 
     def __str__(self) -> str:
-        return f"watch of {self.session_id} at turn {self.turn}"
+        return f"memory updates of {self.session_id} at turn {self.turn}"
 
 
 class SharedFact(models.Model):
-    """Something worth knowing in other sessions of a project: proposed from one session's memory, carried
-    only when a person accepted it, and only while it has not expired. `agent` is empty for all agents."""
+    """Something worth knowing in other sessions of a project.
+
+    Facts are proposed from a session's memory, and offered to other sessions after a user has accepted them
+    and until they expire. An empty `agent` means all agents.
+    """
 
     class State(models.TextChoices):
         PROPOSED = "proposed"
@@ -69,16 +75,16 @@ class SharedFact(models.Model):
     agent = models.CharField(max_length=100, blank=True)
     field = models.CharField(max_length=40)
     text = models.TextField()
-    # Tells facts that say the same (`sessions/memory/sameness.py`): of the text as it is, and of the words
-    # that were proposed first. One that was rejected, reworded or not, is not proposed again.
+    # Equal for texts with the same meaning (`services/memory/fact_identity.py`): of the current text, and of
+    # the text that was first proposed, so that a rejected or reworded fact is not proposed again.
     digest = models.BinaryField(max_length=16)
-    said = models.BinaryField(max_length=16)
+    proposed_digest = models.BinaryField(max_length=16)
     state = models.CharField(max_length=16, choices=State.choices, default=State.PROPOSED)
     session = models.ForeignKey(
         AgentSession, null=True, on_delete=models.SET_NULL, related_name="shared_facts"
     )
     revision = models.PositiveIntegerField(null=True)
-    # How many sessions had it, those that are gone included, and when the last one was seen to.
+    # How many sessions had the fact, including deleted ones, and when it was last observed.
     seen_in = models.PositiveIntegerField(default=0)
     seen_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(default=timezone.now)
@@ -92,53 +98,55 @@ class SharedFact(models.Model):
             models.UniqueConstraint(fields=["project", "agent", "digest"], name="shared_fact_once")
         ]
         indexes = [
-            # The offers of a new session.
+            # Facts offered to a new session.
             models.Index(fields=["project", "state", "-created_at"], name="shared_fact_state"),
-            # The review page: what many sessions had comes first.
+            # The review page lists facts of many sessions first.
             models.Index(fields=["project", "state", "-seen_in", "-id"], name="shared_fact_review"),
-            # Whether something was said before.
-            models.Index(fields=["project", "agent", "said"], name="shared_fact_said"),
+            # Whether the same fact was proposed before.
+            models.Index(fields=["project", "agent", "proposed_digest"], name="shared_fact_proposed"),
         ]
 
     def __str__(self) -> str:
         return f"{self.state} {self.text[:60]}"
 
 
-class FactSighting(models.Model):
-    """A session whose memory had a fact, and what became of it there since."""
+class FactObservation(models.Model):
+    """A fact in the memory of one session, and what happened to it there."""
 
-    fact = models.ForeignKey(SharedFact, on_delete=models.CASCADE, related_name="sightings", db_index=False)
-    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="fact_sightings")
+    fact = models.ForeignKey(
+        SharedFact, on_delete=models.CASCADE, related_name="observations", db_index=False
+    )
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="fact_observations")
     revision = models.PositiveIntegerField()
-    # Of the item in the session's memory.
+    # Digest of the item in the session's memory.
     digest = models.BinaryField(max_length=16)
-    # Why it no longer holds there, and who took it out; "" while it stands.
+    # Why the item is stale there, and who removed it; "" if it is neither.
     stale = models.TextField(blank=True)
-    left = models.CharField(max_length=100, blank=True)
+    removed = models.CharField(max_length=100, blank=True)
     seen_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["fact", "session"], name="fact_sighting_once")]
+        constraints = [models.UniqueConstraint(fields=["fact", "session"], name="fact_observation_once")]
 
     def __str__(self) -> str:
         return f"{self.fact_id} in {self.session_id}"
 
     @property
     def doubt(self) -> str:
-        """What speaks against the fact, "" while it stands in the session's memory."""
-        return self.left or (f"stale: {self.stale}" if self.stale else "")
+        """What contradicts the fact in this session; "" if nothing does."""
+        return self.removed or (f"stale: {self.stale}" if self.stale else "")
 
 
-class ProposalWatch(models.Model):
-    """A session whose memory somebody wrote to: it is looked at for proposals when it has come to rest."""
+class ProposalScan(models.Model):
+    """A session whose memory was written to. It is scanned for proposals when it has become idle."""
 
     session = models.OneToOneField(
-        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="proposal_watch"
+        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="proposal_scan"
     )
-    due_at = models.DateTimeField()
+    scan_at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["due_at"], name="proposal_due")]
+        indexes = [models.Index(fields=["scan_at"], name="proposal_scan_at")]
 
     def __str__(self) -> str:
-        return f"proposals of {self.session_id} at {self.due_at:%Y-%m-%d %H:%M}"
+        return f"proposal scan of {self.session_id} at {self.scan_at:%Y-%m-%d %H:%M}"

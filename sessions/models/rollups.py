@@ -1,4 +1,4 @@
-"""Sums by the quarter of an hour, so that trends need not scan turns."""
+"""Usage summed by quarters of an hour, so that trends need not scan turns."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sessions.models.session import AgentSession
 
 
 class UsageRollup(models.Model):
-    """What one session used of one model in one quarter of an hour (UTC).
+    """The usage of one model by one session in a quarter of an hour (UTC).
 
-    Quarters, not days: a viewer's day begins in the viewer's time zone, and zones differ by quarters of an
-    hour. Agent, tags and member stand on the session and are joined to it, so that a change of them changes
-    the past too. Turns that another session was billed for are left out.
+    Quarters of an hour and not days, because a day starts in the viewer's time zone, and time zones differ by
+    quarters of an hour. Agent, tags and member are joined from the session, so that changing them changes
+    past figures too. Turns that were billed to another session are left out.
 
-    `hidden_tokens` are those that the edits kept out of prompts whose call reported its usage, summed over
-    the calls, at the provider's count, up to the model's window; `saved_microusd` is what they would have
-    cost (`services/rollups.py`).
+    `hidden_tokens` counts the tokens that edits kept out of prompts, in the provider's tokens and at most the
+    model's window, summed over the calls that reported their usage. `saved_microusd` is what they would have
+    cost (`services/spending/rollups.py`).
     """
 
     project = models.ForeignKey(
@@ -40,7 +40,7 @@ class UsageRollup(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session", "at", "model"], name="rollup_once")]
-        # Trends read a span of a project.
+        # Trends read a period of a project.
         indexes = [models.Index(fields=["project", "at"], name="rollup_span")]
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class UsageRollup(models.Model):
 
 
 class RollupCursor(models.Model):
-    """How many turns of a session its sums contain: the first so many, since turns are appended."""
+    """The number of turns, from the first, that the rollups of a session contain."""
 
     session = models.OneToOneField(AgentSession, on_delete=models.CASCADE, primary_key=True)
     turns = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""What a project may spend, and who was told that it has spent most of it."""
+"""Cost budgets and the alerts that were sent for them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from accounts.models import Project
 
 
 class Period(models.TextChoices):
-    DAY = "day", "a day"
-    WEEK = "week", "a week"
-    MONTH = "month", "a month"
+    DAY = "day", "Day"
+    WEEK = "week", "Week"
+    MONTH = "month", "Month"
 
 
 class CostBudget(models.Model):
-    """Money that a project may spend in each day, week or month of a time zone.
+    """The expected maximum cost of a project per day, week or month in a time zone.
 
-    It stops nothing: it tells at 50, 80 and 100 %, on the page, by e-mail and to the webhooks.
+    A budget blocks nothing. Alerts at 50%, 80% and 100% appear on the page and go out by e-mail and webhook.
     """
 
     project = models.ForeignKey(
@@ -34,28 +34,28 @@ class CostBudget(models.Model):
         constraints = [models.UniqueConstraint(fields=["project", "period"], name="budget_period")]
 
     def __str__(self) -> str:
-        return f"{self.limit_microusd} micro-dollars in {self.get_period_display()}"
+        return f"{self.limit_microusd} micro-dollars per {self.period}"
 
 
 class BudgetAlert(models.Model):
-    """That a share of a budget was reached in a period: the row is what makes it be told once."""
+    """A share of a budget that was reached in a period. The row ensures that it is reported only once."""
 
     budget = models.ForeignKey(CostBudget, on_delete=models.CASCADE, related_name="alerts", db_index=False)
-    # The first day of the period, in the budget's zone.
+    # The first day of the period, in the budget's time zone.
     starts = models.DateField()
     share = models.PositiveSmallIntegerField()
     spent_microusd = models.PositiveBigIntegerField()
     at = models.DateTimeField(default=timezone.now)
-    # E-mails are sent by a later task, which tries again.
-    mail_due = models.BooleanField(default=False)
+    # A later task sends the e-mails and retries if that fails.
+    mail_pending = models.BooleanField(default=False)
     mail_attempts = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["budget", "starts", "share"], name="alert_once")]
         indexes = [
-            # The beat looks for e-mails that are due.
-            models.Index(fields=["at"], condition=models.Q(mail_due=True), name="alert_mail_due")
+            # The scheduler sends pending e-mails.
+            models.Index(fields=["at"], condition=models.Q(mail_pending=True), name="alert_mail_pending")
         ]
 
     def __str__(self) -> str:
-        return f"{self.share} % of {self.budget_id} in the period from {self.starts}"
+        return f"{self.share}% of {self.budget_id} in the period from {self.starts}"

@@ -1,4 +1,4 @@
-"""Who is told of compactions, and each telling."""
+"""Webhook subscriptions and their deliveries."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
+from sessions.models.claimable import Claimable
 from sessions.models.compactions import Compaction
 
 
 class WebhookEvent(models.TextChoices):
-    STARTED = "compaction.started", "a compaction begins"
-    FINISHED = "compaction.finished", "a compaction has ended, one way or another"
-    BUDGET = "budget.reached", "a share of a budget is spent"
+    STARTED = "compaction.started", "a compaction starts"
+    FINISHED = "compaction.finished", "a compaction ends, with any result"
+    BUDGET = "budget.reached", "spending reaches a share of a budget"
 
 
 class Webhook(models.Model):
-    """An address that is told of what happens in a project."""
+    """A URL that receives a project's events."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=2_000)
-    # Not hashed: both sides need it to sign.
+    # Stored in plain text, because it signs each request.
     secret = models.CharField(max_length=100)
     events = ArrayField(models.CharField(max_length=32, choices=WebhookEvent.choices))
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        # Each compaction asks who is to be told.
+        # Every compaction looks up the active webhooks of its project.
         indexes = [
             models.Index(fields=["project"], condition=models.Q(is_active=True), name="webhook_active")
         ]
@@ -39,8 +40,11 @@ class Webhook(models.Model):
         return self.url
 
 
-class WebhookDelivery(models.Model):
-    """One telling. The row is the intent, written with what it tells of; a task is only the wake-up."""
+class WebhookDelivery(Claimable):
+    """One event for one webhook, stored in the transaction of the change that it reports.
+
+    `attempts` counts the requests. The lease of an attempt is also the pause before the next one.
+    """
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -49,25 +53,26 @@ class WebhookDelivery(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
-    # NULL where it tells of something else.
+    # NULL if the event is about something else.
     compaction = models.ForeignKey(Compaction, null=True, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=32, choices=WebhookEvent.choices)
-    # The bytes that are signed and sent, the same at each try.
+    # The bytes that are signed and sent, the same for every attempt.
     body = models.BinaryField()
     state = models.CharField(max_length=16, choices=State.choices, default=State.PENDING)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    # No try before this. A try moves it on before it begins: if its worker dies, that is the next one.
-    next_at = models.DateTimeField(default=timezone.now)
-    # What the last try was answered.
+    # HTTP status and error message of the last attempt.
     status = models.PositiveSmallIntegerField(null=True)
     error = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         indexes = [
-            # The sweep looks for what is due.
-            models.Index(fields=["next_at"], condition=models.Q(state="pending"), name="delivery_due"),
-            # A webhook shows its newest deliveries.
+            # The sweep dispatches pending deliveries.
+            models.Index(
+                models.F("lease_until").asc(nulls_first=True),
+                condition=models.Q(state="pending"),
+                name="delivery_pending",
+            ),
+            # The page of a webhook lists its newest deliveries.
             models.Index(fields=["webhook", "-created_at"], name="delivery_newest"),
         ]
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
-from sessions.models import AgentSession, FactSighting, SharedFact
+from sessions.models import AgentSession, FactObservation, SharedFact
 from sessions.selectors.memory import memory_latest, memory_value
 
 #: Sessions by which a fact is told to be in doubt.
@@ -21,9 +21,9 @@ _OFFERS = 200
 
 
 def facts_of(*, project_id: UUID) -> QuerySet[SharedFact]:
-    """A project's facts, each with its newest doubtful sightings in `doubts`."""
-    doubtful = FactSighting.objects.exclude(stale="", left="").select_related("session").order_by("-pk")
-    doubts = Prefetch("sightings", doubtful[:DOUBTS], to_attr="doubts")
+    """A project's facts, each with its newest doubtful observations in `doubts`."""
+    doubtful = FactObservation.objects.exclude(stale="", removed="").select_related("session").order_by("-pk")
+    doubts = Prefetch("observations", doubtful[:DOUBTS], to_attr="doubts")
     return SharedFact.objects.filter(project_id=project_id).select_related("session").prefetch_related(doubts)
 
 

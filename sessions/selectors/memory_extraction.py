@@ -9,7 +9,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from accounts.models import Project
-from sessions.models import AgentSession, MemoryReader, MemoryReading
+from sessions.models import AgentSession, MemoryExtraction, MemoryExtractionState
 from sessions.selectors.summarizers import reader_missing
 
 
@@ -23,8 +23,8 @@ class ExtractionState:
     missing: str
     turn: int
     read_at: datetime | None
-    told: str
-    free_at: datetime | None
+    last_error: str
+    retry_at: datetime | None
     readings: int
     unpriced: int
     cost_microusd: int
@@ -32,23 +32,25 @@ class ExtractionState:
     @property
     def is_running(self) -> bool:
         """Whether a worker has claimed the next turns, and has not said yet what came of it."""
-        return self.free_at is not None and not self.told
+        return self.retry_at is not None and not self.last_error
 
 
 def extraction_state(*, session: AgentSession, project: Project) -> ExtractionState:
     """Two queries."""
-    row = MemoryReader.objects.filter(session=session).first() or MemoryReader(session=session)
-    paid = MemoryReading.objects.filter(session=session).aggregate(
+    row = MemoryExtractionState.objects.filter(session=session).first() or MemoryExtractionState(
+        session=session
+    )
+    paid = MemoryExtraction.objects.filter(session=session).aggregate(
         count=Count("pk"), cost=Sum("cost_microusd"), unpriced=Count("pk", filter=Q(cost_microusd=None))
     )
-    waits = row.free_at is not None and row.free_at > timezone.now()
+    waits = row.lease_until is not None and row.lease_until > timezone.now()
     return ExtractionState(
         model=project.memory_model,
         missing=reader_missing(project),
         turn=row.turn,
         read_at=row.read_at,
-        told=row.told,
-        free_at=row.free_at if waits else None,
+        last_error=row.last_error,
+        retry_at=row.lease_until if waits else None,
         readings=paid["count"],
         unpriced=paid["unpriced"],
         cost_microusd=paid["cost"] or 0,

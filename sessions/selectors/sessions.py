@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Count, F, Sum
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction, MemoryReading, SavedView, UsageRollup
+from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, UsageRollup
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
 
 #: The list says "1,000+" from there on: counting further would cost more than it tells.
@@ -169,7 +169,7 @@ def _spent(ids: Sequence[UUID]) -> Mapping[UUID, int]:
         .values("session_id")
         .annotate(cost=Sum("cost_microusd"))
         .values_list("session_id", "cost")
-        for rows in (Compaction.objects.all(), MemoryReading.objects.all())
+        for rows in (Compaction.objects.all(), MemoryExtraction.objects.all())
     )
     spent = Counter[UUID]()
     for session_id, cost in summaries.union(readings, all=True):

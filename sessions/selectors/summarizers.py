@@ -51,7 +51,7 @@ def reader_missing(project: Project) -> str:
     if not project.memory_model:
         return "no model is set"
     if not project.memory_upkeep:
-        return "upkeep is off"
+        return "automatic updates are off"
     if summarizer_model(project) == OFF:
         return "the model that summarises is “off”, so nothing of the project leaves the server"
     return summarizer_missing(project)

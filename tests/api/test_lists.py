@@ -10,7 +10,7 @@ import pytest
 from accounts.models import Project
 from sessions.models import Compaction
 from sessions.services.memory.proposals import facts_propose
-from sessions.services.memory.writing import Writer, memory_patch
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.api.client import Api, code
 from tests.pages.transcripts import make_session, reading_turn
 

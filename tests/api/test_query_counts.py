@@ -71,14 +71,20 @@ def test_making_a_session_reads_no_fact_that_it_offers(api: Api, project: Projec
     made = []
     for facts in (0, 60):
         SharedFact.objects.bulk_create(
-            SharedFact(project=project, state="accepted", text=text, digest=text.encode(), said=text.encode())
+            SharedFact(
+                project=project,
+                state="accepted",
+                text=text,
+                digest=text.encode(),
+                proposed_digest=text.encode(),
+            )
             for text in (f"fact {number}" for number in range(facts))
         )
         answers: list[Any] = []
         body = {"id": f"beside {facts}"}
         found = statements(lambda: answers.append(api.post("sessions/", body)))  # noqa: B023
         assert answers[0].json()["offers"] == facts
-        assert not any('"agent_sessions_factsighting"' in sql for sql in found)
+        assert not any('"agent_sessions_factobservation"' in sql for sql in found)
         made.append(own(found))
     assert made[0] == made[1] <= 6
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from celery import Celery
 
-from sessions.services.dispatch import RUN
+from sessions.services.dispatch import COMPACTION_RUN
 from tests.background.world import OTHER_BROKER, PATIENCE, World, eventually, turn
 from tests.provider.behaviours import held, summary
 
@@ -163,10 +163,10 @@ def test_a_task_delivered_twice_and_many_sweeps_at_once(world: World) -> None:
             session,
         )
         for _ in range(4):
-            app.send_task(RUN, args=[str(row["id"])])
+            app.send_task(COMPACTION_RUN, args=[str(row["id"])])
             app.send_task("sessions.tasks.compactions_sweep")
         [done] = world.settled(session)
-        app.send_task(RUN, args=[str(row["id"])])
+        app.send_task(COMPACTION_RUN, args=[str(row["id"])])
     assert done["state"] == "done"
     assert done["number"] == fired["compaction"]
     assert len(world.provider.requests) == 1

@@ -14,7 +14,7 @@ from compaction.messages import Usage
 from compaction.recap.spans import Evicted
 from replay.services.summarizers import asked_cost
 from sessions.selectors import summarizers
-from sessions.services.compactions.summaries import Attempt, summary_ask
+from sessions.services.compactions.summaries import Attempt, summary_attempt
 from tests.compaction.builders import tool_loop
 from tests.compaction.sessions import messages_of
 from tests.provider import behaviours
@@ -40,7 +40,7 @@ def ask(project: Project) -> Attempt:
     """For a summary of more than one request holds."""
     messages = messages_of(tool_loop(400, width=40))
     evicted = Evicted(messages=messages, first=0, last=len(messages) - 1, cap_tokens=2_000)
-    return summary_ask(project=project, evicted=evicted, previous=None, instructions="")
+    return summary_attempt(project=project, evicted=evicted, previous=None, instructions="")
 
 
 def assert_cheap(attempt: Attempt) -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import Project
 from compaction.policy import Policy
 from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot
-from sessions.services.compactions.upgrades import upgrades_fire
+from sessions.services.compactions.recap_upgrades import recap_upgrades_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -79,13 +79,13 @@ def test_those_that_have_to_wait_hold_up_no_other(
     for number in range(MANY):
         stuck(waiting(project, f"s{number}", AGO).session, project)
     able = waiting(other_project, "able", AGO / 2)
-    assert upgrades_fire() == 1
+    assert recap_upgrades_queue() == 1
     [made] = Compaction.objects.filter(trigger="upgrade")
     assert made.upgrades == able
-    assert upgrades_fire() == 0
+    assert recap_upgrades_queue() == 0
 
 
 def test_a_pass_takes_so_many_and_the_next_the_others(project: Project) -> None:
     for number in range(MANY):
         waiting(project, f"s{number}", AGO)
-    assert [upgrades_fire(), upgrades_fire(), upgrades_fire()] == [20, 5, 0]
+    assert [recap_upgrades_queue(), recap_upgrades_queue(), recap_upgrades_queue()] == [20, 5, 0]

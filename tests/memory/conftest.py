@@ -11,8 +11,8 @@ from accounts.models import Project
 from accounts.services import api_key_create
 from compaction.memory import Author
 from sessions.models import AgentSession
-from sessions.services.memory.upkeep import upkeep_run
-from sessions.services.memory.writing import Writer, memory_patch
+from sessions.services.memory.auto_updates import memory_update
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.api.client import Api
 from tests.compaction.builders import call, result
 from tests.pages.transcripts import make_session, message, turn
@@ -65,5 +65,5 @@ def marked(project: Project) -> AgentSession:
     session: AgentSession = make_session(project, [turn(0, first), turn(1, second)])
     writer = Writer(author=Author.MODEL)
     memory_patch(session=session, changes={"decisions": ["tests run with pytest"]}, writer=writer)
-    upkeep_run(session_id=session.pk, asked=True)
+    memory_update(session_id=session.pk, forced=True)
     return session

@@ -12,7 +12,7 @@ from accounts.models import Project
 from compaction.memory import Author
 from sessions.models import AgentSession
 from sessions.services.memory.proposals import facts_propose
-from sessions.services.memory.writing import Writer, memory_patch
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session, reading_turn
 

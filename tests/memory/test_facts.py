@@ -15,8 +15,8 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import SharedFact
+from sessions.services.memory.fact_identity import text_digest
 from sessions.services.memory.facts import UNDECIDED, fact_decide, facts_prune
-from sessions.services.memory.sameness import digest_of
 from tests.api.client import Api, code
 from tests.background.world import eventually
 from tests.memory.conftest import MEMORY
@@ -98,7 +98,7 @@ def test_a_decision_counts_no_session_away_that_was_seen_meanwhile(proposed: dic
     fact.refresh_from_db()
     assert (fact.seen_in, fact.state, fact.text) == (2, "accepted", "run pytest -q")
     assert fact.expires_at is not None
-    assert bytes(fact.digest) == digest_of("run pytest -q")
+    assert bytes(fact.digest) == text_digest("run pytest -q")
 
 
 def test_what_was_rejected_is_not_proposed_again(api: Api, proposed: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ import requests
 from accounts.models import Project
 from accounts.services import api_key_create
 from compaction.validation import validate
-from sessions.services.memory.upkeep import upkeep_run
+from sessions.services.memory.auto_updates import memory_update
 from tests.api.talk import output
 from tests.compaction.builders import assistant, call, result, user
 
@@ -42,7 +42,7 @@ class Agent:
     def push(self, *messages: dict[str, Any]) -> dict[str, Any]:
         response = self.send("POST", "turns/", json={"messages": list(messages)})
         assert response.status_code == 201, response.text
-        upkeep_run(session_id=self.id)
+        memory_update(session_id=self.id)
         pushed: dict[str, Any] = response.json()
         return pushed
 

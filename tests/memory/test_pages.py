@@ -17,7 +17,7 @@ from compaction.memory import Author, Via
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory.proposals import facts_propose
-from sessions.services.memory.writing import Writer, memory_patch
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.markup import one_line
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -274,7 +274,7 @@ class TestProjectSettings:
     def test_an_invalid_field_name_is_rejected(self, owner_client: Client, project: Project) -> None:
         refused = self.save(owner_client, project, upkeep="on", own="Not A Name")
         assert refused.status_code == 422
-        assert "the name &#x27;Not A Name&#x27; must begin" in refused.content.decode()
+        assert "the name &#x27;Not A Name&#x27; must start" in refused.content.decode()
         project.refresh_from_db()
         assert not project.memory_upkeep
 

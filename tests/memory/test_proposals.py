@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
-from sessions.models import AgentSession, ProposalWatch, SharedFact
+from sessions.models import AgentSession, ProposalScan, SharedFact
 from sessions.selectors import facts as selectors
-from sessions.services.memory import at_rest
-from sessions.services.memory.sameness import digest_of
-from sessions.services.memory.sightings import rest
-from sessions.services.memory.upkeep import upkeep_run
+from sessions.services.memory import auto_proposals
+from sessions.services.memory.auto_updates import memory_update
+from sessions.services.memory.fact_identity import text_digest
+from sessions.services.memory.fact_observations import idle_time
 from sessions.tasks import memory_propose
 from tests.api.client import Api, code
 from tests.compaction.builders import call, result
@@ -50,10 +50,10 @@ def say(api: Api) -> Say:
 
 def come_to_rest(*names: str) -> None:
     """Time passes for these sessions, else for all, and the beat comes."""
-    ago = timezone.now() - rest()
+    ago = timezone.now() - idle_time()
     sessions = AgentSession.objects.filter(external_id__in=names) if names else AgentSession.objects.all()
     sessions.update(last_active_at=ago)
-    ProposalWatch.objects.filter(session__in=sessions).update(due_at=ago)
+    ProposalScan.objects.filter(session__in=sessions).update(scan_at=ago)
     memory_propose()
 
 
@@ -68,7 +68,8 @@ def decide(api: Api, fact: str, **data: Any) -> None:
 def wait(project: Project, count: int) -> None:
     """So many proposals of a project that nobody has decided on."""
     SharedFact.objects.bulk_create(
-        SharedFact(project=project, text=f"old {n}", digest=b"%d" % n, said=b"%d" % n) for n in range(count)
+        SharedFact(project=project, text=f"old {n}", digest=b"%d" % n, proposed_digest=b"%d" % n)
+        for n in range(count)
     )
 
 
@@ -83,11 +84,11 @@ class TestWhenASessionRests:
 
     def test_a_turn_puts_it_off(self, api: Api, say: Say) -> None:
         say(FACT)
-        ProposalWatch.objects.update(due_at=timezone.now())
+        ProposalScan.objects.update(scan_at=timezone.now())
         api.post("sessions/s1/turns/", {"messages": [{"role": "user", "content": "go on"}]})
         memory_propose()
         assert facts(api) == {}
-        assert ProposalWatch.objects.get().due_at == AgentSession.objects.get().last_active_at + rest()
+        assert ProposalScan.objects.get().scan_at == AgentSession.objects.get().last_active_at + idle_time()
 
     def test_nothing_is_offered_before_a_person_accepted_it(self, api: Api, say: Say) -> None:
         say(FACT)
@@ -131,7 +132,7 @@ class TestWhenASessionRests:
         say(FACT)
         come_to_rest()
         assert facts(api) == {}
-        assert not ProposalWatch.objects.exists()
+        assert not ProposalScan.objects.exists()
 
     def test_a_secret_is_taken_out_before(self, api: Api, say: Say) -> None:
         say("log in with ghp_" + "a1B2" * 9)
@@ -146,13 +147,13 @@ class TestWhenASessionRests:
 class TestThatNothingFloods:
     def test_a_session_proposes_so_many_a_persons_first(self, api: Api, say: Say) -> None:
         say("by hand", author="person")
-        say("by hand", *(f"choice {n}" for n in range(at_rest.MOST + 5)))
+        say("by hand", *(f"choice {n}" for n in range(auto_proposals.MAX_FACTS + 5)))
         come_to_rest()
-        assert len(facts(api)) == at_rest.MOST
+        assert len(facts(api)) == auto_proposals.MAX_FACTS
         assert "by hand" in facts(api)
         say("by hand", *(f"another {n}" for n in range(5)))
         come_to_rest()
-        assert len(facts(api)) == at_rest.MOST
+        assert len(facts(api)) == auto_proposals.MAX_FACTS
 
     def test_a_project_proposes_so_many_that_wait(
         self, api: Api, say: Say, owner_client: Client, project: Project, other_project: Project
@@ -160,11 +161,11 @@ class TestThatNothingFloods:
         page = reverse("memory", args=[project.slug])
         wait(project, selectors.MAX_PENDING - 2)
         wait(other_project, 2)
-        assert "proposals wait for a review" not in owner_client.get(page).text
+        assert "proposals are waiting for review" not in owner_client.get(page).text
         say("one", "two", "three")
         come_to_rest()
         assert {"one", "two", "three"} & set(facts(api)) == {"one", "two"}
-        assert f"{selectors.MAX_PENDING} proposals wait for a review" in owner_client.get(page).text
+        assert f"{selectors.MAX_PENDING} proposals are waiting for review" in owner_client.get(page).text
         say("one", "four", name="s2")
         come_to_rest()
         assert "four" not in facts(api)
@@ -211,7 +212,7 @@ class TestThatNothingFloods:
     def test_a_pass_looks_at_so_many_and_the_next_at_the_others(
         self, api: Api, say: Say, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(at_rest, "BATCH", 2)
+        monkeypatch.setattr(auto_proposals, "BATCH", 2)
         for n in range(3):
             say(f"fact {n}", name=f"s{n}")
         come_to_rest()
@@ -226,8 +227,8 @@ class TestThatNothingFloods:
                 say(f"fact {n}", "shared by all", name=f"s{n}")
             come_to_rest()
             say(f"fact {start + 9}", "shared by all", name=f"s{start + 9}")
-            AgentSession.objects.update(last_active_at=timezone.now() - rest())
-            ProposalWatch.objects.update(due_at=timezone.now() - rest())
+            AgentSession.objects.update(last_active_at=timezone.now() - idle_time())
+            ProposalScan.objects.update(scan_at=timezone.now() - idle_time())
             with CaptureQueriesContext(connection) as captured:
                 memory_propose()
             counts.append(len(captured))
@@ -246,7 +247,7 @@ class TestDoubts:
         api.patch("sessions/s1/memory/?author=person", {"decisions": [tests]}, if_match="*")
         [stale], [left] = (facts(api)[text]["doubts"] for text in (tests, "no clock"))
         assert stale["why"] == "stale: unittest is in use since turn 0"
-        assert left["why"].startswith("taken out by a person in revision ")
+        assert left["why"].startswith("removed by a user in revision ")
         say(tests, "No clock")
         assert facts(api)["no clock"]["doubts"] == []
 
@@ -289,9 +290,9 @@ def test_passes_at_once_count_each_session_once(api: Api, say: Say, caplog: pyte
     told = [f"fact {n}" for n in range(30)]
     for turned in range(20):  # any two overlap, and each two in another place
         say(*(told[(turned + n) % 30] for n in range(12)), name=f"session {turned}")
-    ago = timezone.now() - rest()
+    ago = timezone.now() - idle_time()
     AgentSession.objects.update(last_active_at=ago)
-    ProposalWatch.objects.update(due_at=ago)
+    ProposalScan.objects.update(scan_at=ago)
 
     def passes() -> None:
         try:
@@ -305,7 +306,7 @@ def test_passes_at_once_count_each_session_once(api: Api, say: Say, caplog: pyte
     for thread in threads:
         thread.join()
     memory_propose()  # a session that another pass held was left to the next one
-    assert not ProposalWatch.objects.exists()
+    assert not ProposalScan.objects.exists()
     assert "proposals of session" not in caplog.text
     seen_in = {text: fact["seen_in"] for text, fact in facts(api).items()}
     assert seen_in == {
@@ -317,11 +318,11 @@ def test_passes_at_once_count_each_session_once(api: Api, say: Say, caplog: pyte
 def test_case_blanks_and_the_ending_make_no_difference(text: str, ending: str, upper: bool) -> None:
     folded = text.casefold()
     if folded.upper().casefold() == folded:
-        assert digest_of(text) == digest_of(f" {folded.upper() if upper else folded}{ending}")
+        assert text_digest(text) == text_digest(f" {folded.upper() if upper else folded}{ending}")
 
 
 def test_a_word_makes_one() -> None:
-    assert digest_of("use port 8000") != digest_of("use port 8001")
+    assert text_digest("use port 8000") != text_digest("use port 8001")
 
 
 def test_the_beat_calls_the_task() -> None:
@@ -331,4 +332,4 @@ def test_the_beat_calls_the_task() -> None:
 def observe(api: Api, push: Callable[..., None], command: str) -> None:
     """A command runs and works, and upkeep reads the turn."""
     push(call("c", "bash", command=command), result("c", "OK"))
-    upkeep_run(session_id=AgentSession.objects.get(external_id="s1").pk, asked=True)
+    memory_update(session_id=AgentSession.objects.get(external_id="s1").pk, forced=True)

@@ -15,7 +15,7 @@ from accounts.models import AuditEvent, Project
 from compaction.memory import Author
 from sessions.models import AgentSession, SharedFact
 from sessions.services.memory.proposals import facts_propose
-from sessions.services.memory.writing import Writer, memory_patch
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session
 
@@ -57,7 +57,7 @@ class TestOverHttp:
         page = listed(owner_client, project)
         assert page.index("run pytest -q") < page.index("pin the compiler") < page.index("no clock")
         assert "seen in 3 sessions</b>" in page
-        assert "taken out by a person in revision 2" in page
+        assert "removed by a user in revision 2" in page
 
     def test_a_row_is_decided_in_place_and_taken_back(
         self, owner_client: Client, project: Project, seen: AgentSession

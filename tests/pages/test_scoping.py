@@ -14,7 +14,7 @@ from compaction.memory import Author
 from compaction.policy import get_policy
 from compaction.replay import Limit
 from replay.services.runs import run_create
-from sessions.services.memory.writing import Writer, memory_patch
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.served import compacted_session
 
 pytestmark = pytest.mark.django_db

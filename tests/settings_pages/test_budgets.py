@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from sessions.models import BudgetAlert, CostBudget, WebhookDelivery
 from sessions.selectors.spending import budget_spent, period_of
-from sessions.services.spending.budgets import alerts_mail, budget_set, budgets_watch
+from sessions.services.spending.cost_budgets import alert_emails_send, budget_set, cost_budgets_check
 from sessions.services.spending.rollups import rollups_fill
-from sessions.services.webhooks.webhooks import webhook_create
+from sessions.services.webhooks.subscriptions import webhook_create
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -67,39 +67,39 @@ def test_a_period_starts_in_the_time_zone_of_the_budget(project, spend):
 
 def test_each_share_is_reported_once(budget, spend):
     spend(4.99)
-    assert budgets_watch(now=NOW) == 0
+    assert cost_budgets_check(now=NOW) == 0
     for dollars, share in ((0.01, 50), (3, 80), (2, 100)):
         spend(dollars)
-        assert budgets_watch(now=NOW) == 1
-        assert budgets_watch(now=NOW) == 0
+        assert cost_budgets_check(now=NOW) == 1
+        assert cost_budgets_check(now=NOW) == 0
         assert mail.outbox[-1].subject == f"Alpha: {share}% of the monthly budget reached"
     spend(50)
-    assert budgets_watch(now=NOW) == 0
+    assert cost_budgets_check(now=NOW) == 0
     assert len(mail.outbox) == 3
     assert mail.outbox[0].to == ["lead@example.org"]
 
 
 def test_only_the_largest_of_several_reached_shares_is_reported(budget, spend):
     spend(8.5)
-    assert budgets_watch(now=NOW) == 1
+    assert cost_budgets_check(now=NOW) == 1
     assert "80%" in mail.outbox[0].subject
     assert set(BudgetAlert.objects.values_list("share", flat=True)) == {50, 80}
 
 
 def test_the_next_period_is_reported_again(budget, spend):
     spend(6)
-    budgets_watch(now=NOW)
+    cost_budgets_check(now=NOW)
     april = NOW + timedelta(days=30)
-    assert budgets_watch(now=april) == 0
+    assert cost_budgets_check(now=april) == 0
     spend(6, april)
-    assert budgets_watch(now=april) == 1
+    assert cost_budgets_check(now=april) == 1
 
 
 def test_subscribed_webhooks_are_notified(project, budget, spend):
     webhook_create(project=project, url="https://example.org/a", events=["budget.reached"])
     webhook_create(project=project, url="https://example.org/b", events=["compaction.started"])
     spend(5)
-    budgets_watch(now=NOW)
+    cost_budgets_check(now=NOW)
     delivery = WebhookDelivery.objects.get()
     payload = json.loads(bytes(delivery.body))
     assert delivery.webhook.url == "https://example.org/a"
@@ -113,18 +113,18 @@ def test_a_failed_email_is_retried(budget, spend, monkeypatch):
 
     spend(5)
     with monkeypatch.context() as patched:
-        patched.setattr("sessions.services.spending.budgets.send_mail", broken)
-        budgets_watch(now=NOW)
+        patched.setattr("sessions.services.spending.cost_budgets.send_mail", broken)
+        cost_budgets_check(now=NOW)
     assert mail.outbox == []
-    assert alerts_mail() == 1
-    assert alerts_mail() == 0
+    assert alert_emails_send() == 1
+    assert alert_emails_send() == 0
 
 
 def test_spending_of_other_projects_does_not_count(budget, other_project):
     session = session_make(other_project, "theirs")
     turns_add(session, [turn_make(session, 0, NOW, cost=10**9)])
     rollups_fill()
-    assert budgets_watch(now=NOW) == 0
+    assert cost_budgets_check(now=NOW) == 0
 
 
 # -- Page ------------------------------------------------------------------------------------------

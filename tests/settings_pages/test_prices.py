@@ -14,7 +14,7 @@ from compaction.messages import Usage
 from pricing.custom import CustomPrice, custom_cost
 from sessions.models import Turn
 from sessions.selectors.custom_prices import custom_prices
-from sessions.services.spending.custom_prices import MOST
+from sessions.services.spending.custom_prices import MAX_PRICES
 from tests.api.client import Api
 
 pytestmark = pytest.mark.django_db
@@ -123,7 +123,7 @@ def test_a_full_price_list_can_still_be_changed(project, owner_client):
     full = [price(f"2026-01-{day:02}", None) for day in range(1, 26)]
     full += [price(f"2026-02-{day:02}", None) for day in range(1, 26)]
     project_update(project=project, changes={"custom_prices": [one.to_json() for one in full]})
-    assert len(full) == MOST
+    assert len(full) == MAX_PRICES
     assert owner_client.post(address(), FORM).status_code == 422
     assert owner_client.post(address(), {**FORM, "model": "m"}).status_code == 302
 

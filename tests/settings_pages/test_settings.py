@@ -14,7 +14,7 @@ from accounts.selectors import api_key_find
 from accounts.services import api_key_create
 from sessions.models import Webhook
 from sessions.services.sessions.lifecycle import NewSession, session_create
-from sessions.services.webhooks.webhooks import webhook_create
+from sessions.services.webhooks.subscriptions import webhook_create
 from tests.pages.transcripts import make_session
 
 pytestmark = pytest.mark.django_db

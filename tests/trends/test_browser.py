@@ -11,7 +11,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from accounts.selectors import api_key_find
-from sessions.services.spending.budgets import budget_set
+from sessions.services.spending.cost_budgets import budget_set
 from sessions.services.spending.rollups import rollups_fill
 from tests.browsing import barriers, fits_in_width
 from tests.trends.turns import session_make, turn_make, turns_add

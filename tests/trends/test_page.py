@@ -131,7 +131,7 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
         )
     tokens = dict.fromkeys(("uncached", "cache_read", "cache_write", "output"), 1)
     for at, cost in ((NOON, 3_000), (NOON, None), (NOON + timedelta(days=90), 5_000)):
-        session.memory_readings.create(
+        session.memory_extractions.create(
             at=at,
             model="claude-haiku-4-5",
             first_turn=0,

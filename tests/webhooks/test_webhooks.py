@@ -15,8 +15,8 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import Compaction, Webhook, WebhookDelivery
-from sessions.services.webhooks import http
-from sessions.services.webhooks.webhooks import PAUSES, deliveries_sweep, delivery_send
+from sessions.services.webhooks import transport
+from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
 from tests.webhooks.receiver import Receiver, receiver
@@ -63,7 +63,7 @@ def made(api: Api, url: str = URL, **fields: Any) -> dict[str, Any]:
 
 
 def due_now() -> None:
-    WebhookDelivery.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+    WebhookDelivery.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
 def test_it_is_told_before_and_after(api: Api, other: Receiver, compact: Any) -> None:
@@ -236,13 +236,13 @@ class TestTheApi:
     ],
 )
 def test_it_does_not_go_into_our_own_network(host: str) -> None:
-    with pytest.raises(http.ForbiddenAddress):
-        http.target_of(f"https://{host}/")
+    with pytest.raises(transport.ForbiddenAddress):
+        transport.target_of(f"https://{host}/")
 
 
 def test_public_addresses_are_taken() -> None:
-    assert http.target_of("https://8.8.8.8:8443/x").port == 8443
-    assert http.target_of("https://[2606:4700::1111]/").address == "2606:4700::1111"
+    assert transport.target_of("https://8.8.8.8:8443/x").port == 8443
+    assert transport.target_of("https://[2606:4700::1111]/").address == "2606:4700::1111"
 
 
 def test_an_address_that_became_private_is_not_told(

@@ -1,10 +1,11 @@
-"""Memory extraction: a model reads new turns and suggests changes to the working memory.
+"""Memory extraction: a model reads the new turns and suggests changes to the working memory.
 
-`schedule` decides when to call the model, `prompt` builds the request, `reply` validates the answer, and
-`apply` applies it. What tools show is handled by `compaction.memory.updates` instead.
+`schedule` decides when the model is called, `prompt` builds the request, `reply` parses the reply into
+suggestions, and `apply` decides which of them change the memory. What tool results show is left to
+`compaction.memory.updates`.
 """
 
-from compaction.memory.extraction.apply import OWN_TOKENS, Applied, apply, taken_out
+from compaction.memory.extraction.apply import OWN_TOKENS, Applied, apply, removed_items
 from compaction.memory.extraction.prompt import fields_of
 from compaction.memory.extraction.reply import Extraction
 from compaction.memory.extraction.schedule import (
@@ -13,7 +14,7 @@ from compaction.memory.extraction.schedule import (
     TURNS_AT_ONCE,
     turns_to_extract,
 )
-from compaction.memory.extraction.values import MAX_SUGGESTIONS, Step, Suggestion
+from compaction.memory.extraction.suggestions import MAX_SUGGESTIONS, Step, Suggestion
 
 __all__ = [
     "MAX_INPUT_TOKENS",
@@ -27,6 +28,6 @@ __all__ = [
     "Suggestion",
     "apply",
     "fields_of",
-    "taken_out",
+    "removed_items",
     "turns_to_extract",
 ]

@@ -1,4 +1,4 @@
-"""A reading, and what its answer is taken for: one suggestion after the other, what cannot be is dropped."""
+"""An extraction: its request, and the suggestions in the reply. Invalid suggestions are dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from compaction.errors import SummaryMalformed
 from compaction.memory.extraction.apply import OWN_TOKENS
 from compaction.memory.extraction.prompt import extraction_request, fields_of, numbered
-from compaction.memory.extraction.values import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
+from compaction.memory.extraction.suggestions import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
 from compaction.memory.origins import Key, Notes
 from compaction.memory.schema import Schema
 from compaction.messages import JSON, Message
@@ -20,13 +20,16 @@ from compaction.structured_output import Request
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
-#: Steps that need a text, and the characters that it may have.
+#: Steps that need a text, with its maximum length in characters.
 _TEXTS: Mapping[Step, int] = {Step.ADD: MAX_ITEM, Step.REPLACE: MAX_ITEM, Step.STALE: MAX_REASON}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extraction:
-    """New messages, read over the notes as they were. `dismissed` are items that somebody took out."""
+    """New messages to read, and the notes before them.
+
+    `dismissed` are items that were removed from the notes.
+    """
 
     messages: Sequence[Message]
     notes: Notes
@@ -40,15 +43,17 @@ class Extraction:
         )
 
     def suggestions(self, answer: Mapping[str, JSON]) -> tuple[Suggestion, ...]:
-        """What the model suggests, as far as it is of the right form and names only what is in the messages
-        or the notes. Raises SummaryMalformed where the answer has no list of operations."""
-        told = answer.get("operations")
-        if not isinstance(told, list):
-            raise SummaryMalformed("the answer has no list of operations")
-        return tuple(self._read(told[:MAX_SUGGESTIONS]))
+        """Return the valid suggestions that name only identifiers from the messages or the notes.
 
-    def _read(self, told: Sequence[JSON]) -> Iterator[Suggestion]:
-        for data in told:
+        Raises SummaryMalformed if the reply has no list of operations.
+        """
+        operations = answer.get("operations")
+        if not isinstance(operations, list):
+            raise SummaryMalformed("the reply has no list of operations")
+        return tuple(self._parse(operations[:MAX_SUGGESTIONS]))
+
+    def _parse(self, operations: Sequence[JSON]) -> Iterator[Suggestion]:
+        for data in operations:
             suggestion = self._suggestion(data) if isinstance(data, dict) else None
             if suggestion is not None and self._is_known(suggestion.text):
                 yield suggestion
@@ -73,7 +78,7 @@ class Extraction:
         return self._numbered.get(item) if isinstance(item, str) else None
 
     def _place(self, position: JSON) -> tuple[int, int | None]:
-        """The turn and position that a message was named by; the last turn where it is none of those read."""
+        """Return the turn and position of the named message, or the last turn if it is unknown."""
         for message in self.messages:
             if message.position == position:
                 return message.turn, message.position
@@ -88,9 +93,9 @@ class Extraction:
 
     @cached_property
     def _source(self) -> Source:
-        """The messages and the notes: an identifier that is in neither was made up."""
+        """The messages and notes. An identifier that is in neither is an invention."""
         return Source.of(self.messages, None, self.notes.memory.render())
 
 
-def _is_text(line: str, most: int) -> bool:
-    return len(line) <= most and any(map(str.isalnum, line)) and not _CONTROL.search(line)
+def _is_text(line: str, max_length: int) -> bool:
+    return len(line) <= max_length and any(map(str.isalnum, line)) and not _CONTROL.search(line)

@@ -1,21 +1,23 @@
-"""When a model is asked to read, and how much at once: not every turn by itself, and never more than fits."""
+"""When a model reads new turns, and how many: not every turn separately, and never more than it can take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: Tokens of new messages for which the model is asked while a session goes on.
+#: Tokens of new messages after which the model is called while a session is active.
 READ_TOKENS = 4_000
 
-#: Turns, and tokens of their messages, that one reading takes; a larger turn is read alone, in pieces.
+#: Turns, and tokens of their messages, for one extraction; a larger turn is read separately, in pieces.
 TURNS_AT_ONCE, MAX_INPUT_TOKENS = 50, 60_000
 
 
-def turns_to_extract(tokens: Sequence[int], *, rests: bool) -> int:
-    """How many of the next unread turns are to be read now; 0: none yet. `tokens` are those of each turn's
-    messages, `rests` whether the session has come to rest."""
+def turns_to_extract(tokens: Sequence[int], *, is_idle: bool) -> int:
+    """Return how many of the unread turns to read now, 0 if there is too little new content.
+
+    `tokens` are those of each unread turn's messages.
+    """
     tokens = tokens[:TURNS_AT_ONCE]
-    if not (rests or len(tokens) == TURNS_AT_ONCE or sum(tokens) >= READ_TOKENS):
+    if not (is_idle or len(tokens) == TURNS_AT_ONCE or sum(tokens) >= READ_TOKENS):
         return 0
     room, count = MAX_INPUT_TOKENS, 0
     for size in tokens:

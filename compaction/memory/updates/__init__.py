@@ -1,8 +1,8 @@
-"""Upkeep: a working memory kept current from what tools were seen to do, without a model.
+"""Automatic memory updates: keep a working memory current from tool results, without a model.
 
-`upkeep` reads the messages of new turns and nothing else, so its work is constant in the history. It
-writes only items of its own: what a person, a model or a harness wrote is never changed by it, only marked
-stale where a tool's result contradicts it.
+`update_notes` reads only the messages of new turns, so its work does not grow with the history. It writes
+only its own, automatic items. Items of other authors are never changed, but marked stale if a tool's result
+contradicts them.
 """
 
 from __future__ import annotations
@@ -20,136 +20,138 @@ from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from compaction.messages import Message
 from compaction.tokens import TokenCounter
 
-__all__ = ["Update", "UpdaterState", "refit", "upkeep"]
+__all__ = ["Update", "UpdaterState", "refit", "update_notes"]
 
-#: Items that say what was, not what is: nothing later contradicts them.
+#: Fields about the past, which nothing later contradicts.
 _PAST = frozenset({"task", "tried", "recent_edits"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """The notes after upkeep, what to remember for the next turn, and why anything changed, "" if not."""
+    """The notes and state after an update. `reason` is "" if nothing changed."""
 
     notes: Notes
-    watch: UpdaterState
+    state: UpdaterState
     reason: str = ""
 
 
 def update_notes(
-    notes: Notes, watch: UpdaterState, messages: Sequence[Message], *, counter: TokenCounter
+    notes: Notes, state: UpdaterState, messages: Sequence[Message], *, counter: TokenCounter
 ) -> Update:
-    """The notes after the messages of one turn, in order. `watch` is taken over and changed in place.
+    """Update the notes with the messages of one turn, in order. Changes `state` in place.
 
-    The memory stays under `ASKED_TOKENS` as far as upkeep's own items go: where others' items take the room,
-    its own shrink.
+    Automatic items are shortened to keep the memory under `ASKED_TOKENS`; items of other authors are not.
     """
-    beliefs = _judged(notes)
-    names = names_in(item for _, item in beliefs)
-    sightings = [sighting for message in messages for sighting in observe(watch, message, names)]
-    turn = max((message.turn for message in messages), default=watch.turn)
-    give_up(watch, turn)
-    _note_dismissed(watch, notes)
-    watch.bound()
-    watch.turn = turn + 1
-    judged = notes.judged(_reasons(beliefs, sightings))
-    made = _fitted(judged, watch, counter)
-    watch.shown = _shown(made)
-    if made.memory == notes.memory and made.stale == notes.stale:
-        return Update(notes=notes, watch=watch)
-    return Update(notes=made, watch=watch, reason=_reason(notes, made))
+    claims = _contradictable(notes)
+    names = names_in(item for _, item in claims)
+    observations = [observation for message in messages for observation in observe(state, message, names)]
+    turn = max((message.turn for message in messages), default=state.turn)
+    give_up(state, turn)
+    _note_dismissed(state, notes)
+    state.bound()
+    state.turn = turn + 1
+    updated = _fitted(notes.judged(_reasons(claims, observations)), state, counter)
+    state.shown = _shown(updated)
+    if updated.memory == notes.memory and updated.stale == notes.stale:
+        return Update(notes=notes, state=state)
+    return Update(notes=updated, state=state, reason=_reason(notes, updated))
 
 
-def refit(notes: Notes, watch: UpdaterState, *, counter: TokenCounter) -> Update:
-    """The notes with upkeep's items anew, as many as there is room for beside what others wrote since."""
-    watch = UpdaterState.from_json(watch.to_json())
-    _note_dismissed(watch, notes)
-    made = _fitted(notes, watch, counter)
-    watch.shown = _shown(made)
-    return Update(notes=made, watch=watch)
+def refit(notes: Notes, state: UpdaterState, *, counter: TokenCounter) -> Update:
+    """Rebuild the automatic items, as many as fit with the current items of other authors."""
+    state = UpdaterState.from_json(state.to_json())
+    _note_dismissed(state, notes)
+    refitted = _fitted(notes, state, counter)
+    state.shown = _shown(refitted)
+    return Update(notes=refitted, state=state)
 
 
 def _shown(notes: Notes) -> tuple[Key, ...]:
-    return tuple(key for key, origin in notes.origins.items() if origin.via is Via.UPKEEP)
+    return tuple(key for key, origin in notes.origins.items() if origin.via is Via.AUTO_UPDATE)
 
 
-def _note_dismissed(watch: UpdaterState, notes: Notes) -> None:
-    """What upkeep showed and somebody took out stays out."""
-    there = set(keys(notes.memory))
-    watch.dismissed = (*watch.dismissed, *(key for key in watch.shown if key not in there))
+def _note_dismissed(state: UpdaterState, notes: Notes) -> None:
+    """Remember automatic items that another author removed, so that they are not added again."""
+    present = set(keys(notes.memory))
+    state.dismissed = (*state.dismissed, *(key for key in state.shown if key not in present))
 
 
-def _judged(notes: Notes) -> list[Key]:
-    """The items that a sighting may contradict: what others wrote of how things are."""
+def _contradictable(notes: Notes) -> list[Key]:
+    """Return the items that an observation may contradict: other authors' items about the present."""
     return [
-        key for key, origin in notes.origins.items() if origin.via is not Via.UPKEEP and key[0] not in _PAST
+        key
+        for key, origin in notes.origins.items()
+        if origin.via is not Via.AUTO_UPDATE and key[0] not in _PAST
     ]
 
 
-def _reasons(judged: Sequence[Key], sightings: Iterable[Observation]) -> Mapping[Key, str]:
-    """Of the items, why each no longer holds, or "" where it was confirmed. The last word counts."""
+def _reasons(claims: Sequence[Key], observations: Iterable[Observation]) -> Mapping[Key, str]:
+    """Return why items are stale, or "" if they were confirmed. The last observation counts."""
     found: dict[Key, str] = {}
-    for sighting in sightings:
-        for key in judged:
-            reason = contradiction(key[1], sighting)
+    for observation in observations:
+        for key in claims:
+            reason = contradiction(key[1], observation)
             if reason is not None:
                 found[key] = reason
     return found
 
 
-def _fitted(notes: Notes, watch: UpdaterState, counter: TokenCounter) -> Notes:
-    """The notes with upkeep's items as they are now, as many as there is room for."""
+def _fitted(notes: Notes, state: UpdaterState, counter: TokenCounter) -> Notes:
+    """Return the notes with the current automatic items, as many as fit."""
     theirs = {name: _others(notes, name) for name, _ in notes.memory.fields()}
     for share in (1.0, 0.8, 0.6, 0.4, 0.2, 0.1):
-        made = _merged(notes, theirs, updater_items(watch, share))
-        if counter.count(made.render()) <= ASKED_TOKENS:
-            return made
+        merged = _merged(notes, theirs, updater_items(state, share))
+        if counter.count(merged.render()) <= ASKED_TOKENS:
+            return merged
     return _merged(notes, theirs, ())
 
 
 def _others(notes: Notes, name: str) -> tuple[str, ...]:
-    return tuple(item for item in notes.memory.items(name) if notes.origin(name, item).via is not Via.UPKEEP)
+    return tuple(
+        item for item in notes.memory.items(name) if notes.origin(name, item).via is not Via.AUTO_UPDATE
+    )
 
 
-def _merged(notes: Notes, theirs: Mapping[str, tuple[str, ...]], own: Sequence[UpdaterItem]) -> Notes:
+def _merged(notes: Notes, theirs: Mapping[str, tuple[str, ...]], automatic: Sequence[UpdaterItem]) -> Notes:
     values = {name: list(items) for name, items in theirs.items()}
-    origins = {key: origin for key, origin in notes.origins.items() if origin.via is not Via.UPKEEP}
-    for item in own:
-        held = values.setdefault(item.field, [])
-        full = (item.single and held) or (item.field == "important_files" and len(held) >= MAX_FILES)
-        if item.text in held or full:
+    origins = {key: origin for key, origin in notes.origins.items() if origin.via is not Via.AUTO_UPDATE}
+    for item in automatic:
+        items = values.setdefault(item.field, [])
+        is_full = (item.single and items) or (item.field == "important_files" and len(items) >= MAX_FILES)
+        if item.text in items or is_full:
             continue
-        held.append(item.text)
+        items.append(item.text)
         key = (item.field, item.text)
         origins[key] = _origin(notes, key, item)
     memory = WorkingMemory().with_values(
-        {name: _value(notes.memory, name, held) for name, held in values.items()}
+        {name: _value(notes.memory, name, items) for name, items in values.items()}
     )
-    made = replace(notes, memory=memory, origins=origins)
-    return replace(made, resolved=_resolved(notes, made))
+    merged = replace(notes, memory=memory, origins=origins)
+    return replace(merged, resolved=_resolved(notes, merged))
 
 
-def _value(memory: WorkingMemory, name: str, held: Sequence[str]) -> str | tuple[str, ...]:
+def _value(memory: WorkingMemory, name: str, items: Sequence[str]) -> str | tuple[str, ...]:
     single = isinstance(getattr(memory, name) if name in TITLES else memory.value(name), str)
-    return "".join(held[:1]) if single else tuple(held)
+    return "".join(items[:1]) if single else tuple(items)
 
 
 def _origin(notes: Notes, key: Key, item: UpdaterItem) -> Origin:
-    """An item that was there before keeps the turn at which it was first seen."""
+    """Return the origin of an automatic item; an existing one keeps the turn of its first observation."""
     known = notes.origins.get(key)
-    if known is not None and known.via is Via.UPKEEP:
+    if known is not None and known.via is Via.AUTO_UPDATE:
         return known
-    return Origin(author=Author.HARNESS, via=Via.UPKEEP, turn=item.turn, position=item.position)
+    return Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE, turn=item.turn, position=item.position)
 
 
 def _resolved(old: Notes, new: Notes) -> tuple[Key, ...]:
-    """Blockers that upkeep put there and that are gone now were settled."""
-    there = set(keys(new.memory))
-    return tuple(key for key in old.origins if key[0] == "blockers" and key not in there)
+    """Return the automatic blockers that no longer exist: they were resolved."""
+    present = set(keys(new.memory))
+    return tuple(key for key in old.origins if key[0] == "blockers" and key not in present)
 
 
 def _reason(old: Notes, new: Notes) -> str:
     before, after = set(keys(old.memory)), set(keys(new.memory))
     names = dict.fromkeys(name for name, _ in sorted(before ^ after))
     stale = [key for key in new.stale if key not in old.stale]
-    told = [f"observed: {', '.join(names)}"] if names else []
-    return "; ".join([*told, f"{len(stale)} stale"] if stale else told) or "observed"
+    parts = [f"observed: {', '.join(names)}"] if names else []
+    return "; ".join([*parts, f"{len(stale)} stale"] if stale else parts) or "observed"

@@ -1,4 +1,4 @@
-"""What a shell command did to the world: installs, commits, removals. Reading ones did nothing."""
+"""Side effects of shell commands: installs, commits, removals."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
 
 
 def segments(command: str) -> Iterator[str]:
-    """The simple commands of a command line, without variables before them."""
+    """Yield the simple commands of a command line, without leading variable assignments."""
     for segment in _SEPARATOR.split(command):
         if bare := _ENV.sub("", segment.strip()):
             yield " ".join(bare.split())
 
 
 def state_changes(command: str) -> tuple[str, ...]:
-    """The parts of a command that change more than a file's text: packages, commits, moves."""
+    """Return the parts of a command that change more than the text of a file: packages, commits, moves."""
     return tuple(segment for segment in segments(command) if _STATE.match(segment))
 
 
 def is_quiet(command: str) -> bool:
-    """Whether a failure of the command says nothing is broken: a search without a hit, a look at nothing."""
+    """Return whether a failure of the command is harmless, such as a search without results."""
     return all(_QUIET.match(segment) for segment in segments(command))
 
 
 def removed_paths(command: str) -> tuple[str, ...]:
-    """The paths that a command removes or moves away."""
+    """Return the paths that a command removes or moves away."""
     found: list[str] = []
     for segment in segments(command):
         if match := _REMOVED.match(segment):

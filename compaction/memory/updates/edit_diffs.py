@@ -1,4 +1,4 @@
-"""The diff of an edit, from the call that made it: what the recap's "edited pool.py" loses."""
+"""Diffs of edits, from the tool calls that made them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _HEREDOC = re.compile(
     r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<body>.*?)\n[ \t]*(?P=end)\s*(?:\n|$)", re.DOTALL
 )
 
-#: Characters of a diff that are kept; the rest is in the transcript.
+#: Characters of a diff that are kept; the transcript has the rest.
 MAX_CHARACTERS = 2_200
 _HEAD_SHARE = 0.6
 
-#: Longer commands are not looked into: what resembles the mark of a here-document may stand in them often.
+#: Longer commands are not searched for here-documents, because their marker may occur too often.
 _MAX_COMMAND = 40_000
 
-#: Longer texts are not compared line by line, which takes quadratic time: all of the old goes, all new comes.
+#: Longer texts are not compared line by line, which takes quadratic time, but replaced as a whole.
 _MAX_LINES = 1_500
 
 
 def edit_diff(call: ToolCall, action: Action) -> str:
-    """The diff that an edit made, with the path on its first line; "" where the call does not say it."""
+    """Return the diff of an edit, with the path in its first line; "" if the call does not contain it."""
     arguments = loads_object_fast(call.arguments)
     return "\n".join([action.path, *lines]) if (lines := _lines(arguments, action)) else ""
 
 
 def texts_of(call: ToolCall) -> tuple[str, str]:
-    """The text that an edit took out and the one that it put in, as far as the call says."""
+    """Return the text that an edit removed and the text that it added, as far as the call contains them."""
     arguments = loads_object_fast(call.arguments)
     pairs = _pairs(arguments)
     if pairs:
@@ -58,7 +58,7 @@ def _lines(arguments: Mapping[str, Any], action: Action) -> list[str]:
 
 
 def _command_lines(command: str) -> list[str]:
-    """A file written by the shell, or the command that changed it in place."""
+    """Return the content that a here-document wrote, or the command that changed a file in place."""
     found = _HEREDOC.search(command) if len(command) <= _MAX_COMMAND else None
     if found is None:
         return [f"$ {line}" for line in command.splitlines()]
@@ -66,11 +66,11 @@ def _command_lines(command: str) -> list[str]:
 
 
 def _pairs(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The texts before and after of every replacement in the call."""
+    """Return the old and new text of every replacement in the call."""
     edits = arguments.get("edits")
-    several = edits if isinstance(edits, list) else [arguments]
-    wanted = [edit for edit in several if isinstance(edit, Mapping)]
-    pairs = [(_first(edit, _OLD), _first(edit, _NEW)) for edit in wanted]
+    candidates = edits if isinstance(edits, list) else [arguments]
+    replacements = [edit for edit in candidates if isinstance(edit, Mapping)]
+    pairs = [(_first(edit, _OLD), _first(edit, _NEW)) for edit in replacements]
     return [pair for pair in pairs if any(pair)]
 
 
@@ -82,20 +82,20 @@ def _compared(old: str, new: str) -> list[str]:
     before, after = old.splitlines(), new.splitlines()
     if len(before) + len(after) > _MAX_LINES:
         return ["@@ @@", *(f"-{line}" for line in before), *(f"+{line}" for line in after)]
-    # The call holds a snippet, so the line numbers of a hunk would be wrong: they are left out.
-    told = list(unified_diff(before, after, n=2, lineterm=""))[2:]
-    return ["@@ @@" if line.startswith("@@") else line for line in told]
+    # The call contains a snippet, so the line numbers of hunks would be wrong and are left out.
+    lines = list(unified_diff(before, after, n=2, lineterm=""))[2:]
+    return ["@@ @@" if line.startswith("@@") else line for line in lines]
 
 
 def clipped(diff: str, position: int, characters: int = MAX_CHARACTERS) -> str:
-    """A diff with its middle left out where it is long: whole lines, and the message that has it whole."""
+    """Shorten a long diff: drop lines in its middle, and name the message that contains all of it."""
     if len(diff) <= characters:
         return diff
     lines = diff.splitlines()
     head = _fitting(lines, int(characters * _HEAD_SHARE))
     tail = _fitting(lines[len(head) :][::-1], characters - sum(map(len, head)) - len(head))[::-1]
-    gone = len(lines) - len(head) - len(tail)
-    return "\n".join([*head, f"… {gone} lines more; the call is in message {position}", *tail])
+    omitted = len(lines) - len(head) - len(tail)
+    return "\n".join([*head, f"… {omitted} more lines; the call is in message {position}", *tail])
 
 
 def _fitting(lines: Sequence[str], room: int) -> list[str]:

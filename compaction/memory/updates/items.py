@@ -1,4 +1,4 @@
-"""The items that upkeep writes, from what it has seen."""
+"""The automatic items of a memory, built from the observations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from compaction.memory.updates.edit_diffs import MAX_CHARACTERS, clipped
 from compaction.memory.updates.observe import HALF_LIFE
 from compaction.memory.updates.state import Remembered, UpdaterState
 
-#: The field for what commands did: the last runs of tests, installs, commits. It is always there.
+#: The built-in field for results of commands: the last test runs, installs, commits.
 STATE = "state"
 
-#: Blockers that are told one by one; the rest are counted.
+#: Blockers that are listed; the others are counted.
 _MAX_BLOCKERS = 8
 _TRIED, _STATE = 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdaterItem:
-    """One item of upkeep's, with the turn and the message that it was seen in."""
+    """One automatic item, with the turn and message of its observation."""
 
     field: str
     text: str
@@ -29,71 +29,77 @@ class UpdaterItem:
     single: bool = False
 
 
-def updater_items(watch: UpdaterState, share: float = 1.0) -> tuple[UpdaterItem, ...]:
-    """Every item that the watch has to show; `share` (0 to 1) says how much of the usual."""
-    dismissed = set(watch.dismissed)
+def updater_items(state: UpdaterState, share: float = 1.0) -> tuple[UpdaterItem, ...]:
+    """Return all automatic items. `share` (0 to 1) scales their number and length."""
+    dismissed = set(state.dismissed)
     items = (
-        *_task(watch),
-        *_files(watch),
-        *_blockers(watch, share),
-        *_edit(watch, share),
-        *_rest(watch, share),
+        *_task(state),
+        *_files(state),
+        *_blockers(state, share),
+        *_edit(state, share),
+        *_tried_and_state(state, share),
     )
     return tuple(item for item in items if (item.field, item.text) not in dismissed)
 
 
-def _task(watch: UpdaterState) -> Iterator[UpdaterItem]:
-    if watch.task is not None:
-        yield _own("task", watch.task.text, watch.task, single=True)
+def _task(state: UpdaterState) -> Iterator[UpdaterItem]:
+    if state.task is not None:
+        yield _item("task", state.task.text, state.task, single=True)
 
 
-def _files(watch: UpdaterState) -> Iterator[UpdaterItem]:
-    """The files that were touched most and last. They stand in order of their names' coming in, so that the
-    list changes only with its content."""
-    ranked = sorted(watch.files.values(), key=lambda seen: _weight(seen, watch.turn), reverse=True)
-    for seen in sorted(ranked[:MAX_FILES], key=lambda seen: seen.text):
-        yield _own("important_files", seen.text, seen)
+def _files(state: UpdaterState) -> Iterator[UpdaterItem]:
+    """Yield the files with the largest weight, sorted by path, so that the order changes only with the
+    content."""
+    ranked = sorted(state.files.values(), key=lambda observed: _weight(observed, state.turn), reverse=True)
+    for observed in sorted(ranked[:MAX_FILES], key=lambda observed: observed.text):
+        yield _item("important_files", observed.text, observed)
 
 
-def _weight(seen: Remembered, turn: int) -> float:
-    return float(seen.weight * 0.5 ** ((turn - seen.turn) / HALF_LIFE))
+def _weight(observed: Remembered, turn: int) -> float:
+    return float(observed.weight * 0.5 ** ((turn - observed.turn) / HALF_LIFE))
 
 
-def _blockers(watch: UpdaterState, share: float) -> Iterator[UpdaterItem]:
-    failing = [(f"test fails: {_named(test, seen.text)}", seen) for test, seen in watch.failing.items()]
-    errors = [(f"`{command}` fails: {_counted(seen)}", seen) for command, seen in watch.errors.items()]
-    told = sorted([*errors, *failing], key=lambda entry: entry[1].turn)
+def _blockers(state: UpdaterState, share: float) -> Iterator[UpdaterItem]:
+    failing = [
+        (f"test fails: {_with_message(test, observed.text)}", observed)
+        for test, observed in state.failing.items()
+    ]
+    errors = [
+        (f"`{command}` fails: {_with_count(observed)}", observed)
+        for command, observed in state.errors.items()
+    ]
+    blockers = sorted([*errors, *failing], key=lambda entry: entry[1].turn)
     most = max(1, int(_MAX_BLOCKERS * share))
-    if len(told) > most:
-        yield _own("blockers", f"{len(told) - most} more, older failures", told[0][1])
-    for text, seen in told[-most:]:
-        yield _own("blockers", text, seen)
+    if len(blockers) > most:
+        yield _item("blockers", f"{len(blockers) - most} more, older failures", blockers[0][1])
+    for text, observed in blockers[-most:]:
+        yield _item("blockers", text, observed)
 
 
-def _edit(watch: UpdaterState, share: float) -> Iterator[UpdaterItem]:
-    if watch.edit is not None:
+def _edit(state: UpdaterState, share: float) -> Iterator[UpdaterItem]:
+    if state.edit is not None:
         room = int(MAX_CHARACTERS * share)
-        yield _own("recent_edits", clipped(watch.edit.text, watch.edit.position, room), watch.edit)
+        yield _item("recent_edits", clipped(state.edit.text, state.edit.position, room), state.edit)
 
 
-def _rest(watch: UpdaterState, share: float) -> Iterator[UpdaterItem]:
-    for seen in _last(watch.tried.values(), int(_TRIED * share)):
-        yield _own("tried", f"`{seen.group}`: {_counted(seen)}", seen)
-    for seen in _last(watch.state.values(), int(_STATE * share)):
-        yield _own(STATE, seen.text, seen)
+def _tried_and_state(state: UpdaterState, share: float) -> Iterator[UpdaterItem]:
+    for observed in _last(state.tried.values(), int(_TRIED * share)):
+        yield _item("tried", f"`{observed.group}`: {_with_count(observed)}", observed)
+    for observed in _last(state.state.values(), int(_STATE * share)):
+        yield _item(STATE, observed.text, observed)
 
 
-def _last(seen: Iterable[Remembered], count: int) -> list[Remembered]:
-    return list(seen)[-count:] if count else []
+def _last(observed: Iterable[Remembered], count: int) -> list[Remembered]:
+    return list(observed)[-count:] if count else []
 
 
-def _named(test: str, why: str) -> str:
-    return f"{test}: {why}" if why else test
+def _with_message(test: str, message: str) -> str:
+    return f"{test}: {message}" if message else test
 
 
-def _counted(seen: Remembered) -> str:
-    return f"{seen.text} ({seen.count} times)" if seen.count > 1 else seen.text or "no output"
+def _with_count(observed: Remembered) -> str:
+    return f"{observed.text} ({observed.count} times)" if observed.count > 1 else observed.text or "no output"
 
 
-def _own(field: str, text: str, seen: Remembered, *, single: bool = False) -> UpdaterItem:
-    return UpdaterItem(field=field, text=text, turn=seen.turn, position=seen.position, single=single)
+def _item(field: str, text: str, observed: Remembered, *, single: bool = False) -> UpdaterItem:
+    return UpdaterItem(field=field, text=text, turn=observed.turn, position=observed.position, single=single)

@@ -1,4 +1,4 @@
-"""From the messages of a turn to what they show: calls wait for their results, and results count."""
+"""Update the state from the messages of a turn: match calls with results, and evaluate the results."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from compaction.memory.updates.commands import is_quiet, removed_paths, segments
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
-from compaction.memory.updates.state import Pending, Remembered, UpdaterState
+from compaction.memory.updates.state import PendingCall, Remembered, UpdaterState
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.tools import Kind, action_of
 
-#: Turns after which a file that was touched counts half.
+#: Turns after which the weight of a file is halved.
 HALF_LIFE = 10
 
-#: Turns after which a command that failed and was not tried again counts as given up.
+#: Turns after which a failed command that was not retried counts as given up.
 GIVEN_UP_AFTER = 10
 
 _CHARACTERS = {"task": 240, "command": 100, "line": 140}
@@ -33,47 +33,50 @@ _MISSING = re.compile(r"no such file|does not exist|not found", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _TOUCHES = frozenset({Kind.READ, Kind.EDIT, Kind.WRITE})
 _WINDOW = 4_000
-#: A longer answer to a read is the file itself (characters).
+#: Characters; a longer result of a read is the content of the file.
 _LONGEST_REFUSAL = 300
 
 
-def observe(watch: UpdaterState, message: Message, names: Collection[str] = ()) -> list[Observation]:
-    """Takes one message in. Answers what may contradict what others wrote: of values, those of `names`."""
-    sightings: list[Observation] = []
+def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) -> list[Observation]:
+    """Process one message.
+
+    Returns the observations that may contradict items, with values of `names` only.
+    """
+    observations: list[Observation] = []
     for part in message.parts:
-        if isinstance(part, Text) and message.role is Role.USER and watch.task is None:
-            watch.task = _task(part.text, message)
+        if isinstance(part, Text) and message.role is Role.USER and state.task is None:
+            state.task = _task(part.text, message)
         elif isinstance(part, ToolCall):
-            call = watch.calls[part.call_id] = _pending(part, message, names)
+            call = state.calls[part.call_id] = _pending(part, message, names)
             if call.kind in _TOUCHES and call.path:
-                _touch(watch, call)
+                _touch(state, call)
         elif isinstance(part, ToolResult):
-            waiting = watch.calls.pop(part.call_id, None)
-            if waiting is not None:
-                sightings += _result(watch, waiting, part, names)
-    return sightings
+            call = state.calls.pop(part.call_id, None)
+            if call is not None:
+                observations += _result(state, call, part, names)
+    return observations
 
 
-def give_up(watch: UpdaterState, turn: int) -> None:
-    """Commands that failed long ago and were not tried again leave the blockers: they were tried."""
-    for command, seen in list(watch.errors.items()):
-        if turn - seen.turn >= GIVEN_UP_AFTER:
-            del watch.errors[command]
-            watch.tried[command] = seen
+def give_up(state: UpdaterState, turn: int) -> None:
+    """Move commands that failed long ago and were not retried from the blockers to `tried`."""
+    for command, error in list(state.errors.items()):
+        if turn - error.turn >= GIVEN_UP_AFTER:
+            del state.errors[command]
+            state.tried[command] = error
 
 
 def _task(text: str, message: Message) -> Remembered | None:
-    """The first line of the request that says something."""
+    """Return the first meaningful line of the request."""
     lines = (" ".join(line.split()) for line in text.splitlines())
-    told = next((line for line in lines if line and not line.startswith("<")), "")
-    return _seen(_clip(told, _CHARACTERS["task"]), message.turn, message.position) if told else None
+    line = next((line for line in lines if line and not line.startswith("<")), "")
+    return _observed(_clip(line, _CHARACTERS["task"]), message.turn, message.position) if line else None
 
 
-def _pending(call: ToolCall, message: Message, names: Collection[str]) -> Pending:
+def _pending(call: ToolCall, message: Message, names: Collection[str]) -> PendingCall:
     action = action_of(call)
     is_edit = action.kind in (Kind.EDIT, Kind.WRITE)
     old, new = texts_of(call) if is_edit else ("", "")
-    return Pending(
+    return PendingCall(
         kind=action.kind,
         path=action.path,
         command=action.command,
@@ -86,111 +89,111 @@ def _pending(call: ToolCall, message: Message, names: Collection[str]) -> Pendin
 
 
 def _result(
-    watch: UpdaterState, call: Pending, result: ToolResult, names: Collection[str]
+    state: UpdaterState, call: PendingCall, result: ToolResult, names: Collection[str]
 ) -> Iterator[Observation]:
     shows_file = call.kind == Kind.READ and len(result.text) > _LONGEST_REFUSAL
     failed = is_error(result, shows_file=shows_file)
     if failed and _NOT_RUN.search(result.text[:_WINDOW]):
         return
     if call.kind in (Kind.EDIT, Kind.WRITE) and not failed:
-        yield from _edited(watch, call)
+        yield from _edit_result(state, call)
     elif call.kind == Kind.READ:
-        yield from _read(watch, call, result.text, failed, names)
+        yield from _read_result(state, call, result.text, failed, names)
     if call.command:
-        yield from _ran(watch, call, result.text, failed)
+        yield from _command_run(state, call, result.text, failed)
 
 
-def _touch(watch: UpdaterState, call: Pending) -> None:
-    """A file was read or changed: its weight halves every `HALF_LIFE` turns, and a touch adds one."""
-    known = watch.files.pop(call.path, None)
+def _touch(state: UpdaterState, call: PendingCall) -> None:
+    """Add 1 to the weight of a file that was read or changed. Weights halve every `HALF_LIFE` turns."""
+    known = state.files.pop(call.path, None)
     weight = known.weight * 0.5 ** ((call.turn - known.turn) / HALF_LIFE) if known else 0.0
-    watch.files[call.path] = Remembered(
+    state.files[call.path] = Remembered(
         text=call.path, turn=call.turn, position=call.position, weight=weight + 1
     )
 
 
-def _edited(watch: UpdaterState, call: Pending) -> Iterator[Observation]:
+def _edit_result(state: UpdaterState, call: PendingCall) -> Iterator[Observation]:
     if call.diff:
-        watch.edit = _seen(call.diff, call.turn, call.position, group=call.path)
+        state.edit = _observed(call.diff, call.turn, call.position, group=call.path)
     for name, value in call.after.items():
         before = call.before.get(name, "")
         if before != value:
             yield Observation(turn=call.turn, name=name, value=value, before=before, path=call.path)
 
 
-def _read(
-    watch: UpdaterState, call: Pending, text: str, failed: bool, names: Collection[str]
+def _read_result(
+    state: UpdaterState, call: PendingCall, text: str, failed: bool, names: Collection[str]
 ) -> Iterator[Observation]:
     if failed:
         if _MISSING.search(text[:_WINDOW]):
-            watch.files.pop(call.path, None)
-            yield Observation(turn=call.turn, gone=call.path)
+            state.files.pop(call.path, None)
+            yield Observation(turn=call.turn, missing=call.path)
         return
     for name, value in values_in(text, names).items():
         yield Observation(turn=call.turn, name=name, value=value, path=call.path)
 
 
-def _ran(watch: UpdaterState, call: Pending, text: str, failed: bool) -> Iterator[Observation]:
+def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool) -> Iterator[Observation]:
     run = run_of(call.command, text, failed)
     if run is not None:
-        yield from _tested(watch, call, run, text)
+        yield from _test_run(state, call, run, text)
     elif call.kind == Kind.COMMAND:
-        _outcome(watch, call, text, failed)
+        _command_result(state, call, text, failed)
     if failed:
         return
     yield from tools_in(segments(call.command), call.turn)
     for path in removed_paths(call.command):
-        for known in [known for known in watch.files if known == path or known.endswith(f"/{path}")]:
-            del watch.files[known]
-        yield Observation(turn=call.turn, gone=path)
+        for known in [known for known in state.files if known == path or known.endswith(f"/{path}")]:
+            del state.files[known]
+        yield Observation(turn=call.turn, missing=path)
     if changes := state_changes(call.command):
-        told = _clip(changes[-1], _CHARACTERS["command"])
-        watch.state.pop(told, None)
-        watch.state[told] = _seen(told, call.turn, call.position)
+        change = _clip(changes[-1], _CHARACTERS["command"])
+        state.state.pop(change, None)
+        state.state[change] = _observed(change, call.turn, call.position)
 
 
-def _tested(watch: UpdaterState, call: Pending, run: Run, text: str) -> Iterator[Observation]:
-    """A run of tests: what fails now is a blocker, what passes now is none any more."""
+def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> Iterator[Observation]:
+    """Process a test run: failing tests become blockers, passing tests stop being blockers."""
     command = _clip(run.command, _CHARACTERS["command"])
-    for test, seen in list(watch.failing.items()):
-        if run.settles(test, seen.group):
-            del watch.failing[test]
+    for test, failure in list(state.failing.items()):
+        if run.settles(test, failure.group):
+            del state.failing[test]
             yield Observation(turn=call.turn, passing=test)
     for test in run.passing:
-        if test not in watch.failing:
+        if test not in state.failing:
             yield Observation(turn=call.turn, passing=test)
-    failing = run.failing or ({} if run.passed else {run.command: _telling_line(text)})
+    failing = run.failing or ({} if run.passed else {run.command: _error_line(text)})
     for test, why in failing.items():
-        known = watch.failing.pop(test, None)
-        told = _clip(why, _CHARACTERS["line"]) or (known.text if known else "")
-        watch.failing[test] = _seen(told, call.turn, call.position, group=run.command)
+        known = state.failing.pop(test, None)
+        text = _clip(why, _CHARACTERS["line"]) or (known.text if known else "")
+        state.failing[test] = _observed(text, call.turn, call.position, group=run.command)
     key = f"tests {run.runner}"
-    watch.state.pop(key, None)
+    state.state.pop(key, None)
     outcome = "passed" if run.passed else f"{len(run.failing)} failing" if run.failing else "failed"
-    watch.state[key] = _seen(f"{command}: {outcome}", call.turn, call.position)
+    state.state[key] = _observed(f"{command}: {outcome}", call.turn, call.position)
 
 
-def _outcome(watch: UpdaterState, call: Pending, text: str, failed: bool) -> None:
-    """A command that is no test: one that fails is an open error until it works."""
+def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: bool) -> None:
+    """Process another command: a failure is an open error until the command succeeds."""
     command = _clip(" ".join(call.command.split()), _CHARACTERS["command"])
-    known = watch.errors.pop(command, None)
+    known = state.errors.pop(command, None)
     if not failed:
-        watch.tried.pop(command, None)
+        state.tried.pop(command, None)
     elif not is_quiet(call.command):
         count = known.count + 1 if known else 1
-        seen = _seen(_telling_line(text), call.turn, call.position, group=command)
-        watch.errors[command] = replace(seen, count=count)
+        error = _observed(_error_line(text), call.turn, call.position, group=command)
+        state.errors[command] = replace(error, count=count)
 
 
-def _telling_line(text: str) -> str:
-    """The line of a failure that tells most: the last that says error, else the last one."""
+def _error_line(text: str) -> str:
+    """Return the most informative line of a failure: the last one about an error, else the last one."""
     lines = [line.strip() for line in text[-_WINDOW:].splitlines() if _LETTERS.search(line)]
     lines = [line for line in lines if not line.startswith("<")]
-    telling = [line for line in lines if _ERROR_LINE.search(line)]
-    return _clip((telling or lines)[-1], _CHARACTERS["line"]) if lines else ""
+    errors = [line for line in lines if _ERROR_LINE.search(line)]
+    return _clip((errors or lines)[-1], _CHARACTERS["line"]) if lines else ""
 
 
-def _seen(text: str, turn: int, position: int, group: str = "") -> Remembered:
+def _observed(text: str, turn: int, position: int, group: str = "") -> Remembered:
     return Remembered(text=text, turn=turn, position=position, group=group)
 
 

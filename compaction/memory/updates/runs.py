@@ -1,4 +1,4 @@
-"""What a run of tests said: which tests fail, which pass, and which earlier failures it speaks about."""
+"""Results of test runs: which tests fail, which pass, and which earlier failures they cover."""
 
 from __future__ import annotations
 
@@ -66,15 +66,18 @@ _SELECTED = re.compile(r"\s(?:-run|-k|-t|--filter|--grep|-g)[= ]+(?:'([^']*)'|\"
 _OPTION = re.compile(r"^-")
 _WHOLE_TREE = frozenset({".", "./...", "./", "..."})
 
-#: Failures of one run that are told apart.
+#: Failures of one run that are listed separately.
 MAX_FAILURES = 30
-#: An output is read at its end, where the summary stands (characters).
+#: Characters at the end of an output that are read; the summary is there.
 _WINDOW = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run. `failing` maps each failing test to what is said of it; `passed`: the run as a whole did."""
+    """One test run.
+
+    `failing` maps failing tests to their messages; `passed` is the result of the whole run.
+    """
 
     runner: str
     command: str
@@ -83,25 +86,27 @@ class Run:
     passed: bool
 
     def settles(self, test: str, command: str) -> bool:
-        """Whether a test that failed in `command`, and does not fail in this run, is known to pass now."""
+        """Return whether a test that failed in `command` is known to pass now."""
         if test in self.failing:
             return False
         if test in self.passing or (test == command and self.passed):
             return True
-        if _runner_of(command) not in (self.runner, "") and self.runner not in _EVERYTHING:
+        if _runner_of(command) not in (self.runner, "") and self.runner not in _WRAPPERS:
             return False
         whole = self.command == command or _covers(self.command, test)
-        # Of a run that failed elsewhere only what it told counts, unless it names its failures.
+        # A failed run counts for tests that it does not name only if it names its failures.
         return whole and (self.passed or bool(self.failing))
 
 
-#: Runners that only call others.
-_EVERYTHING = frozenset({"make test", "npm test", "tox"})
+#: Runners that call other runners.
+_WRAPPERS = frozenset({"make test", "npm test", "tox"})
 
 
 def run_of(command: str, output: str, failed: bool) -> Run | None:
-    """What a command's output says about tests; None where the command runs none. `failed`: it ended with an
-    error."""
+    """Parse the output of a test command; None if the command runs no tests.
+
+    `failed` is whether the tool call ended with an error.
+    """
     segment = command_of(command)
     if segment is None:
         return None
@@ -125,7 +130,7 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
 
 
 def command_of(command: str) -> str | None:
-    """The part of a shell command that runs tests, without pipes and redirections; the last of several."""
+    """Return the last part of a shell command that runs tests, without pipes and redirections."""
     for segment in reversed(_SEPARATOR.split(command)):
         bare = " ".join(_PIPED.sub("", _ASSIGNED.sub("", segment.strip())).split())
         if _runner_of(bare) and not _WITHOUT_TESTS.search(bare):
@@ -139,7 +144,7 @@ def _runner_of(command: str) -> str:
 
 
 def _covers(command: str, test: str) -> bool:
-    """Whether a run of `command` includes the test, as far as its targets and selection tell."""
+    """Return whether a run of `command` includes the test, judging by its targets and selection."""
     selections = ["".join(groups) for groups in _SELECTED.findall(command)]
     if selections:
         return all(_selects(selection, test) for selection in selections)

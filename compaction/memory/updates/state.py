@@ -1,4 +1,4 @@
-"""What upkeep remembers of a session between turns: small, and never more than bounded."""
+"""The state of automatic updates between turns, of bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """Something that was observed. `text` is what it says, `group` the command that it belongs to."""
+    """Something that was observed, such as a failure. `group` is the command that it belongs to."""
 
     text: str
     turn: int
@@ -25,8 +25,8 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
-    """A call whose result has not come yet."""
+class PendingCall:
+    """A tool call that has no result yet."""
 
     kind: str
     path: str
@@ -34,18 +34,21 @@ class Pending:
     diff: str
     turn: int
     position: int
-    before: Mapping[str, str] = field(default_factory=dict)  #: values that the edit takes out
-    after: Mapping[str, str] = field(default_factory=dict)  #: values that it puts in
+    before: Mapping[str, str] = field(default_factory=dict)  #: values that the edit removes
+    after: Mapping[str, str] = field(default_factory=dict)  #: values that it adds
 
 
-#: How many of each are kept; the oldest go first.
+#: How many of each are kept; the oldest are dropped first.
 LIMITS = {"files": 60, "failing": 60, "errors": 20, "tried": 4, "state": 5, "calls": 64, "dismissed": 60}
 
 
 @dataclass(slots=True, kw_only=True)
 class UpdaterState:
-    """`turn` is the next one to read. `shown` are the items that upkeep put into the memory last, `dismissed`
-    those that somebody has taken out since: they are not put in again."""
+    """The state. `turn` is the next one to read.
+
+    `shown` are the automatic items of the last update; `dismissed` are those that another author removed
+    since, which are not added again.
+    """
 
     turn: int = 0
     task: Remembered | None = None
@@ -55,47 +58,50 @@ class UpdaterState:
     errors: dict[str, Remembered] = field(default_factory=dict)
     tried: dict[str, Remembered] = field(default_factory=dict)
     state: dict[str, Remembered] = field(default_factory=dict)
-    calls: dict[str, Pending] = field(default_factory=dict)
+    calls: dict[str, PendingCall] = field(default_factory=dict)
     shown: tuple[tuple[str, str], ...] = ()
     dismissed: tuple[tuple[str, str], ...] = ()
 
     def bound(self) -> None:
-        """Lets the oldest go where there are too many."""
+        """Drop the oldest entries above the limits."""
         for name, most in LIMITS.items():
-            held = getattr(self, name)
-            if len(held) > most:
-                setattr(self, name, _newest(held, most))
+            entries = getattr(self, name)
+            if len(entries) > most:
+                setattr(self, name, _newest(entries, most))
 
     def to_json(self) -> dict[str, JSON]:
+        """Return the state for storage."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> UpdaterState:
-        """The watch that was stored. What an older version did not keep is empty."""
-        kept = {name: _seen_all(data.get(name)) for name in ("files", "failing", "errors", "tried", "state")}
+        """Return a stored state. Parts that an older version did not store are empty."""
+        collections = {
+            name: _observed_all(data.get(name)) for name in ("files", "failing", "errors", "tried", "state")
+        }
         return cls(
             turn=data.get("turn", 0),
-            task=_seen(data.get("task")),
-            edit=_seen(data.get("edit")),
-            calls={key: Pending(**value) for key, value in data.get("calls", {}).items()},
+            task=_observed(data.get("task")),
+            edit=_observed(data.get("edit")),
+            calls={key: PendingCall(**value) for key, value in data.get("calls", {}).items()},
             shown=_pairs(data.get("shown", ())),
             dismissed=_pairs(data.get("dismissed", ())),
-            **kept,
+            **collections,
         )
 
 
-def _newest(held: dict[str, T] | tuple[T, ...], most: int) -> dict[str, T] | tuple[T, ...]:
-    """The last `most` in order of insertion, which is order of time."""
-    if isinstance(held, tuple):
-        return held[-most:]
-    return dict(islice(held.items(), len(held) - most, None))
+def _newest(entries: dict[str, T] | tuple[T, ...], most: int) -> dict[str, T] | tuple[T, ...]:
+    """Return the last `most` entries in the order of insertion."""
+    if isinstance(entries, tuple):
+        return entries[-most:]
+    return dict(islice(entries.items(), len(entries) - most, None))
 
 
-def _seen(data: JSON) -> Remembered | None:
+def _observed(data: JSON) -> Remembered | None:
     return Remembered(**data) if data else None
 
 
-def _seen_all(data: JSON) -> dict[str, Remembered]:
+def _observed_all(data: JSON) -> dict[str, Remembered]:
     return {key: Remembered(**value) for key, value in (data or {}).items()}
 
 

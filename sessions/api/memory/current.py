@@ -18,7 +18,13 @@ from sessions.api.parameters import int_param
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_schema
-from sessions.services.memory.writing import MemoryTooLarge, PersonsItem, StaleMemory, Writer, memory_patch
+from sessions.services.memory.revisions import (
+    MemoryTooLarge,
+    ProtectedItem,
+    StaleMemory,
+    Writer,
+    memory_patch,
+)
 
 _MAX_REASON = 500
 
@@ -94,7 +100,7 @@ class Memory(Endpoint):
             raise Conflict("precondition_failed", str(error), status=412, param="If-Match") from None
         except MemoryTooLarge as error:
             raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
-        except PersonsItem as error:
+        except ProtectedItem as error:
             raise Conflict("written_by_a_person", str(error), param=error.field) from None
         except WorkingMemoryError as error:
             known = memory_schema(project_id=session.project_id).names

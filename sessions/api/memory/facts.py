@@ -20,9 +20,9 @@ from sessions.api.schema import error_responses, operation
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.selectors.lookups import as_uuid
-from sessions.services.memory.facts import FactGone, fact_decide, facts_take
-from sessions.services.memory.proposals import Item, facts_propose
-from sessions.services.memory.writing import MemoryTooLarge
+from sessions.services.memory.facts import FactDeleted, fact_decide, facts_import
+from sessions.services.memory.proposals import MemoryItem, facts_propose
+from sessions.services.memory.revisions import MemoryTooLarge
 
 
 class Facts(Endpoint):
@@ -70,7 +70,7 @@ class FactView(Endpoint):
             raise missing
         try:
             fact_decide(fact=fact, actor=call.actor, **data)
-        except FactGone:
+        except FactDeleted:
             raise missing from None
         except WorkingMemoryError as error:
             _raise_invalid(error)
@@ -91,7 +91,7 @@ class Proposals(Endpoint):
         must be accepted before sessions are offered them."""
         data = serializers.validated(serializers.MemoryProposal, call.body)
         session = session_or_404(call, session_id)
-        items = [Item(**item) for item in data["items"]] if data.get("items") is not None else None
+        items = [MemoryItem(**item) for item in data["items"]] if data.get("items") is not None else None
         try:
             facts = facts_propose(session=session, items=items)
         except WorkingMemoryError as error:
@@ -129,7 +129,7 @@ class Offers(Endpoint):
                 "invalid_field", "`facts` contains a fact that is not offered to this session.", param="facts"
             )
         try:
-            revision = facts_take(session=session, facts=facts, author=Author.HARNESS)
+            revision = facts_import(session=session, facts=facts, author=Author.HARNESS)
         except MemoryTooLarge as error:
             raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
         except WorkingMemoryError as error:

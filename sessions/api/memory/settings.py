@@ -18,8 +18,8 @@ from sessions.api.schema import error_responses, operation
 from sessions.selectors.memory import schema_of
 from sessions.selectors.memory_extraction import ExtractionState, extraction_state
 from sessions.selectors.summarizers import reader_missing
-from sessions.services.dispatch import observe_dispatch
-from sessions.services.memory.watches import watch_turn
+from sessions.services.dispatch import memory_observe_dispatch
+from sessions.services.memory.update_state import update_state_turn
 
 
 class MemorySettings(Endpoint):
@@ -68,7 +68,7 @@ class Upkeep(Endpoint):
         project = Project.objects.get(pk=session.project_id)
         progress = {
             "upkeep": project.memory_upkeep,
-            "turn": watch_turn(session),
+            "turn": update_state_turn(session),
             "turns": session.turn_count,
             "reading": _reading_json(extraction_state(session=session, project=project)),
         }
@@ -83,7 +83,7 @@ class Upkeep(Endpoint):
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Has a worker update the session's working memory from its new tool results, even if automatic
         updates are off for the project."""
-        observe_dispatch(session_or_404(call, session_id).pk)
+        memory_observe_dispatch(session_or_404(call, session_id).pk)
         return HttpResponse(status=202)
 
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
@@ -95,8 +95,8 @@ def _reading_json(state: ExtractionState) -> dict[str, Any]:
         "missing": state.missing or None,
         "turn": state.turn,
         "read_at": state.read_at,
-        "told": state.told or None,
-        "next_try_at": state.free_at,
+        "told": state.last_error or None,
+        "next_try_at": state.retry_at,
         "readings": state.readings,
         "unpriced_readings": state.unpriced,
         "cost_microusd": state.cost_microusd,

@@ -9,7 +9,7 @@ from compaction.memory import Change, Notes, WorkingMemory, churn, motions
 from sessions.api.errors import NotFound
 from sessions.models import MemoryRevision
 from sessions.selectors.memory import Step, memory_notes
-from sessions.services.memory.writing import memory_warning
+from sessions.services.memory.revisions import memory_warning
 
 
 def memory_json(row: MemoryRevision | None) -> dict[str, Any]:

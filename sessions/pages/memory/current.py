@@ -36,17 +36,17 @@ from sessions.selectors.memory import (
     schema_of,
 )
 from sessions.selectors.memory_extraction import extraction_state
-from sessions.services.dispatch import observe_dispatch
-from sessions.services.memory.facts import facts_take
-from sessions.services.memory.proposals import Item, facts_propose
-from sessions.services.memory.watches import watch_turn
-from sessions.services.memory.writing import (
+from sessions.services.dispatch import memory_observe_dispatch
+from sessions.services.memory.facts import facts_import
+from sessions.services.memory.proposals import MemoryItem, facts_propose
+from sessions.services.memory.revisions import (
     MemoryTooLarge,
-    PersonsItem,
+    ProtectedItem,
     Writer,
     memory_operate,
     memory_warning,
 )
+from sessions.services.memory.update_state import update_state_turn
 
 #: Revisions per page of the history.
 STEPS = 25
@@ -95,7 +95,7 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
         "motions": [(title_of(one.field), one) for one in motions(span) if one.motion is not Motion.EMPTY],
         "span_count": len(span) - 1,
         "offers": facts_offered(session=session),
-        "watched": watch_turn(session),
+        "watched": update_state_turn(session),
         "reading": extraction_state(session=session, project=viewer.project),
     }
 
@@ -120,7 +120,7 @@ def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResp
 def session_memory_observe(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     """Update the memory from the turns that automatic updates have not processed yet."""
     viewer, session = _writer(request, slug, id)
-    if observe_dispatch(session.pk):
+    if memory_observe_dispatch(session.pk):
         messages.success(request, "Updating memory. Reload the page in a few seconds.")
     else:
         messages.error(request, "No worker is available. Try again in a moment.")
@@ -133,7 +133,7 @@ def session_memory_propose(request: HttpRequest, slug: str, id: UUID) -> HttpRes
     viewer, session = _writer(request, slug, id)
     field, item = _text(request, "field"), _text(request, "item")
     try:
-        facts = facts_propose(session=session, items=[Item(field=field, text=item)] if field else None)
+        facts = facts_propose(session=session, items=[MemoryItem(field=field, text=item)] if field else None)
     except WorkingMemoryError as error:
         messages.error(request, f"The item was not proposed: {error}.")
     else:
@@ -151,8 +151,8 @@ def session_memory_add_shared(request: HttpRequest, slug: str, id: UUID) -> Http
     viewer, session = _writer(request, slug, id)
     facts = [fact for fact in facts_offered(session=session) if str(fact.pk) == request.POST.get("fact")]
     try:
-        facts_take(session=session, facts=facts, author=Author.PERSON)
-    except (WorkingMemoryError, MemoryTooLarge, PersonsItem) as error:
+        facts_import(session=session, facts=facts, author=Author.PERSON)
+    except (WorkingMemoryError, MemoryTooLarge, ProtectedItem) as error:
         messages.error(request, f"The fact was not added: {error}.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 

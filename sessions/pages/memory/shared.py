@@ -18,8 +18,8 @@ from sessions.pages.access import actor_of, page_or_fragment, viewer_of, wants_f
 from sessions.selectors.facts import MAX_PENDING, facts_of, facts_pending_count, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
-from sessions.services.memory.facts import FactGone, fact_decide, facts_decide, facts_prunable, facts_prune
-from sessions.services.memory.proposals import LONGEST
+from sessions.services.memory.facts import FactDeleted, fact_decide, facts_decide, facts_prunable, facts_prune
+from sessions.services.memory.proposals import MAX_LENGTH
 
 #: The number of facts on the page.
 MAX_FACTS = 100
@@ -37,7 +37,7 @@ class FactForm(forms.Form):
     """A decision on one fact. `expires` is its last valid day; without `text` the fact is not reworded."""
 
     state = forms.ChoiceField(choices=SharedFact.State.choices)
-    text = forms.CharField(max_length=LONGEST, required=False)
+    text = forms.CharField(max_length=MAX_LENGTH, required=False)
     expires = forms.DateField(required=False)
 
 
@@ -71,7 +71,7 @@ def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
     try:
         error = _decide(row, FactForm(request.POST), request)
         updated = rows.get()
-    except (FactGone, SharedFact.DoesNotExist):
+    except (FactDeleted, SharedFact.DoesNotExist):
         raise Http404("Fact not found: it was deleted") from None
     state = _state(request.POST.get("list"))
     if wants_fragment(request):

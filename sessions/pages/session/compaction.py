@@ -22,7 +22,7 @@ from sessions.pages.text import visible
 from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
 from sessions.selectors.recaps import Line, RecapLines
 from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
-from sessions.services.compactions.apply import CompactionOpen
+from sessions.services.compactions.apply import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 #: Maximum length of an edited recap, in characters.
@@ -101,7 +101,7 @@ def _recap_edit(request: HttpRequest, viewer: Viewer, session: AgentSession, num
     text = request.POST.get("text", "")[:_MAX_LENGTH].replace("\r\n", "\n").replace("\0", "")
     try:
         edited = recap_edit(session=session, number=row.number, text=text, actor=actor_of(request))
-    except CompactionOpen:
+    except CompactionInProgress:
         problem = COMPACTION_OPEN
     except (NotEditable, EmptyRecap, RecapTooLarge) as error:
         problem = f"Not changed: {error}."

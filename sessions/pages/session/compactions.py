@@ -21,9 +21,9 @@ from sessions.pages.access import (
 from sessions.pages.tabs import session_context
 from sessions.selectors.compactions import compactions_newest
 from sessions.selectors.redaction import redaction_of
-from sessions.services.compactions.apply import CompactionOpen, NotRevertible, compaction_revert
+from sessions.services.compactions.apply import CompactionInProgress, NotRevertible, compaction_revert
 from sessions.services.compactions.planning import session_plan, view_load
-from sessions.services.compactions.triggers import compaction_ask
+from sessions.services.compactions.triggers import compaction_request
 
 #: Maximum length of compaction instructions, in characters.
 _MAX_LENGTH = 4_000
@@ -56,8 +56,8 @@ def session_compact(request: HttpRequest, viewer: Viewer, session: AgentSession)
     instructions = request.POST.get("instructions", "")[:_MAX_LENGTH].replace("\0", "")
     clean, _ = redact(instructions, key=redaction_of(viewer.project))
     try:
-        compaction_ask(session=session, reason="requested in the dashboard", instructions=clean)
-    except CompactionOpen:
+        compaction_request(session=session, reason="requested in the dashboard", instructions=clean)
+    except CompactionInProgress:
         return _answer(request, viewer, session, COMPACTION_OPEN)
     return _answer(request, viewer, session)
 

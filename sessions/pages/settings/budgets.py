@@ -19,7 +19,7 @@ from sessions.models.spending import Period
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.spending import budgets_spent
-from sessions.services.spending.budgets import budget_delete, budget_set
+from sessions.services.spending.cost_budgets import budget_delete, budget_set
 
 _SHOWN_ALERTS = 20
 _MAX_EMAILS = 10

@@ -16,7 +16,12 @@ from pricing.custom import CustomPrice
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.selectors.custom_prices import custom_prices
-from sessions.services.spending.custom_prices import MOST, TooManyPrices, price_remove, price_set
+from sessions.services.spending.custom_prices import (
+    MAX_PRICES,
+    TooManyPrices,
+    custom_price_delete,
+    custom_price_set,
+)
 
 _DAY = forms.DateInput(attrs={"type": "date"})
 _RATES = ("uncached", "cache_read", "cache_write", "output")
@@ -77,9 +82,9 @@ def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _save_price(request: HttpRequest, viewer: Viewer, form: PriceForm) -> bool:
     try:
-        price_set(project=viewer.project, price=form.price(), actor=actor_of(request))
+        custom_price_set(project=viewer.project, price=form.price(), actor=actor_of(request))
     except TooManyPrices:
-        form.add_error(None, f"A project can have at most {MOST} custom prices. Remove one first.")
+        form.add_error(None, f"A project can have at most {MAX_PRICES} custom prices. Remove one first.")
         return False
     return True
 
@@ -94,7 +99,7 @@ class PriceKeyForm(forms.Form):
 @require_POST
 def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
     viewer, form = owner_of(request, slug), PriceKeyForm(request.POST)
-    removed = form.is_valid() and price_remove(
+    removed = form.is_valid() and custom_price_delete(
         project=viewer.project, actor=actor_of(request), **form.cleaned_data
     )
     if not removed:

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
-from sessions.services.webhooks.http import ForbiddenAddress
-from sessions.services.webhooks.webhooks import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.transport import ForbiddenAddress
 
 _SHOWN_DELIVERIES = 30
 

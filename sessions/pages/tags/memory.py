@@ -16,8 +16,8 @@ _AUTHORS = {Author.MODEL: "model", Author.HARNESS: "automatic", Author.PERSON: "
 _ORIGINS = {
     Via.TOOL: "agent tool",
     Via.PAGE: "added manually",
-    Via.UPKEEP: "auto-extracted",
-    Via.READING: "extracted by a model",
+    Via.AUTO_UPDATE: "auto-extracted",
+    Via.EXTRACTION: "extracted by a model",
     Via.SHARED: "shared memory",
 }
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 
 import pricing
-from sessions.models import AgentSession, Compaction, MemoryReading
+from sessions.models import AgentSession, Compaction, MemoryExtraction
 from sessions.selectors.trends.sums import Sums, TrendQuery, filter_conditions, query_parameters
 
 
@@ -80,7 +80,7 @@ def _sql(wanted: TrendQuery) -> str:
 def _read_sql(wanted: TrendQuery) -> str:
     return f"""
         SELECT sum(r.cost_microusd)::bigint
-          FROM {MemoryReading._meta.db_table} r
+          FROM {MemoryExtraction._meta.db_table} r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
          WHERE s.project_id = %(project)s AND r.at >= %(start)s AND r.at < %(end)s
                {filter_conditions(wanted, model="s.model")}

@@ -8,9 +8,9 @@ from compaction.memory.operations import Op, Operation
 from sessions.models import AgentSession
 from sessions.selectors.memory import memory_value
 from sessions.services.agent_tools.base import AgentTool, Arguments, ToolError
-from sessions.services.memory.writing import (
+from sessions.services.memory.revisions import (
     MemoryTooLarge,
-    PersonsItem,
+    ProtectedItem,
     Writer,
     memory_operate,
     memory_warning,
@@ -26,7 +26,7 @@ def run(session: AgentSession, arguments: Arguments) -> str:
     try:
         operations = [Operation.from_json(item) for item in items]
         revision = memory_operate(session=session, operations=operations, writer=writer)
-    except (MemoryTooLarge, PersonsItem, WorkingMemoryError) as error:
+    except (MemoryTooLarge, ProtectedItem, WorkingMemoryError) as error:
         raise ToolError(str(error)) from None
     result = f"working memory is at revision {revision.number if revision else 0}"
     warning = memory_warning(memory_value(revision), revision.tokens) if revision else None

@@ -32,9 +32,9 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.planning import Loaded, session_plan, view_load
 from sessions.services.compactions.recap_storage import recaps_trim
 from sessions.services.dispatch import compaction_dispatch
-from sessions.services.references import watch_begin
+from sessions.services.reference_scans import reference_scan_schedule
 from sessions.services.sessions.derived import derived_refresh_on_commit
-from sessions.services.webhooks.webhooks import webhooks_emit
+from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.postgres import execute, raw_connection, rows_copy
 from sessions.store.prompt_bytes import messages_of_view
 
@@ -47,7 +47,7 @@ VALUES (%s, %s, %b, %s::bigint[])
 """
 
 
-class CompactionOpen(Exception):
+class CompactionInProgress(Exception):
     """A compaction of the session is under way."""
 
 
@@ -103,7 +103,7 @@ def compaction_open(
     session.fired_turn = session.turn_count
     session.save(update_fields=["fired_tokens", "fired_turn"])
     if state == Compaction.State.RUNNING:
-        webhooks_emit(compaction=compaction, event=WebhookEvent.STARTED)
+        compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction
 
 
@@ -112,7 +112,7 @@ def _newest_number(session: AgentSession) -> int:
     return session.compactions.aggregate(newest=Max("number"))["newest"] or 0
 
 
-def compaction_fire(
+def compaction_queue(
     *,
     session: AgentSession,
     trigger: str,
@@ -135,7 +135,7 @@ def compaction_fire(
     return compaction
 
 
-def compaction_under_way(session: AgentSession) -> Compaction | None:
+def compaction_in_progress(session: AgentSession) -> Compaction | None:
     """The one open compaction of the session; None where there is none."""
     return Compaction.objects.filter(session=session, state__in=Compaction.OPEN).first()
 
@@ -146,7 +146,7 @@ def compaction_skip(*, compaction: Compaction, reason: str) -> None:
     compaction.reason = reason
     compaction.finished_at = timezone.now()
     compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", "record"])
-    webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
 
 
 # -- Acting -------------------------------------------------------------------------------------
@@ -164,12 +164,12 @@ def session_compact(
 ) -> Compaction:
     """Plans deterministically and applies what was gained, under the session's lock.
 
-    Where another compaction is under way it raises `CompactionOpen`, or ends that one with `supersede`.
+    Where another compaction is under way it raises `CompactionInProgress`, or ends that one with `supersede`.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-    other = compaction_under_way(locked)
+    other = compaction_in_progress(locked)
     if other is not None and not supersede:
-        raise CompactionOpen(str(session.pk))
+        raise CompactionInProgress(str(session.pk))
     if other is not None:
         compaction_skip(compaction=other, reason=f"superseded by the {trigger} trigger")
     policy = policy or policy_of(locked.policy)
@@ -212,7 +212,7 @@ def compaction_apply(*, compaction: Compaction, loaded: Loaded, made: Plan, orig
         if made.recap is not None and made.recap is not loaded.previous:
             _store_recap(compaction, made, made.recap, origin)
         snapshot_write(session=session, view=made.view, raw=loaded.raw, edits=standing, shown=shown)
-    webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
 
@@ -268,7 +268,7 @@ def snapshot_write(
         needs_repair=not after.regular,
         open_calls=list(after.open_calls),
     )
-    watch_begin(session.pk)
+    reference_scan_schedule(session.pk)
 
 
 # -- Undoing ------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYST
         target=locked.external_id,
         detail={"compaction": number},
     )
-    webhooks_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     derived_refresh_on_commit(session=locked)
     return compaction
 

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
+from sessions.services.claims import claim, renewed, still_own
 from sessions.services.compactions.apply import Origin, compaction_apply, compaction_skip
-from sessions.services.compactions.lease import lease_end, lease_kept
 from sessions.services.compactions.planning import Loaded, session_plan, view_load
-from sessions.services.compactions.recaps import Standing, recap_standing
-from sessions.services.compactions.summaries import Attempt, summary_ask
-from sessions.services.compactions.upgrades import upgrade_apply
-from sessions.services.webhooks.webhooks import webhooks_emit
+from sessions.services.compactions.recap_upgrades import upgrade_apply
+from sessions.services.compactions.recaps import ShownRecap, recap_shown
+from sessions.services.compactions.summaries import Attempt, summary_attempt
+from sessions.services.webhooks.deliveries import compaction_event_emit
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Job:
     policy: Policy
     evicted: Evicted | None
     previous: RecapValue | None
-    standing: Standing | None = None
+    standing: ShownRecap | None = None
 
 
 def compaction_run(*, compaction_id: UUID) -> None:
@@ -51,36 +52,37 @@ def compaction_run(*, compaction_id: UUID) -> None:
     if compaction is None:
         return
     try:
-        with lease_kept(compaction):
+        with renewed(_still_own(compaction), lease=_lease()):
             job = _job(compaction)
             compaction_swap(job=job, attempt=_attempt(job))
     except Exception as error:
         # What an exception says may quote a secret or a statement: it goes to the log, and not on the record.
         log.exception("compaction %s, attempt %s", compaction_id, compaction.attempts)
         reason = f"{type(error).__name__}: a fault of the server; its log tells of compaction {compaction_id}"
-        compaction_give_back(compaction=compaction, reason=reason)
+        compaction_retry_or_fail(compaction=compaction, reason=reason)
 
 
 @transaction.atomic
 def compaction_claim(*, compaction_id: UUID) -> Compaction | None:
     """The compaction, now running and ours; None where it was not pending."""
-    pending = Compaction.objects.filter(pk=compaction_id, state=Compaction.State.PENDING)
-    claimed = pending.update(
-        state=Compaction.State.RUNNING, started_at=Now(), lease_until=lease_end(), attempts=F("attempts") + 1
-    )
-    if claimed != 1:
-        return None
-    compaction = Compaction.objects.select_related("session").get(pk=compaction_id)
-    if compaction.attempts == 1:
-        webhooks_emit(compaction=compaction, event=WebhookEvent.STARTED)
+    rows = Compaction.objects.select_related("session")
+    pending = rows.filter(pk=compaction_id, state=Compaction.State.PENDING)
+    running = Compaction.State.RUNNING
+    compaction = claim(pending, lease=_lease(), state=running, started_at=timezone.now())
+    if compaction is not None and compaction.attempts == 1:
+        compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction
+
+
+def _lease() -> timedelta:
+    return timedelta(seconds=settings.CONTEXTAPP_LEASE_SECONDS)
 
 
 def _job(compaction: Compaction) -> Job:
     session = AgentSession.objects.select_related("project").get(pk=compaction.session_id)
     policy = Policy.from_json(compaction.policy)
     if compaction.upgrades is not None:
-        standing = recap_standing(compaction.upgrades)
+        standing = recap_shown(compaction.upgrades)
         return Job(
             compaction=compaction,
             session=session,
@@ -104,7 +106,7 @@ def _attempt(job: Job) -> Attempt:
     """Asks the model where one is needed. Outside of any transaction: it takes seconds."""
     if job.evicted is not None and job.compaction.attempts >= MAX_ATTEMPTS:
         return Attempt.given_up(f"earlier attempts did not get through: {job.compaction.reason}")
-    return summary_ask(
+    return summary_attempt(
         project=job.session.project,
         evicted=job.evicted,
         previous=job.previous,
@@ -116,7 +118,7 @@ def _attempt(job: Job) -> Attempt:
 def compaction_swap(*, job: Job, attempt: Attempt) -> None:
     """Shows what was made, if it is still ours and nothing but pushes has changed the session since."""
     session = AgentSession.objects.select_for_update().get(pk=job.session.pk)
-    mine = _still_mine(job.compaction)
+    mine = _still_own(job.compaction).select_for_update().first()
     if mine is None:
         _note_cost(job.compaction, attempt)
         return
@@ -156,12 +158,9 @@ def _apply(mine: Compaction, loaded: Loaded, policy: Policy, attempt: Attempt) -
     compaction_apply(compaction=mine, loaded=loaded, made=made, origin=origin)
 
 
-def _still_mine(compaction: Compaction) -> Compaction | None:
-    """The row under lock; None where the sweep, or a trigger that could not wait, took it from us."""
-    rows = Compaction.objects.select_for_update().filter(
-        pk=compaction.pk, state=Compaction.State.RUNNING, attempts=compaction.attempts
-    )
-    return rows.first()
+def _still_own(compaction: Compaction) -> QuerySet[Compaction]:
+    """Select the compaction, unless the sweep or the hard trigger has taken it from this worker."""
+    return still_own(compaction).filter(state=Compaction.State.RUNNING)
 
 
 def _note_cost(compaction: Compaction, attempt: Attempt) -> None:
@@ -185,21 +184,21 @@ def _note_health(session: AgentSession, attempt: Attempt) -> None:
 
 
 @transaction.atomic
-def compaction_give_back(*, compaction: Compaction, reason: str) -> None:
+def compaction_retry_or_fail(*, compaction: Compaction, reason: str) -> None:
     """Another try for a compaction that did not get through; after the last one it has failed."""
     session = AgentSession.objects.select_for_update().filter(pk=compaction.session_id).first()
-    mine = _still_mine(compaction)
+    mine = _still_own(compaction).select_for_update().first()
     if mine is None or session is None:
         return
     mine.reason = reason
     if mine.attempts < MAX_ATTEMPTS:
-        mine.state = Compaction.State.PENDING
+        mine.state, mine.lease_until = Compaction.State.PENDING, None
     else:
         mine.state = Compaction.State.FAILED
         mine.finished_at = timezone.now()
         session.failures += 1
         session.failed_at = timezone.now()
         session.save(update_fields=["failures", "failed_at"])
-    mine.save(update_fields=["state", "reason", "finished_at"])
+    mine.save(update_fields=["state", "reason", "finished_at", "lease_until"])
     if mine.state == Compaction.State.FAILED:
-        webhooks_emit(compaction=mine, event=WebhookEvent.FINISHED)
+        compaction_event_emit(compaction=mine, event=WebhookEvent.FINISHED)

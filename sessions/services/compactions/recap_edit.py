@@ -16,14 +16,14 @@ from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.selectors.redaction import redaction_for
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import (
-    CompactionOpen,
+    CompactionInProgress,
     Origin,
     compaction_apply,
+    compaction_in_progress,
     compaction_open,
-    compaction_under_way,
 )
 from sessions.services.compactions.planning import view_load
-from sessions.services.compactions.recaps import recap_plan, recap_standing
+from sessions.services.compactions.recaps import recap_plan, recap_shown
 
 TRIGGER = edit.TRIGGER.name
 
@@ -46,13 +46,13 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
 
     The change is a compaction of its own, of the trigger `edit`: prompts of earlier turns go on showing the
     old recap, and reverting it brings the old one back. Raises `NotEditable`, `EmptyRecap`, `RecapTooLarge`,
-    `CompactionOpen`.
+    `CompactionInProgress`.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-    if compaction_under_way(locked) is not None:
-        raise CompactionOpen(str(session.pk))
+    if compaction_in_progress(locked) is not None:
+        raise CompactionInProgress(str(session.pk))
     edited = Compaction.objects.filter(session=locked, number=number, state=Compaction.State.DONE).first()
-    standing = recap_standing(edited) if edited is not None else None
+    standing = recap_shown(edited) if edited is not None else None
     before = recap_newest(edited) if edited is not None else None
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")

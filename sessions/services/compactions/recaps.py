@@ -22,7 +22,7 @@ from sessions.services.compactions.planning import Loaded, edits_in_force, plan_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ShownRecap:
     """A recap that the prompt shows: its edit, and what it was made of."""
 
     edit: EditValue
@@ -30,7 +30,7 @@ class Standing:
     previous: RecapValue | None
 
 
-def recap_standing(compaction: Compaction) -> Standing | None:
+def recap_shown(compaction: Compaction) -> ShownRecap | None:
     """The compaction's recap with the messages that it has taken up; None where it no longer shows."""
     edits = Edit.objects.filter(compaction=compaction, strategy__in=SHOWS_RECAP, op=Op.EVICT).order_by(
         "ordinal"
@@ -50,7 +50,7 @@ def recap_standing(compaction: Compaction) -> Standing | None:
     session = compaction.session
     rows = Message.objects.filter(session=session, position__gt=max(first - 1, taken), position__lte=last)
     spans = [(edit.position, edit.end) for edit in edits]
-    return Standing(
+    return ShownRecap(
         edit=edit_value(shown),
         evicted=Evicted(
             messages=tuple(

@@ -42,7 +42,7 @@ class Attempt:
         return cls(failed=True, awaits_upgrade=True, notes={"fallback": reason})
 
 
-def summary_ask(
+def summary_attempt(
     *, project: Project, evicted: Evicted | None, previous: Recap | None, instructions: str
 ) -> Attempt:
     """Asks the project's model for the recap of what would be evicted. Never raises for the model's sake.

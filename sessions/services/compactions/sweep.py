@@ -1,4 +1,4 @@
-"""Recovery: whatever was lost on its way to a worker, or with one, is found again in the rows."""
+"""Recover compactions whose worker died or whose message was lost."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from sessions.models import Compaction
-from sessions.services.compactions.background import compaction_give_back
+from sessions.services.compactions.background import compaction_retry_or_fail
 from sessions.services.dispatch import compaction_dispatch
 
-#: Compactions that one pass takes up: a long queue is not sent again and again as a whole.
+#: Compactions that one pass handles, so that a long queue is not dispatched over and over as a whole.
 BATCH = 200
 
 
-def sweep() -> int:
-    """Gives back what dead workers held, and sends again what no worker has taken; how many were sent.
+def compactions_sweep() -> int:
+    """Retry compactions of dead workers, and dispatch pending ones again. Returns the number dispatched.
 
-    Two sweeps at once do each compaction once.
+    Concurrent sweeps dispatch each compaction once.
     """
     stale = Compaction.objects.filter(state=Compaction.State.RUNNING, lease_until__lt=Now())
     for compaction in stale.order_by("created_at")[:BATCH]:
-        compaction_give_back(compaction=compaction, reason="its worker was lost")
+        compaction_retry_or_fail(compaction=compaction, reason="the worker was lost")
     overdue = Now() - timedelta(seconds=settings.CONTEXTAPP_REDISPATCH_SECONDS)
     lost = Compaction.objects.filter(
         Q(dispatched_at=None) | Q(dispatched_at__lt=overdue), state=Compaction.State.PENDING
     )
-    return sum(_send_again(compaction) for compaction in lost.order_by("created_at")[:BATCH])
+    return sum(_dispatch_again(compaction) for compaction in lost.order_by("created_at")[:BATCH])
 
 
-def _send_again(compaction: Compaction) -> bool:
-    unsent = Compaction.objects.filter(pk=compaction.pk, dispatched_at=compaction.dispatched_at)
-    return unsent.update(dispatched_at=Now()) == 1 and compaction_dispatch(compaction.pk)
+def _dispatch_again(compaction: Compaction) -> bool:
+    not_dispatched = Compaction.objects.filter(pk=compaction.pk, dispatched_at=compaction.dispatched_at)
+    return not_dispatched.update(dispatched_at=Now()) == 1 and compaction_dispatch(compaction.pk)

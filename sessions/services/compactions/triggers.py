@@ -17,10 +17,10 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import (
-    CompactionOpen,
-    compaction_fire,
+    CompactionInProgress,
+    compaction_in_progress,
     compaction_open,
-    compaction_under_way,
+    compaction_queue,
     session_compact,
 )
 from sessions.services.compactions.planning import session_budget
@@ -31,7 +31,7 @@ _IDLE_AT_MOST = timedelta(days=1)
 _IDLE_BATCH = 500
 
 
-def background_fire(session: AgentSession, trigger: str) -> Compaction:
+def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
     """A compaction for a worker, or the record of why there is none. The session is locked.
 
     Either moves the re-fire cursor, so that what is refused is asked for again only when the prompt has
@@ -40,14 +40,14 @@ def background_fire(session: AgentSession, trigger: str) -> Compaction:
     policy = policy_of(session.policy)
     reason = _refusal(session, policy)
     if not reason:
-        return compaction_fire(session=session, trigger=trigger, policy=policy)
+        return compaction_queue(session=session, trigger=trigger, policy=policy)
     skipped = Compaction.State.SKIPPED
     return compaction_open(session=session, trigger=trigger, state=skipped, policy=policy, reason=reason)
 
 
 def _refusal(session: AgentSession, policy: Policy) -> str:
     """Why nothing can be tried in the background now; "" where it can."""
-    other = compaction_under_way(session)
+    other = compaction_in_progress(session)
     if other is not None:
         return f"refused: compaction {other.number} is under way"
     until = breaker_until(session, policy)
@@ -65,12 +65,12 @@ def breaker_until(session: AgentSession, policy: Policy) -> datetime | None:
     return until if until > timezone.now() else None
 
 
-def compaction_ask(
+def compaction_request(
     *, session: AgentSession, reason: str, instructions: str = "", policy: Policy | None = None
 ) -> Compaction:
     """Somebody wants a compaction: a pending one where a model may summarise, else one that is done.
 
-    Raises `CompactionOpen` where another is under way.
+    Raises `CompactionInProgress` where another is under way.
     """
     if summarizer_missing(session.project):
         return session_compact(
@@ -82,9 +82,9 @@ def compaction_ask(
         )
     with transaction.atomic():
         locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-        if compaction_under_way(locked) is not None:
-            raise CompactionOpen(str(session.pk))
-        return compaction_fire(
+        if compaction_in_progress(locked) is not None:
+            raise CompactionInProgress(str(session.pk))
+        return compaction_queue(
             session=locked,
             trigger=user.TRIGGER.name,
             policy=policy or policy_of(locked.policy),
@@ -93,7 +93,7 @@ def compaction_ask(
         )
 
 
-def idle_fire() -> int:
+def idle_sessions_compact() -> int:
     """Fires for the sessions that have gone idle, where their policy asks for it; how many did."""
     now = timezone.now()
     rows = AgentSession.objects.filter(
@@ -122,5 +122,5 @@ def _idle_fire(session_id: UUID, now: datetime) -> bool:
     trigger = evaluate(state, policy)
     if trigger is None or trigger is not idle.TRIGGER:
         return False
-    background_fire(session, trigger.name)
+    compaction_queue_or_skip(session, trigger.name)
     return True

@@ -1,7 +1,7 @@
-"""Facts between sessions: decided by a person, offered to new sessions, pruned; `proposals` brings them in.
+"""Facts shared between sessions: review, import into a session, and prune them.
 
-Nothing is carried by itself. A fact that was accepted is offered, and stands in a session's memory only when
-somebody takes it there.
+`proposals` creates them. An accepted fact is only offered to other sessions; it enters a session's memory
+when the agent or a user imports it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from redaction import redact
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_schema
 from sessions.selectors.redaction import redaction_for
-from sessions.services.memory.proposals import LONGEST
-from sessions.services.memory.sameness import digest_of, plain_words, sameness_lock
-from sessions.services.memory.writing import Writer, memory_operate
+from sessions.services.memory.fact_identity import facts_lock, normalized_text, text_digest
+from sessions.services.memory.proposals import MAX_LENGTH
+from sessions.services.memory.revisions import Writer, memory_operate
 
-#: How long an accepted fact holds unless somebody confirms it or says otherwise.
+#: Time until an accepted fact expires, unless it is confirmed or has a different expiry date.
 LIFETIME = timedelta(days=90)
 
-#: Proposals that nobody decided on for so long are pruned.
+#: Time after which undecided proposals are pruned.
 UNDECIDED = timedelta(days=30)
 
 
-class FactGone(LookupError):
+class FactDeleted(LookupError):
     """The fact was pruned meanwhile."""
 
 
@@ -48,8 +48,11 @@ def fact_decide(
     expires_at: datetime | None = None,
     actor: Actor = SYSTEM,
 ) -> None:
-    """Accepts, rejects or rewords a fact. Accepting confirms it, and it holds until `expires_at`, else for
-    `LIFETIME`. Raises `WorkingMemoryError` where another fact says the same, and `FactGone`."""
+    """Accept, reject or reword a fact.
+
+    An accepted fact is confirmed and valid until `expires_at`, by default for `LIFETIME`. Raises
+    `WorkingMemoryError` if another fact says the same, and `FactDeleted`.
+    """
     if text is not None and text.strip() != fact.text:
         _reword(fact, text)
     if state is not None:
@@ -58,11 +61,11 @@ def fact_decide(
     fact.decided_at, fact.confirmed_at, fact.decided_by = now, now, actor.user
     if fact.state == SharedFact.State.ACCEPTED:
         fact.expires_at = expires_at or now + LIFETIME
-    # Not the whole row: another session may be seen to have the fact meanwhile.
+    # Not the whole row, because observations by other sessions may update it at the same time.
     decided = ("text", "digest", "state", "decided_at", "decided_by", "confirmed_at", "expires_at")
     row = SharedFact.objects.filter(pk=fact.pk)
     if not row.update(**{name: getattr(fact, name) for name in decided}):
-        raise FactGone
+        raise FactDeleted
     audit_record(
         action=f"memory.fact.{fact.state}",
         project=fact.project,
@@ -73,17 +76,17 @@ def fact_decide(
 
 def _reword(fact: SharedFact, new: str) -> None:
     text, _ = redact(new.strip(), key=redaction_for(fact.project_id))
-    digest = digest_of(text)
-    sameness_lock(project_id=fact.project_id, agent=fact.agent)
+    digest = text_digest(text)
+    facts_lock(project_id=fact.project_id, agent=fact.agent)
     same = SharedFact.objects.filter(project=fact.project_id, agent=fact.agent, digest=digest)
-    if not plain_words(text) or len(text) > LONGEST or same.exclude(pk=fact.pk).exists():
-        raise WorkingMemoryError("text", f"must be new, and have 1 to {LONGEST:,} characters")
+    if not normalized_text(text) or len(text) > MAX_LENGTH or same.exclude(pk=fact.pk).exists():
+        raise WorkingMemoryError("text", f"must be new and have 1 to {MAX_LENGTH:,} characters")
     fact.text, fact.digest = text, digest
 
 
 @transaction.atomic
 def facts_decide(*, project: Project, ids: Collection[UUID], state: str, actor: Actor = SYSTEM) -> int:
-    """Accepts or rejects several facts of a project as they are; how many were not yet."""
+    """Accept or reject several facts of a project. Returns the number of facts that changed."""
     rows = SharedFact.objects.filter(project=project, pk__in=ids).exclude(state=state)
     facts = list(rows.select_related("project").select_for_update(of=("self",)).order_by("pk"))
     for fact in facts:
@@ -93,9 +96,12 @@ def facts_decide(*, project: Project, ids: Collection[UUID], state: str, actor: 
 
 @transaction.atomic
 def facts_prune(*, project: Project, actor: Actor = SYSTEM) -> int:
-    """Deletes what has expired and what nobody decided on; how many. Rejected ones stay, so that they are
-    not proposed again."""
-    # Locked before their sightings, as proposals lock them: one that is confirmed just now is left alone.
+    """Delete expired facts and undecided old proposals. Returns their number.
+
+    Rejected facts are kept, so that they are not proposed again.
+    """
+    # Locked before their observations, in the order of proposals: a fact that is just being confirmed is
+    # kept.
     rows = facts_prunable(project=project).select_for_update().order_by("pk")
     ids = list(rows.values_list("pk", flat=True))
     SharedFact.objects.filter(pk__in=ids).delete()
@@ -106,16 +112,17 @@ def facts_prune(*, project: Project, actor: Actor = SYSTEM) -> int:
 
 
 def facts_prunable(*, project: Project) -> QuerySet[SharedFact]:
+    """Select the facts that `facts_prune` would delete."""
     now = timezone.now()
     expired = Q(state=SharedFact.State.ACCEPTED, expires_at__lte=now)
-    forgotten = Q(state=SharedFact.State.PROPOSED, confirmed_at__lte=now - UNDECIDED)
-    return SharedFact.objects.filter(expired | forgotten, project=project)
+    undecided = Q(state=SharedFact.State.PROPOSED, confirmed_at__lte=now - UNDECIDED)
+    return SharedFact.objects.filter(expired | undecided, project=project)
 
 
-def facts_take(
+def facts_import(
     *, session: AgentSession, facts: Iterable[SharedFact], author: Author
 ) -> MemoryRevision | None:
-    """Puts offered facts into the session's memory. Raises as `memory_operate` does."""
+    """Add offered facts to the session's memory. Raises as `memory_operate` does."""
     names = memory_schema(project_id=session.project_id).names
     operations = [
         Operation(op=Op.ADD, field=fact.field if fact.field in names else "decisions", item=fact.text)

@@ -1,4 +1,4 @@
-"""Proposing facts from a session's memory: what is new waits for a review, what is known is confirmed."""
+"""Propose facts from a session's memory: new ones await review, known ones are confirmed."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author, Notes, Via
 from compaction.memory.schema import SINGLE
 from compaction.memory.updates.items import STATE
-from sessions.models import AgentSession, FactSighting, SharedFact
+from sessions.models import AgentSession, FactObservation, SharedFact
 from sessions.selectors.facts import facts_of
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.services.memory.sameness import digest_of, plain_words, sameness_lock
+from sessions.services.memory.fact_identity import facts_lock, normalized_text, text_digest
 
 #: Characters of a fact.
-LONGEST = 1_000
+MAX_LENGTH = 1_000
 
-#: Fields that tell of one session's work, and mean nothing in another.
+#: Fields that describe the work of one session and mean nothing in another.
 _OF_ONE_SESSION = SINGLE | {"important_files", "recent_edits", "next", "blockers", "open_questions", STATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """An item of a memory. `stale` says why it no longer holds, "" while it does."""
+class MemoryItem:
+    """An item of a memory. `stale` is the reason why it is no longer valid, "" if it is."""
 
     field: str
     text: str
@@ -36,95 +36,103 @@ class Item:
 
 
 @transaction.atomic
-def facts_propose(*, session: AgentSession, items: Sequence[Item] | None = None) -> list[SharedFact]:
-    """Proposes items of a session's memory because somebody asks; without `items` all that may hold elsewhere
-    and that upkeep did not write. What was proposed before is confirmed instead, what was rejected stays so.
+def facts_propose(*, session: AgentSession, items: Sequence[MemoryItem] | None = None) -> list[SharedFact]:
+    """Propose items of a session's memory on request.
 
-    Raises `WorkingMemoryError` for an item that the memory does not have.
+    Without `items`, proposes every item that may be useful elsewhere and was not written by automatic
+    updates. Facts that were proposed before are confirmed; rejected facts stay rejected. Raises
+    `WorkingMemoryError` for an item that the memory does not contain.
     """
     locked = AgentSession.objects.select_for_update(no_key=True).get(pk=session.pk)
     row = memory_latest(session_id=locked.pk)
     notes = memory_notes(row)
-    wanted = _proposable(notes) if items is None else [_held(notes, item) for item in items]
+    chosen = _proposable(notes) if items is None else [_find(notes, item) for item in items]
     if row is None:
         return []
-    ids = facts_say(session=locked, revision=row.number, items=wanted, asked=True)
+    ids = facts_record(session=locked, revision=row.number, items=chosen, is_requested=True)
     facts = facts_of(project_id=locked.project_id).in_bulk(ids)
     return [facts[pk] for pk in ids]
 
 
-def items_unasked(notes: Notes) -> list[Item]:
-    """What is proposed without anybody asking: what a person or a model wrote, a person's first, then the
-    latest."""
-    wrote = [(notes.origin(item.field, item.text), item) for item in _proposable(notes)]
-    wrote = [pair for pair in wrote if pair[0].author in (Author.PERSON, Author.MODEL)]
-    wrote.sort(key=lambda pair: (pair[0].author is not Author.PERSON, -pair[0].turn))
-    return [item for _, item in wrote]
+def items_to_propose(notes: Notes) -> list[MemoryItem]:
+    """Return the items to propose automatically: those of users, then those of models, newest first."""
+    authors = (Author.PERSON, Author.MODEL)
+    origins = {item: notes.origin(item.field, item.text) for item in _proposable(notes)}
+    items = [item for item, origin in origins.items() if origin.author in authors]
+    return sorted(items, key=lambda item: (authors.index(origins[item].author), -origins[item].turn))
 
 
-def _proposable(notes: Notes) -> list[Item]:
+def _proposable(notes: Notes) -> list[MemoryItem]:
     return [
-        Item(field=name, text=item)
+        MemoryItem(field=name, text=item)
         for (name, item), origin in notes.origins.items()
         if name not in _OF_ONE_SESSION
-        and origin.via not in (Via.UPKEEP, Via.SHARED)
+        and origin.via not in (Via.AUTO_UPDATE, Via.SHARED)
         and not origin.stale
-        and _can_be(item)
+        and _is_valid(item)
     ]
 
 
-def _held(notes: Notes, item: Item) -> Item:
-    is_there = item.field not in SINGLE and item.text in notes.memory.items(item.field)
-    if not is_there or not _can_be(item.text):
+def _find(notes: Notes, item: MemoryItem) -> MemoryItem:
+    exists = item.field not in SINGLE and item.text in notes.memory.items(item.field)
+    if not exists or not _is_valid(item.text):
         raise WorkingMemoryError("items", f"{item.field} has no item {item.text[:80]!r} that can be shared")
     return replace(item, stale=notes.origin(item.field, item.text).stale)
 
 
-def _can_be(text: str) -> bool:
-    return len(text) <= LONGEST and plain_words(text) != ""
+def _is_valid(text: str) -> bool:
+    return len(text) <= MAX_LENGTH and normalized_text(text) != ""
 
 
-def facts_say(
+def facts_record(
     *,
     session: AgentSession,
     revision: int,
-    items: Sequence[Item],
-    most: int | None = None,
-    asked: bool = False,
+    items: Sequence[MemoryItem],
+    max_new: int | None = None,
+    is_requested: bool = False,
 ) -> list[UUID]:
-    """The ids of the facts that a revision of a session's memory says. New ones are proposed, at most `most`;
-    known ones are confirmed, where the session had not said them before or somebody `asked`. The session is
-    locked."""
-    sameness_lock(project_id=session.project_id, agent=session.agent)
-    told: dict[bytes, Item] = {}
+    """Record the facts in a revision of a session's memory, and return their ids.
+
+    New facts are proposed, at most `max_new`. Known facts are confirmed if the session did not have them
+    before, or if the proposal `is_requested` by a user or agent. The caller has locked the session.
+    """
+    facts_lock(project_id=session.project_id, agent=session.agent)
+    by_digest: dict[bytes, MemoryItem] = {}
     for item in items:
-        told.setdefault(digest_of(item.text), item)
-    facts = _known(session, told)
-    new = [digest for digest in told if digest not in facts][:most]
-    facts |= _proposed(session, revision, {digest: told[digest] for digest in new})
-    found = {digest: facts[digest].pk for digest in told if digest in facts}
-    sightings = {
-        pk: FactSighting(
-            fact_id=pk, session=session, revision=revision, digest=digest, stale=told[digest].stale
+        by_digest.setdefault(text_digest(item.text), item)
+    facts = _known(session, by_digest)
+    new = [digest for digest in by_digest if digest not in facts][:max_new]
+    facts |= _create(session, revision, {digest: by_digest[digest] for digest in new})
+    observations = {
+        facts[digest].pk: FactObservation(
+            fact=facts[digest], session=session, revision=revision, digest=digest, stale=item.stale
         )
-        for digest, pk in found.items()
+        for digest, item in by_digest.items()
+        if digest in facts
     }
-    _see(session, sightings, asked)
-    return list(sightings)
+    _store(session, observations, is_requested)
+    return list(observations)
 
 
 def _known(session: AgentSession, digests: Collection[bytes]) -> dict[bytes, SharedFact]:
-    """The facts of the session's project and agent that say one of these now, or did when they were proposed.
-    They are locked, in the order in which a review and a pruning lock them."""
+    """Return and lock the facts whose current or first text has one of these digests.
+
+    They are locked in the same order as by reviews and pruning.
+    """
     rows = SharedFact.objects.select_for_update(no_key=True).filter(
-        Q(digest__in=digests) | Q(said__in=digests), project_id=session.project_id, agent=session.agent
+        Q(digest__in=digests) | Q(proposed_digest__in=digests),
+        project_id=session.project_id,
+        agent=session.agent,
     )
     facts = list(rows.order_by("pk"))
-    return {bytes(fact.said): fact for fact in facts} | {bytes(fact.digest): fact for fact in facts}
+    return {bytes(fact.proposed_digest): fact for fact in facts} | {
+        bytes(fact.digest): fact for fact in facts
+    }
 
 
-def _proposed(session: AgentSession, revision: int, new: Mapping[bytes, Item]) -> dict[bytes, SharedFact]:
-    """Writes proposals."""
+def _create(session: AgentSession, revision: int, new: Mapping[bytes, MemoryItem]) -> dict[bytes, SharedFact]:
+    """Create proposals."""
     facts = {
         digest: SharedFact(
             project_id=session.project_id,
@@ -132,7 +140,7 @@ def _proposed(session: AgentSession, revision: int, new: Mapping[bytes, Item]) -
             field=item.field,
             text=item.text,
             digest=digest,
-            said=digest,
+            proposed_digest=digest,
             session=session,
             revision=revision,
         )
@@ -142,18 +150,18 @@ def _proposed(session: AgentSession, revision: int, new: Mapping[bytes, Item]) -
     return facts
 
 
-def _see(session: AgentSession, sightings: Mapping[UUID, FactSighting], asked: bool) -> None:
-    """Notes the sightings, one a fact; a session counts once."""
-    seen = FactSighting.objects.filter(session=session, fact__in=sightings)
-    before = set(seen.values_list("fact_id", flat=True))
-    FactSighting.objects.bulk_create(
-        sightings.values(),
+def _store(session: AgentSession, observations: Mapping[UUID, FactObservation], is_requested: bool) -> None:
+    """Store one observation per fact, and count the session once for each."""
+    known = FactObservation.objects.filter(session=session, fact__in=observations)
+    before = set(known.values_list("fact_id", flat=True))
+    FactObservation.objects.bulk_create(
+        observations.values(),
         update_conflicts=True,
         unique_fields=["fact", "session"],
-        update_fields=["revision", "digest", "stale", "left"],
+        update_fields=["revision", "digest", "stale", "removed"],
     )
     now = timezone.now()
-    fresh = [pk for pk in sightings if pk not in before]
-    SharedFact.objects.filter(pk__in=fresh).update(seen_in=F("seen_in") + 1, seen_at=now, confirmed_at=now)
-    if asked:
+    new = [pk for pk in observations if pk not in before]
+    SharedFact.objects.filter(pk__in=new).update(seen_in=F("seen_in") + 1, seen_at=now, confirmed_at=now)
+    if is_requested:
         SharedFact.objects.filter(pk__in=before).update(confirmed_at=now)

@@ -15,7 +15,7 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
-from sessions.services.compactions.triggers import background_fire
+from sessions.services.compactions.triggers import compaction_queue_or_skip
 from sessions.services.push.values import NewTurn
 
 
@@ -51,7 +51,7 @@ def compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
     """Compact the session, or leave it to a worker, within the transaction of the push."""
     if trigger.is_background:
         session = AgentSession.objects.get(pk=turn.session.id)
-        return Triggered(compactions=(background_fire(session, trigger.name),), shown=turn.shown)
+        return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
     session = AgentSession(pk=turn.session.id)  # `session_compact` loads it when it locks it
     compaction = session_compact(session=session, trigger=trigger.name, supersede=True)
     session.refresh_from_db(fields=["shown_components"])

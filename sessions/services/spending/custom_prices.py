@@ -1,6 +1,7 @@
-"""Agreed prices of a project, written under its row's lock: two owners at once lose none of them.
+"""Set and delete the custom prices of a project.
 
-A price is known by its model and its first day.
+A price is identified by its model and its first day. Changes lock the project's row, so that concurrent
+changes are all kept.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from accounts.services import project_update
 from pricing.custom import CustomPrice
 from sessions.selectors.custom_prices import custom_prices
 
-#: Prices that a project has at most: each push reads them all.
-MOST = 50
+#: Limit for one project, because every push reads all of its prices.
+MAX_PRICES = 50
 
 
 class TooManyPrices(Exception):
-    """The project has as many prices as it may have."""
+    """The project has reached the limit of custom prices."""
 
 
 @transaction.atomic
-def price_set(*, project: Project, price: CustomPrice, actor: Actor) -> None:
-    """Adds a price, in the place of one of the same model from the same day on. Raises `TooManyPrices`."""
+def custom_price_set(*, project: Project, price: CustomPrice, actor: Actor) -> None:
+    """Add a price, or replace the one with the same model and first day. Raises `TooManyPrices`."""
     locked = _locked(project)
     kept = _without(locked, price.model, price.first)
-    if len(kept) >= MOST:
+    if len(kept) >= MAX_PRICES:
         raise TooManyPrices
     _write(locked, [price, *kept], actor)
 
 
 @transaction.atomic
-def price_remove(*, project: Project, model: str, first: date, actor: Actor) -> bool:
-    """Takes a price away. False where there is none of this model from this day on."""
+def custom_price_delete(*, project: Project, model: str, first: date, actor: Actor) -> bool:
+    """Delete a price. Returns False if there is none for this model and first day."""
     locked = _locked(project)
     kept = _without(locked, model, first)
-    is_there = len(kept) < len(custom_prices(locked))
-    if is_there:
+    exists = len(kept) < len(custom_prices(locked))
+    if exists:
         _write(locked, kept, actor)
-    return is_there
+    return exists
 
 
 def _locked(project: Project) -> Project:
@@ -50,9 +51,9 @@ def _locked(project: Project) -> Project:
 
 
 def _without(project: Project, model: str, first: date) -> list[CustomPrice]:
-    return [one for one in custom_prices(project) if (one.model, one.first) != (model, first)]
+    return [price for price in custom_prices(project) if (price.model, price.first) != (model, first)]
 
 
 def _write(locked: Project, prices: Sequence[CustomPrice], actor: Actor) -> None:
-    told = [one.to_json() for one in prices]
-    project_update(project=locked, changes={"custom_prices": told}, actor=actor)
+    stored = [price.to_json() for price in prices]
+    project_update(project=locked, changes={"custom_prices": stored}, actor=actor)

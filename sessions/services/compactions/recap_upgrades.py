@@ -24,11 +24,11 @@ from sessions.selectors.summarizers import summarizer_missing
 from sessions.services.compactions.apply import (
     Origin,
     compaction_apply,
-    compaction_fire,
-    compaction_under_way,
+    compaction_in_progress,
+    compaction_queue,
 )
 from sessions.services.compactions.planning import Loaded, edits_in_force
-from sessions.services.compactions.recaps import Standing, recap_plan
+from sessions.services.compactions.recaps import ShownRecap, recap_plan
 from sessions.services.compactions.summaries import Attempt
 from sessions.services.compactions.triggers import breaker_until
 
@@ -40,7 +40,7 @@ _OF_USE = timedelta(days=1)
 _BATCH = 20
 
 
-def upgrades_fire() -> int:
+def recap_upgrades_queue() -> int:
     """Fires for the recaps that are worth it; how many are under way now."""
     return sum(map(_fire, list(islice(_ready(), _BATCH))))
 
@@ -64,7 +64,7 @@ def _ready() -> Iterator[Compaction]:
 @transaction.atomic
 def _fire(row: Compaction) -> bool:
     session = AgentSession.objects.select_for_update(skip_locked=True).filter(pk=row.session_id).first()
-    if session is None or compaction_under_way(session) is not None:
+    if session is None or compaction_in_progress(session) is not None:
         return False
     policy = Policy.from_json(row.policy)
     if breaker_until(session, policy) is not None:
@@ -73,7 +73,7 @@ def _fire(row: Compaction) -> bool:
         return False
     if not row.edits.filter(strategy__in=SHOWS_RECAP, pk__in=edits_in_force(row.session_id)).exists():
         return False  # a later compaction has folded it
-    compaction_fire(
+    compaction_queue(
         session=session,
         trigger=TRIGGER,
         policy=policy,
@@ -85,7 +85,7 @@ def _fire(row: Compaction) -> bool:
 
 
 def upgrade_apply(
-    *, compaction: Compaction, loaded: Loaded, standing: Standing, policy: Policy, attempt: Attempt
+    *, compaction: Compaction, loaded: Loaded, standing: ShownRecap, policy: Policy, attempt: Attempt
 ) -> None:
     """Shows the model's recap in the place of the deterministic one. The session is locked."""
     assert attempt.result is not None

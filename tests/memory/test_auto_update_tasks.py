@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from sessions.models import AgentSession, MemoryRevision, MemoryWatch
+from sessions.models import AgentSession, MemoryRevision, MemoryUpdateState
 from sessions.services import dispatch
-from sessions.services.memory import upkeep as background
-from sessions.services.memory.upkeep import upkeep_run, upkeep_sweep
+from sessions.services.memory import auto_updates
+from sessions.services.memory.auto_updates import memory_update, memory_updates_sweep
 from tests.api.client import Api
 from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user
@@ -67,7 +67,7 @@ class TestAfterAPush:
             other.post("sessions/kept/turns/", {"messages": [user("Mend it")]})
             eventually(lambda: told.count(kept) >= times)  # noqa: B023
         assert str(stored) not in told
-        assert upkeep_run(session_id=stored) == 0
+        assert memory_update(session_id=stored) == 0
 
     @pytest.mark.usefixtures("upkeep_on")
     def test_a_worker_is_sent_for_and_keeps_the_memory(
@@ -76,8 +76,8 @@ class TestAfterAPush:
         ran("pytest", FAILS)
         ran("ls", "a.py")
         eventually(lambda: sent)
-        assert set(sent) == {(dispatch.UPKEEP, str(stored))}
-        assert upkeep_run(session_id=stored) == 2
+        assert set(sent) == {(dispatch.MEMORY_UPDATE, str(stored))}
+        assert memory_update(session_id=stored) == 2
         shown = api.get(MEMORY).json()
         assert shown["memory"]["blockers"] == ["test fails: tests/test_a.py::test_b: assert 1 == 2"]
         assert (shown["author"], shown["turn"], shown["reason"]) == (
@@ -91,7 +91,7 @@ class TestAfterAPush:
     @pytest.mark.usefixtures("upkeep_on", "sent")
     def test_a_retried_push_and_a_task_that_comes_twice_do_no_harm(self, ran: Ran, stored: UUID) -> None:
         ran("pytest", FAILS)
-        assert [upkeep_run(session_id=stored) for _ in range(3)] == [1, 0, 0]
+        assert [memory_update(session_id=stored) for _ in range(3)] == [1, 0, 0]
         assert MemoryRevision.objects.count() == 1
 
 
@@ -102,7 +102,7 @@ class TestCatchingUp:
     ) -> None:
         for output in (FAILS, PASSES, FAILS):
             ran("pytest", output)
-        assert upkeep_run(session_id=stored) == 3
+        assert memory_update(session_id=stored) == 3
         steps = api.get(f"{MEMORY}timeline/").json()["data"]
         assert [(step["revision"], step["turn"]) for step in steps] == [(3, 2), (2, 1), (1, 0)]
         blockers = next(change for change in steps[1]["changes"] if change["field"] == "blockers")
@@ -113,16 +113,16 @@ class TestCatchingUp:
     ) -> None:
         """Somebody writes between reading and writing: the step is made again on top of that."""
         ran("pytest", FAILS)
-        write, calls = background._write, []
+        write, calls = auto_updates._write, []
 
         def interrupted(session: AgentSession, read: Any) -> bool:
             if not calls:
                 api.patch(f"{MEMORY}?author=person", {"decisions": ["mine"]}, if_match="*")
-            calls.append(read.number)
+            calls.append(read.base_revision)
             return write(session, read)
 
-        monkeypatch.setattr(background, "_write", interrupted)
-        upkeep_run(session_id=stored)
+        monkeypatch.setattr(auto_updates, "_write", interrupted)
+        memory_update(session_id=stored)
         assert calls == [0, 1]
         memory = api.get(MEMORY).json()["memory"]
         assert memory["decisions"] == ["mine"]
@@ -133,31 +133,31 @@ class TestCatchingUp:
         for _ in range(2):
             for _ in range(6):
                 ran("pytest", FAILS)
-                upkeep_run(session_id=stored)
+                memory_update(session_id=stored)
             ran("pytest", PASSES)
             with CaptureQueriesContext(connection) as captured:
-                upkeep_run(session_id=stored)
+                memory_update(session_id=stored)
             counts.append(len(captured))
         assert counts[0] == counts[1] <= 20
 
     def test_the_sweep_finds_what_was_lost(self, ran: Ran, sent: Any, stored: UUID) -> None:
         ran("pytest", FAILS)
         eventually(lambda: sent)
-        assert upkeep_sweep() == 1
-        assert sent[-1] == (dispatch.UPKEEP, str(stored))
-        upkeep_run(session_id=stored)
-        assert upkeep_sweep() == 0
+        assert memory_updates_sweep() == 1
+        assert sent[-1] == (dispatch.MEMORY_UPDATE, str(stored))
+        memory_update(session_id=stored)
+        assert memory_updates_sweep() == 0
 
     def test_others_items_that_fill_the_memory_stay(self, api: Api, ran: Ran, stored: UUID) -> None:
         api.patch(MEMORY, {"decisions": ["word " * 1_400]}, if_match="*")
         ran("pytest", FAILS)
-        upkeep_run(session_id=stored)
+        memory_update(session_id=stored)
         assert api.get(MEMORY).json()["memory"]["blockers"] == []
-        assert MemoryWatch.objects.get(session_id=stored).turn == 1
+        assert MemoryUpdateState.objects.get(session_id=stored).turn == 1
 
     def test_a_session_that_is_gone_is_no_error(self, stored: UUID) -> None:
         AgentSession.objects.filter(pk=stored).delete()
-        assert upkeep_run(session_id=stored) == 0
+        assert memory_update(session_id=stored) == 0
 
 
 @pytest.mark.usefixtures("upkeep_on")
@@ -167,7 +167,7 @@ def test_an_imported_session_is_read_too(api: Api, monkeypatch: pytest.MonkeyPat
     chat = [user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant("One fails.")]
     [stored] = api.post("imports/?name=chat.json", {"messages": chat}).json()["sessions"]
     assert stored["id"] in told
-    upkeep_run(session_id=UUID(stored["id"]))
+    memory_update(session_id=UUID(stored["id"]))
     assert len(api.get(f"sessions/{stored['id']}/memory/").json()["memory"]["blockers"]) == 1
 
 
@@ -175,5 +175,5 @@ def test_an_imported_session_is_read_too(api: Api, monkeypatch: pytest.MonkeyPat
 def test_somebody_may_ask_for_it_where_it_is_off(api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
     ran("pytest", FAILS)
     assert api.post(f"{MEMORY}upkeep/").status_code == 202
-    assert sent == [(dispatch.OBSERVE, str(stored))]
-    assert upkeep_run(session_id=stored, asked=True) == 1
+    assert sent == [(dispatch.MEMORY_OBSERVE, str(stored))]
+    assert memory_update(session_id=stored, forced=True) == 1

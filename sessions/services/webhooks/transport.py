@@ -1,4 +1,4 @@
-"""Sending to an address that a customer chose: signed, bounded, and never into our own network."""
+"""Send signed requests to addresses that users chose, but never into the server's own network."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-#: Seconds for connecting, and for each read.
+#: Seconds to connect, and for each read.
 TIMEOUT = 10
 
-#: IPv4 within IPv6 by translation (RFC 6052, RFC 3056): a private address may hide in it.
+#: IPv4 addresses translated to IPv6 (RFC 6052, RFC 3056); they may contain a private address.
 _TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("2002::/16"))
 
 
 class ForbiddenAddress(ValueError):
-    """The URL leads nowhere, or where a webhook must not go."""
+    """The URL is invalid, cannot be resolved, or points to a private address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a request goes: the address that was looked at is the one that is connected to, so that a name
-    which resolves to another one a moment later gains nothing."""
+    """A checked URL and its IP address.
+
+    The connection uses this address, so a host name that later resolves to another one cannot evade the
+    check.
+    """
 
     url: SplitResult
     address: str
@@ -40,12 +43,12 @@ class Target:
 
 
 def url_check(url: str) -> SplitResult:
-    """The parts of a URL that a webhook may have. Raises `ForbiddenAddress`."""
+    """Check and split a webhook URL, without a DNS query. Raises `ForbiddenAddress`."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ForbiddenAddress("this is no URL") from None
+        raise ForbiddenAddress("this is not a URL") from None
     schemes = {"https", "http"} if settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE else {"https"}
     if parts.scheme not in schemes or not parts.hostname or port == 0:
         raise ForbiddenAddress("the URL must begin with https:// and name a host")
@@ -56,7 +59,7 @@ def url_check(url: str) -> SplitResult:
 
 
 def target_of(url: str) -> Target:
-    """Resolves the URL's host. Raises `ForbiddenAddress` where one of its addresses is not public."""
+    """Resolve the URL's host. Raises `ForbiddenAddress` if any of its addresses is not public."""
     parts = url_check(url)
     assert parts.hostname is not None
     addresses = _resolved(parts.hostname)
@@ -67,7 +70,7 @@ def target_of(url: str) -> Target:
 
 
 def _resolved(host: str, flags: int = 0) -> list[str]:
-    """The addresses of a host, none where it is not known. Nobody is asked with `AI_NUMERICHOST`."""
+    """Return the addresses of a host, none if it is unknown. `AI_NUMERICHOST` prevents DNS queries."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError):
@@ -91,17 +94,20 @@ def _is_public(text: str) -> bool:
 
 
 def signature(secret: str, body: bytes, *, at: int) -> str:
-    """`t=<seconds>,v1=<hex>`: HMAC-SHA256 over `<seconds>.<body>`, so that no old one can be replayed."""
+    """Return `t=<seconds>,v1=<hex>`, an HMAC-SHA256 over `<seconds>.<body>`; the time prevents replays."""
     digest = hmac.new(secret.encode(), b"%d.%b" % (at, body), hashlib.sha256).hexdigest()
     return f"t={at},v1={digest}"
 
 
 def post(target: Target, *, secret: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """The status of the answer; a redirect is one, and is not followed. Raises OSError, HTTPException."""
+    """Send a request and return the HTTP status.
+
+    Redirects are not followed. Raises OSError, HTTPException.
+    """
     path = (target.url.path or "/") + (f"?{target.url.query}" if target.url.query else "")
     with socket.create_connection((target.address, target.port), timeout=TIMEOUT) as plain:
         connection = http.client.HTTPConnection(target.url.hostname or "", target.port, timeout=TIMEOUT)
-        connection.sock = _secured(plain, target) if target.url.scheme == "https" else plain
+        connection.sock = _wrap_tls(plain, target) if target.url.scheme == "https" else plain
         try:
             signed = {"Contextapp-Signature": signature(secret, body, at=int(time.time()))}
             connection.request("POST", path, body=body, headers={**headers, **signed})
@@ -110,5 +116,5 @@ def post(target: Target, *, secret: str, body: bytes, headers: Mapping[str, str]
             connection.close()
 
 
-def _secured(plain: socket.socket, target: Target) -> ssl.SSLSocket:
+def _wrap_tls(plain: socket.socket, target: Target) -> ssl.SSLSocket:
     return ssl.create_default_context().wrap_socket(plain, server_hostname=target.url.hostname)

@@ -20,12 +20,12 @@ from django.utils import timezone
 import pricing
 from accounts.models import AuditEvent, Project
 from compaction.memory.extraction import READ_TOKENS, TURNS_AT_ONCE
-from sessions.models import AgentSession, MemoryReader, MemoryReading, MemoryRevision
+from sessions.models import AgentSession, MemoryExtraction, MemoryExtractionState, MemoryRevision
 from sessions.selectors import summarizers
 from sessions.services import dispatch
-from sessions.services.memory import reading as background
-from sessions.services.memory.reading import readings_sweep
-from sessions.services.memory.upkeep import upkeep_run
+from sessions.services.memory import extraction
+from sessions.services.memory.auto_updates import memory_update
+from sessions.services.memory.extraction import extractions_sweep
 from sessions.store import bodies
 from sessions.tasks import memory_observe, memory_upkeep
 from tests.api.client import Api
@@ -94,7 +94,9 @@ def rest(stored: UUID) -> None:
 
 def later(stored: UUID) -> None:
     """The pause after a claim has passed."""
-    MemoryReader.objects.filter(session_id=stored).update(free_at=timezone.now() - timedelta(seconds=1))
+    MemoryExtractionState.objects.filter(session_id=stored).update(
+        lease_until=timezone.now() - timedelta(seconds=1)
+    )
 
 
 def memory(api: Api) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def memory(api: Api) -> dict[str, Any]:
 
 def states() -> list[str]:
     """What came of each reading, oldest first."""
-    return list(MemoryReading.objects.order_by("at").values_list("state", flat=True))
+    return list(MemoryExtraction.objects.order_by("at").values_list("state", flat=True))
 
 
 class TestWhenItIsAsked:
@@ -125,9 +127,9 @@ class TestWhenItIsAsked:
         push(user(LONG))
         rest(stored)
         work()
-        assert readings_sweep() == 0
+        assert extractions_sweep() == 0
         assert provider.requests == []
-        assert not MemoryReading.objects.exists()
+        assert not MemoryExtraction.objects.exists()
 
     @pytest.mark.usefixtures("model_on")
     def test_not_without_a_key(self, provider: FakeProvider, push: Push, work: Any, settings: Any) -> None:
@@ -157,14 +159,14 @@ class TestWhenItIsAsked:
     ) -> None:
         push(user("Mend the pool"))
         work()
-        assert readings_sweep() == 0
+        assert extractions_sweep() == 0
         rest(stored)
         sent.clear()
-        assert readings_sweep() == 1
+        assert extractions_sweep() == 1
         assert sent == [str(stored)]
         work()
         assert len(provider.requests) == 1
-        assert readings_sweep() == 0
+        assert extractions_sweep() == 0
 
     @pytest.mark.usefixtures("model_on")
     def test_it_reads_what_is_new_and_nothing_else(
@@ -186,11 +188,11 @@ class TestWhenItIsAsked:
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
         sent: list[UUID] = []
-        monkeypatch.setattr(background, "upkeep_dispatch", sent.append)
+        monkeypatch.setattr(extraction, "memory_update_dispatch", sent.append)
         for number in range(120):
             push(user(f"step {number}"))
         work()
-        assert MemoryReader.objects.get().turn == TURNS_AT_ONCE
+        assert MemoryExtractionState.objects.get().turn == TURNS_AT_ONCE
         assert sent == [stored]
         work()
         work()
@@ -198,7 +200,7 @@ class TestWhenItIsAsked:
         assert sent == [stored]
         rest(stored)
         memory_observe(str(stored))
-        assert MemoryReader.objects.get().turn == 120
+        assert MemoryExtractionState.objects.get().turn == 120
 
     @pytest.mark.usefixtures("model_on")
     def test_a_turn_that_is_larger_than_a_request_is_read_in_pieces(
@@ -210,7 +212,7 @@ class TestWhenItIsAsked:
         work()
         assert len(provider.requests) >= 2
         assert "yours: we evict by a queue" in provider.requests[1].body["messages"][0]["content"]
-        assert MemoryReading.objects.get().requests == len(provider.requests)
+        assert MemoryExtraction.objects.get().requests == len(provider.requests)
 
 
 @pytest.mark.usefixtures("model_on")
@@ -268,7 +270,7 @@ class TestWhatItWrites:
             work()
             assert memory(api)["decisions"] == []
         assert "We evict by a queue" in provider.requests[-1].body["messages"][0]["content"]
-        assert MemoryReading.objects.filter(state="done").count() == 3
+        assert MemoryExtraction.objects.filter(state="done").count() == 3
 
     def test_what_is_made_up_is_dropped_and_the_rest_kept(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
@@ -295,8 +297,8 @@ class TestWhatItWrites:
                 bodies.unpack(row.body) + bodies.unpack(row.origins or b"")
                 for row in MemoryRevision.objects.all()
             ),
-            *(row.reason.encode() for row in MemoryReading.objects.all()),
-            *(row.told.encode() for row in MemoryReader.objects.all()),
+            *(row.reason.encode() for row in MemoryExtraction.objects.all()),
+            *(row.last_error.encode() for row in MemoryExtractionState.objects.all()),
         ]
         assert stored
         assert not any(SECRET.encode() in one for one in stored)
@@ -317,14 +319,14 @@ class TestWhatItWrites:
     def test_over_what_others_wrote_while_the_model_thought(
         self, api: Api, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        suggestions = background._suggestions
+        suggestions = extraction._suggestions
 
         def interrupted(*arguments: Any) -> Any:
             found = suggestions(*arguments)
             api.patch(f"{MEMORY}?author=person", {"decisions": ["mine"]}, if_match="*")
             return found
 
-        monkeypatch.setattr(background, "_suggestions", interrupted)
+        monkeypatch.setattr(extraction, "_suggestions", interrupted)
         provider.script(operations(op("add", "a queue")))
         push(assistant(LONG))
         work()
@@ -338,7 +340,7 @@ class TestWhatItCosts:
     ) -> None:
         push(assistant(LONG))
         work()
-        row = MemoryReading.objects.get()
+        row = MemoryExtraction.objects.get()
         assert (row.state, row.model, row.first_turn, row.end_turn, row.requests) == ("done", MODEL, 0, 1, 1)
         assert row.uncached_tokens > 1_000
         rates = pricing.rates(MODEL, row.at.replace(minute=0, second=0, microsecond=0))[0]
@@ -349,7 +351,7 @@ class TestWhatItCosts:
         provider.script(it.says("no JSON"), it.says("no JSON either"))
         push(assistant(LONG))
         work()
-        row = MemoryReading.objects.get()
+        row = MemoryExtraction.objects.get()
         assert (row.state, row.requests) == ("failed", 2)
         assert row.cost_microusd
 
@@ -359,7 +361,7 @@ class TestWhatItCosts:
         Project.objects.update(memory_model="a-model-of-our-own")
         push(assistant(LONG))
         work()
-        assert MemoryReading.objects.get().cost_microusd is None
+        assert MemoryExtraction.objects.get().cost_microusd is None
 
 
 @pytest.mark.usefixtures("model_on")
@@ -371,26 +373,26 @@ class TestTrouble:
         push(user("Mend it"), assistant(LONG))
         work()
         tries = len(provider.requests)
-        row = MemoryReader.objects.get()
+        row = MemoryExtractionState.objects.get()
         assert (row.turn, row.attempts) == (0, 1)
-        assert "529" in row.told
-        assert row.free_at is not None
-        assert row.free_at > timezone.now() + timedelta(minutes=5)
+        assert "529" in row.last_error
+        assert row.lease_until is not None
+        assert row.lease_until > timezone.now() + timedelta(minutes=5)
         push(call("c", "bash", command="pytest"), result("c", FAILS))
         work()
         rest(stored)
-        assert readings_sweep() == 0
+        assert extractions_sweep() == 0
         assert len(provider.requests) == tries
         assert len(memory(api)["blockers"]) == 1, "what tools show goes on"
         later(stored)
         provider.otherwise = operations(op("add", "a queue"))
-        assert readings_sweep() == 1
+        assert extractions_sweep() == 1
         work()
         told = provider.requests[-1].body["messages"][0]["content"]
         assert "Mend it" in told
         assert "#3 t1" in told
         row.refresh_from_db()
-        assert (row.turn, row.attempts, row.free_at, row.told) == (2, 0, None, "")
+        assert (row.turn, row.attempts, row.lease_until, row.last_error) == (2, 0, None, "")
 
     def test_the_pause_grows_with_each_try(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
@@ -400,9 +402,9 @@ class TestTrouble:
         pauses = []
         for _ in range(5):
             work()
-            row = MemoryReader.objects.get()
-            assert row.free_at is not None
-            pauses.append(round((row.free_at - timezone.now()) / timedelta(minutes=10)))
+            row = MemoryExtractionState.objects.get()
+            assert row.lease_until is not None
+            pauses.append(round((row.lease_until - timezone.now()) / timedelta(minutes=10)))
             later(stored)
         assert pauses == [1, 2, 4, 6, 6]
 
@@ -412,12 +414,12 @@ class TestTrouble:
         provider.script(it.refusal(), operations(op("add", "a queue")))
         push(assistant(LONG))
         work()
-        row = MemoryReader.objects.get()
-        assert (row.turn, row.free_at, row.told) == (1, None, "the model declined to answer")
+        row = MemoryExtractionState.objects.get()
+        assert (row.turn, row.lease_until, row.last_error) == (1, None, "the model declined to answer")
         push(assistant(LONG))
         work()
         assert memory(api)["decisions"] == ["a queue"]
-        assert list(MemoryReading.objects.order_by("at").values_list("state", flat=True)) == [
+        assert list(MemoryExtraction.objects.order_by("at").values_list("state", flat=True)) == [
             "given_up",
             "done",
         ]
@@ -440,30 +442,30 @@ class TestTrouble:
         def broken(*_: Any) -> Any:
             raise RuntimeError(f"quotes {SECRET}")
 
-        monkeypatch.setattr(background, "_suggestions", broken)
+        monkeypatch.setattr(extraction, "_suggestions", broken)
         push(assistant(LONG))
         work()
-        row = MemoryReader.objects.get()
-        assert row.told == "a fault of the server; its log tells more"
-        assert row.free_at is not None
+        row = MemoryExtractionState.objects.get()
+        assert row.last_error == "internal error; see the server log"
+        assert row.lease_until is not None
 
     def test_a_worker_that_dies_in_the_middle_loses_nothing(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
         push(assistant(LONG))
-        upkeep_run(session_id=stored)
-        assert background._claimed(stored) is not None  # and there it dies
+        memory_update(session_id=stored)
+        assert extraction._claim_turns(stored) is not None  # and there it dies
         work()
         assert provider.requests == []
         later(stored)
         work()
         assert len(provider.requests) == 1
-        assert MemoryReader.objects.get().turn == 1
+        assert MemoryExtractionState.objects.get().turn == 1
 
     def test_a_worker_that_was_too_slow_writes_its_cost_and_nothing_else(
         self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
-        suggestions, calls = background._suggestions, []
+        suggestions, calls = extraction._suggestions, []
 
         def slow(*arguments: Any) -> Any:
             found = suggestions(*arguments)
@@ -473,27 +475,27 @@ class TestTrouble:
                 work()
             return found
 
-        monkeypatch.setattr(background, "_suggestions", slow)
+        monkeypatch.setattr(extraction, "_suggestions", slow)
         provider.script(operations(op("add", "a timer")), operations(op("add", "a queue")))
         push(assistant(LONG))
         work()
         assert memory(api)["decisions"] == ["a queue"]
         assert states() == ["done", "superseded"]
-        assert all(row.cost_microusd for row in MemoryReading.objects.all())
+        assert all(row.cost_microusd for row in MemoryExtraction.objects.all())
 
     def test_a_session_that_is_deleted_meanwhile_is_no_error(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
-        suggestions = background._suggestions
+        suggestions = extraction._suggestions
 
         def gone(*arguments: Any) -> Any:
             AgentSession.objects.filter(pk=stored).delete()
             return suggestions(*arguments)
 
-        monkeypatch.setattr(background, "_suggestions", gone)
+        monkeypatch.setattr(extraction, "_suggestions", gone)
         push(assistant(LONG))
         work()
-        assert not MemoryReading.objects.exists()
+        assert not MemoryExtraction.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -517,7 +519,7 @@ def test_two_workers_at_once_pay_once(
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(worker, range(8)))
-    eventually(lambda: MemoryReading.objects.count() == 1)
+    eventually(lambda: MemoryExtraction.objects.count() == 1)
     assert len(asked) == 1
     assert memory(api)["decisions"] == ["a queue"]
 
@@ -530,7 +532,7 @@ class TestSettingsAndState:
         shown = api.get("memory/settings/").json()
         assert (shown["model"], shown["model_missing"]) == ("", None)
         named = api.patch("memory/settings/", {"model": MODEL}).json()
-        assert (named["model"], named["model_missing"]) == (MODEL, "upkeep is off")
+        assert (named["model"], named["model_missing"]) == (MODEL, "automatic updates are off")
         assert api.patch("memory/settings/", {"upkeep": True}).json()["model_missing"] == "no API key is set"
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
         assert api.get("memory/settings/").json()["model_missing"] is None
@@ -548,13 +550,13 @@ class TestSettingsAndState:
         page = reverse("settings_memory", args=[project.slug])
         refused = owner_client.post(page, {"upkeep": "on", "model": "two words"})
         assert refused.status_code == 422
-        assert "A model&#x27;s name has no spaces." in refused.content.decode()
+        assert "Model names cannot contain spaces." in refused.content.decode()
         told = owner_client.post(page, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
-        assert f"{MODEL} does not read: no API key is set." in told
+        assert f"{MODEL} is unavailable: no API key is set." in told
         project.refresh_from_db()
         assert project.memory_model == MODEL
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
-        assert "does not read" not in owner_client.get(page).content.decode()
+        assert "is unavailable" not in owner_client.get(page).content.decode()
 
     def test_the_tab_and_the_api_say_how_far_it_has_read_or_why_not(
         self,
@@ -577,28 +579,30 @@ class TestSettingsAndState:
         assert (state["missing"], state["turn"], state["readings"]) == ("no model is set", 0, 0)
         assert MODEL not in page
         Project.objects.filter(pk=project.pk).update(memory_model=MODEL)
-        assert f"{MODEL} does not read: upkeep is off." in told()[1]
+        assert f"{MODEL} is unavailable: automatic updates are off." in told()[1]
         Project.objects.filter(pk=project.pk).update(memory_upkeep=True)
         provider.script(*[it.overloaded()] * 3)
         work()
         state, page = told()
         assert "529" in state["told"]
         assert state["next_try_at"] is not None
-        assert f"{MODEL} could not read from turn 0 on: " in page
+        assert f"{MODEL} failed at turn 0: " in page
         later(stored)
-        upkeep_run(session_id=stored)
-        assert background._claimed(stored) is not None
-        assert f"{MODEL} reads from turn 0 on." in told()[1]
+        memory_update(session_id=stored)
+        assert extraction._claim_turns(stored) is not None
+        assert f"{MODEL} is extracting from turn 0 onward." in told()[1]
         later(stored)
         work()
         state, page = told()
         assert (state["turn"], state["told"], state["next_try_at"]) == (1, None, None)
         assert state["readings"] == 2
         assert (
-            state["cost_microusd"] == sum(row.cost_microusd or 0 for row in MemoryReading.objects.all()) > 0
+            state["cost_microusd"]
+            == sum(row.cost_microusd or 0 for row in MemoryExtraction.objects.all())
+            > 0
         )
-        assert f"{MODEL} has gone through 1 of 1 turns, last " in page
+        assert f"{MODEL} extracted from 1 of 1 turns, most recently " in page
         provider.script(it.refusal())
         push(assistant(LONG))
         work()
-        assert "the last of them in vain: the model declined to answer." in told()[1]
+        assert "The last attempt failed: the model declined to answer." in told()[1]

@@ -1,4 +1,4 @@
-"""The messages of a run of turns, for those who read a session on from where they were."""
+"""Read the messages of a range of turns."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sessions.selectors.stored_rows import Span, messages_load
 
 
 def turns_messages(session: AgentSession, first: int, end: int) -> Iterator[MessageValue]:
-    """The messages of the turns from `first` up to but without `end`, in order."""
+    """Yield the messages of the turns from `first` up to, not including, `end`, in order."""
     return (row.value(session.format) for row in messages_load(session.pk, [_span(session, first, end)]))
 
 
 def turns_tokens(session: AgentSession, first: int, end: int) -> Mapping[int, int]:
-    """The tokens of the messages of each of these turns."""
+    """Return the tokens of the messages of each of these turns."""
     start, stop = _span(session, first, end)
     rows = Message.objects.filter(session=session, position__gte=start, position__lt=stop)
     return dict(rows.values("turn_index").annotate(sum=Sum("tokens")).values_list("turn_index", "sum"))
 
 
 def _span(session: AgentSession, first: int, end: int) -> Span:
-    """The positions of the turns' messages."""
+    """Return the position of the first message of these turns, and the one after their last."""
     turns = Turn.objects.filter(session=session, index__gte=first, index__lt=end).order_by("index")
-    spans = list(turns.values_list("first_position", "message_count"))
-    return (spans[0][0], sum(spans[-1])) if spans else (0, 0)
+    rows = list(turns.only("first_position", "message_count"))
+    return (rows[0].first_position, rows[-1].first_position + rows[-1].message_count) if rows else (0, 0)

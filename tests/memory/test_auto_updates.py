@@ -23,16 +23,16 @@ class Session:
 
     def __init__(self, notes: Notes | None = None) -> None:
         self.notes = notes or Notes()
-        self.watch = UpdaterState()
+        self.state = UpdaterState()
         self.turn = 0
         self.reason = ""
 
     def read(self, *items: dict[str, Any]) -> Session:
         messages = messages_of(list(items), first=self.turn)
-        kept = update_notes(self.notes, self.watch, messages, counter=COUNTER)
+        kept = update_notes(self.notes, self.state, messages, counter=COUNTER)
         self.notes, self.reason = kept.notes, kept.reason
-        self.watch = UpdaterState.from_json(kept.watch.to_json())
-        self.turn = kept.watch.turn
+        self.state = UpdaterState.from_json(kept.state.to_json())
+        self.turn = kept.state.turn
         return self
 
     def ran(self, command: str, output: str, name: str = "Bash") -> Session:
@@ -89,7 +89,7 @@ class TestWhatItKeeps:
         )
         [diff] = session.memory.recent_edits
         assert diff.startswith("a.py\n@@ new file or whole content @@\n+line 0")
-        assert "lines more; the call is in message 1\n" in diff
+        assert "more lines; the call is in message 1\n" in diff
         assert diff.endswith("+line 499 of a long file")
 
     def test_a_failing_test_is_a_blocker_until_it_passes(self) -> None:
@@ -152,7 +152,7 @@ class TestWhatItLeavesAlone:
     def test_it_says_why_and_from_which_message(self) -> None:
         session = Session().read(user("x"), call("c", "Bash", command="pytest"), result("c", PYTEST_FAILS))
         origin = session.notes.origin("blockers", session.memory.blockers[0])
-        assert (origin.author, origin.via, origin.position) == (Author.HARNESS, Via.UPKEEP, 1)
+        assert (origin.author, origin.via, origin.position) == (Author.HARNESS, Via.AUTO_UPDATE, 1)
         assert session.reason == "observed: blockers, state, task"
 
     def test_a_turn_that_shows_nothing_changes_nothing(self) -> None:
@@ -238,7 +238,7 @@ class TestStaleBeliefs:
     def test_a_file_that_is_gone(self) -> None:
         session = Session(written(Author.MODEL, important_files=["src/old.py"]))
         session.ran("git rm src/old.py", "rm 'src/old.py'")
-        assert list(session.notes.stale.values()) == ["src/old.py is gone since turn 1"]
+        assert list(session.notes.stale.values()) == ["src/old.py is missing since turn 1"]
 
     def test_a_persons_blocker_that_passes_is_marked_and_not_taken_out(self) -> None:
         session = Session(written(Author.PERSON, blockers=["test_evicts is flaky"]))

@@ -51,7 +51,7 @@ def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None
     session = push(reading_world, "Mend the pool")
     eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
     [row] = reading_world.rows(
-        """SELECT r.state, r.requests, r.cost_microusd FROM agent_sessions_memoryreading r
+        """SELECT r.state, r.requests, r.cost_microusd FROM agent_sessions_memoryextraction r
              JOIN agent_sessions_agentsession s ON s.id = r.session_id WHERE s.external_id = %s""",
         session,
     )

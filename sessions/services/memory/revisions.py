@@ -1,4 +1,4 @@
-"""Writes of working memory: every change is a revision, and of two writers at once none loses an item."""
+"""Write working memory: every change creates a revision, and concurrent writers lose no items."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from redaction import redact
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
 from sessions.selectors.redaction import redaction_for
-from sessions.services.memory.sightings import proposals_wait, sightings_follow
+from sessions.services.memory.fact_observations import observations_refresh, proposal_scan_schedule
 from sessions.store import bodies
 
-#: So many of the largest fields are named where a memory is too large.
-_NAMED = 3
+#: How many of the largest fields a message about the size of a memory names.
+_LARGEST_FIELDS = 3
 
 
 class StaleMemory(Exception):
-    """Another writer came first. `current` is the number of the revision that holds now."""
+    """Another writer got there first. `current` is the number of the current revision."""
 
     def __init__(self, current: int) -> None:
         super().__init__(f"the memory is at revision {current}")
@@ -32,28 +32,31 @@ class StaleMemory(Exception):
 
 
 class MemoryTooLarge(ValueError):
-    """The memory would pass its limit. `field` is the largest one."""
+    """The memory would exceed its limit. `field` is its largest field."""
 
     def __init__(self, tokens: int, memory: WorkingMemory) -> None:
         super().__init__(
-            f"the memory would take {tokens:,} tokens; at most {MAX_TOKENS:,} are stored and "
-            f"{ASKED_TOKENS:,} asked for. The largest fields: {_named(memory)}"
+            f"the memory would have {tokens:,} tokens; the limit is {MAX_TOKENS:,}, and at most "
+            f"{ASKED_TOKENS:,} are recommended. The largest fields: {_fields_label(memory)}"
         )
         self.field = largest_fields(memory)[0][0]
 
 
-class PersonsItem(ValueError):
-    """A machine would take out or reword an item that a person wrote. `field` names its field."""
+class ProtectedItem(ValueError):
+    """A program tried to remove or reword an item that a user wrote. `field` names its field."""
 
     def __init__(self, field: str, item: str) -> None:
-        super().__init__(f"a person wrote {item[:80]!r} in {field}; only a person may change it")
+        super().__init__(f"{item[:80]!r} in {field} was written by a user; only a user may change it")
         self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Who writes, in which way, and from where: `turn` and `position` are those that it learnt it from, else
-    the session's last turn."""
+    """The author of a change, how it was made, and its source.
+
+    `turn` and `position` are those of the message from which the content was learned; by default the
+    session's last turn.
+    """
 
     author: Author
     via: Via = Via.PATCH
@@ -62,23 +65,23 @@ class Writer:
     position: int | None = None
 
 
-#: What a change makes of a memory.
-Make = Callable[[WorkingMemory, Schema], Operated]
+#: Computes a changed memory.
+Change = Callable[[WorkingMemory, Schema], Operated]
 
 
 def memory_patch(
     *, session: AgentSession, changes: Mapping[str, Any], writer: Writer, expected: int | None = None
 ) -> MemoryRevision | None:
-    """The revision that holds after `changes` (a merge patch); None: the memory was empty and stays so.
+    """Apply a merge patch, and return the current revision; None if the memory was empty and stays empty.
 
-    A patch that changes nothing makes no revision. Secrets are taken out. `expected` is the number of the
-    revision that the writer has read. Raises `StaleMemory`, `MemoryTooLarge`, `PersonsItem`,
+    A patch that changes nothing creates no revision. Secrets are redacted. `expected` is the number of the
+    revision on which the patch is based. Raises `StaleMemory`, `MemoryTooLarge`, `ProtectedItem`,
     `WorkingMemoryError`.
     """
     clean, _ = redact(dict(changes), key=redaction_for(session.project_id))
     return _write(
         session=session,
-        make=lambda memory, schema: Operated(memory=memory.patched(clean, schema)),
+        change=lambda memory, schema: Operated(memory=memory.patched(clean, schema)),
         writer=writer,
         expected=expected,
     )
@@ -87,18 +90,23 @@ def memory_patch(
 def memory_operate(
     *, session: AgentSession, operations: Sequence[Operation], writer: Writer
 ) -> MemoryRevision | None:
-    """The revision after operations on single items. They go on top of whatever holds, so no other writer's
-    item is lost and none of them waits for a revision. Raises as `memory_patch` does."""
+    """Apply operations on single items to the current memory, and return the resulting revision.
+
+    No item of another writer is lost, and no expected revision is needed. Raises as `memory_patch` does.
+    """
     key = redaction_for(session.project_id)
     clean = [
         Operation(
-            op=one.op, field=one.field, item=redact(one.item, key=key)[0], new=redact(one.new, key=key)[0]
+            op=operation.op,
+            field=operation.field,
+            item=redact(operation.item, key=key)[0],
+            new=redact(operation.new, key=key)[0],
         )
-        for one in operations
+        for operation in operations
     ]
     return _write(
         session=session,
-        make=lambda memory, schema: operate(memory, clean, schema),
+        change=lambda memory, schema: operate(memory, clean, schema),
         writer=writer,
         expected=None,
     )
@@ -106,7 +114,7 @@ def memory_operate(
 
 @transaction.atomic
 def _write(
-    *, session: AgentSession, make: Make, writer: Writer, expected: int | None
+    *, session: AgentSession, change: Change, writer: Writer, expected: int | None
 ) -> MemoryRevision | None:
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     latest = memory_latest(session_id=locked.pk)
@@ -114,14 +122,14 @@ def _write(
     if expected is not None and expected != current:
         raise StaleMemory(current)
     old = memory_notes(latest)
-    made = make(old.memory, memory_schema(project_id=locked.project_id))
-    lost = lost_to(old, made.memory, writer.author)
+    changed = change(old.memory, memory_schema(project_id=locked.project_id))
+    lost = lost_to(old, changed.memory, writer.author)
     if lost is not None:
-        raise PersonsItem(*lost)
+        raise ProtectedItem(*lost)
     last_turn = max(locked.turn_count - 1, 0)
     turn = min(writer.turn if writer.turn is not None else last_turn, last_turn)
     origin = Origin(author=writer.author, via=writer.via, turn=turn, position=writer.position)
-    new = old.written(made.memory, origin, resolved=made.resolved).confirmed(made.confirmed)
+    new = old.written(changed.memory, origin, resolved=changed.resolved).confirmed(changed.confirmed)
     if new.memory == old.memory and new.stale == old.stale:
         return latest
     return revision_create(session=locked, number=current + 1, notes=new, turn=last_turn, writer=writer)
@@ -130,7 +138,7 @@ def _write(
 def revision_create(
     *, session: AgentSession, number: int, notes: Notes, turn: int, writer: Writer
 ) -> MemoryRevision:
-    """Stores a revision. The session is locked. Raises `MemoryTooLarge`."""
+    """Store a revision. The caller has locked the session. Raises `MemoryTooLarge`."""
     reason, _ = redact(writer.reason, key=redaction_for(session.project_id))
     revision = MemoryRevision.objects.create(
         session=session,
@@ -142,32 +150,32 @@ def revision_create(
         origins=bodies.pack(bodies.json_bytes(notes.to_json())),
         tokens=_tokens(notes),
     )
-    sightings_follow(session=session, number=number, notes=notes, author=writer.author)
-    if writer.via not in (Via.UPKEEP, Via.SHARED):
-        proposals_wait(session=session)
+    observations_refresh(session=session, number=number, notes=notes, author=writer.author)
+    if writer.via not in (Via.AUTO_UPDATE, Via.SHARED):
+        proposal_scan_schedule(session=session)
     return revision
 
 
 def memory_warning(memory: WorkingMemory, tokens: int) -> str | None:
-    """What to tell the writer of a memory that is stored, but larger than it should be."""
+    """Return a warning if the memory is larger than recommended, else None."""
     if tokens <= ASKED_TOKENS:
         return None
     return (
-        f"the memory takes {tokens:,} tokens; {ASKED_TOKENS:,} are asked for. "
-        f"The largest fields: {_named(memory)}"
+        f"the memory has {tokens:,} tokens; at most {ASKED_TOKENS:,} are recommended. "
+        f"The largest fields: {_fields_label(memory)}"
     )
 
 
 def largest_fields(memory: WorkingMemory) -> Sequence[tuple[str, int]]:
-    """The fields with their tokens, largest first."""
+    """Return the largest fields with their tokens, largest first."""
     sizes = {
         name: counter().count(value if isinstance(value, str) else "\n".join(value))
         for name, value in memory.to_json().items()
     }
-    return sorted(sizes.items(), key=lambda item: -item[1])[:_NAMED]
+    return sorted(sizes.items(), key=lambda item: -item[1])[:_LARGEST_FIELDS]
 
 
-def _named(memory: WorkingMemory) -> str:
+def _fields_label(memory: WorkingMemory) -> str:
     return ", ".join(f"{name} ({tokens:,})" for name, tokens in largest_fields(memory))
 
 

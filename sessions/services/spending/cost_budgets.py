@@ -17,7 +17,7 @@ from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import BudgetAlert, CostBudget, WebhookEvent
 from sessions.selectors.spending import SHARES, Spent, budget_spent
-from sessions.services.webhooks.webhooks import event_emit
+from sessions.services.webhooks.deliveries import event_emit
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +46,17 @@ def budget_set(
 
 @transaction.atomic
 def budget_delete(*, budget: CostBudget, actor: Actor = SYSTEM) -> None:
+    """Delete a budget with its alerts."""
     audit_record(action="budget.deleted", project=budget.project, actor=actor, target=budget.period)
     budget.delete()
 
 
-def budgets_watch(*, now: datetime | None = None) -> int:
+def cost_budgets_check(*, now: datetime | None = None) -> int:
     """Check all budgets, send alerts for newly reached shares and return the number of alerts."""
     count = 0
     for budget in CostBudget.objects.select_related("project").order_by("pk"):
         count += _alert(budget_spent(budget, now=now))
-    alerts_mail()
+    alert_emails_send()
     return count
 
 
@@ -76,12 +77,14 @@ def _alert(spent: Spent) -> int:
             starts=spent.span.first,
             share=share,
             spent_microusd=spent.microusd,
-            mail_due=bool(spent.budget.emails) and share == new[-1],
+            mail_pending=bool(spent.budget.emails) and share == new[-1],
         )
         for share in new
     ]
     BudgetAlert.objects.bulk_create(rows)
-    event_emit(project_id=spent.budget.project_id, event=WebhookEvent.BUDGET, told=_payload(spent, new[-1]))
+    event_emit(
+        project_id=spent.budget.project_id, event=WebhookEvent.BUDGET, payload=_payload(spent, new[-1])
+    )
     return 1
 
 
@@ -100,16 +103,18 @@ def _payload(spent: Spent, share: int) -> dict[str, object]:
     }
 
 
-def alerts_mail() -> int:
+def alert_emails_send() -> int:
     """Send the pending emails and return their number. Without a mail server they are discarded."""
-    pending = BudgetAlert.objects.filter(mail_due=True).select_related("budget__project").order_by("at")[:100]
+    pending = (
+        BudgetAlert.objects.filter(mail_pending=True).select_related("budget__project").order_by("at")[:100]
+    )
     return sum(_mail(alert) for alert in pending)
 
 
 def _mail(alert: BudgetAlert) -> int:
     # Claim the alert before sending, so that concurrent runs do not send it twice.
-    claim = BudgetAlert.objects.filter(pk=alert.pk, mail_due=True, mail_attempts=alert.mail_attempts)
-    if not claim.update(mail_due=False, mail_attempts=F("mail_attempts") + 1):
+    claim = BudgetAlert.objects.filter(pk=alert.pk, mail_pending=True, mail_attempts=alert.mail_attempts)
+    if not claim.update(mail_pending=False, mail_attempts=F("mail_attempts") + 1):
         return 0
     if not settings.EMAIL_HOST:
         return 0
@@ -125,5 +130,5 @@ def _mail(alert: BudgetAlert) -> int:
     except OSError as error:  # smtplib errors are OSErrors
         log.warning("budget alert %s was not emailed: %s", alert.pk, error)
         retry = alert.mail_attempts + 1 < _MAIL_ATTEMPTS
-        BudgetAlert.objects.filter(pk=alert.pk).update(mail_due=retry)
+        BudgetAlert.objects.filter(pk=alert.pk).update(mail_pending=retry)
         return 0

@@ -14,7 +14,7 @@ from compaction.edits import Edit, Op
 from compaction.messages import Message
 from compaction.referenced import MAX_REFERENCES, How, ReferenceTracker, WatchedEdit, with_references
 from compaction.referenced.hidden import is_distinctive
-from compaction.referenced.watch import LATER_TURNS, MAX_NAMES
+from compaction.referenced.tracker import LATER_TURNS, MAX_NAMES
 from compaction.references import references
 from compaction.view import apply
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import Project
 from compaction.policy import Policy
 from importers.base import ImportedTurn
-from sessions.models import AgentSession, Edit, ReferenceWatch
+from sessions.models import AgentSession, Edit, ReferenceScan
 from sessions.selectors.reference_rates import (
     edits_of_project,
     edits_of_session,
@@ -22,7 +22,7 @@ from sessions.selectors.reference_rates import (
     rates_by_strategy,
     rates_by_tool,
 )
-from sessions.services import references
+from sessions.services import reference_scans
 from sessions.services.compactions.apply import compaction_revert, session_compact
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
@@ -55,22 +55,22 @@ def compacted(project: Project) -> AgentSession:
 
 def looked_at(session: AgentSession) -> int:
     """A check of the session as if its pause were over."""
-    ReferenceWatch.objects.filter(pk=session.pk).update(due_at=timezone.now())
-    return references.session_check(session_id=session.pk)
+    ReferenceScan.objects.filter(pk=session.pk).update(lease_until=timezone.now())
+    return reference_scans.session_references_scan(session_id=session.pk)
 
 
 def test_a_compaction_is_watched_for_what_its_edits_hid(compacted: AgentSession) -> None:
-    assert ReferenceWatch.objects.filter(pk=compacted.pk).exists()
-    assert references.watches_check() == 0
+    assert ReferenceScan.objects.filter(pk=compacted.pk).exists()
+    assert reference_scans.reference_scans_run() == 0
     [edit] = Edit.objects.filter(session=compacted)
-    watch = references._watch_of(ReferenceWatch.objects.get(pk=compacted.pk))
-    assert watch.names[NAME] == edit.pk
+    tracker = reference_scans._tracker_of(ReferenceScan.objects.get(pk=compacted.pk))
+    assert tracker.names[NAME] == edit.pk
     assert edit.referenced_turn is None
 
 
 def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does, we go on."))
-    assert references.watches_check() == 1
+    assert reference_scans.reference_scans_run() == 1
     [needed] = needed_later(edits_of_session(compacted.pk))
     assert (needed.number, needed.turn, needed.text, needed.how) == (1, 20, NAME, "silent")
     assert needed.told == "went on without"
@@ -90,10 +90,10 @@ def test_what_was_collapsed_and_then_evicted_flags_the_eviction(project: Project
     tools = rates_by_tool(edits_of_session(session.pk))
     assert [rate.name for rate in tools] == ["Read"]
     looked_at(session)
-    watch = references._watch_of(ReferenceWatch.objects.get(pk=session.pk))
+    tracker = reference_scans._tracker_of(ReferenceScan.objects.get(pk=session.pk))
     recap = Edit.objects.get(strategy="recap")
-    assert set(watch.names.values()) <= {recap.pk, *standing_collapses(recap)}
-    assert not {h for h, key in watch.handles.items() if key == recap.pk}
+    assert set(tracker.names.values()) <= {recap.pk, *standing_collapses(recap)}
+    assert not {h for h, key in tracker.handles.items() if key == recap.pk}
 
 
 def standing_collapses(recap: Edit) -> list[int]:
@@ -113,7 +113,7 @@ def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_cli
 def test_a_check_in_pieces_finds_the_same(
     project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(references, "MESSAGES", 1)
+    monkeypatch.setattr(reference_scans, "MESSAGES", 1)
     grown(project, answer(20, "Going on."), answer(21, f"As {NAME} does."))
     found = [looked_at(compacted) for _ in range(6)]
     assert sum(found) == 1
@@ -131,38 +131,38 @@ def test_a_quiet_session_is_looked_at_less_and_less(compacted: AgentSession) -> 
     pauses = []
     for _ in range(10):
         looked_at(compacted)
-        pauses.append(ReferenceWatch.objects.get(pk=compacted.pk).pause_seconds)
+        pauses.append(ReferenceScan.objects.get(pk=compacted.pk).pause_seconds)
     assert pauses == sorted(pauses)
-    assert pauses[-1] == references.LONGEST_PAUSE
+    assert pauses[-1] == reference_scans.LONGEST_PAUSE
 
 
 def test_one_that_fails_waits_and_the_others_go_on(compacted: AgentSession) -> None:
     compacted.messages.filter(position=2).update(body=b"not json")
-    assert references.watches_check() == 0
-    assert ReferenceWatch.objects.get(pk=compacted.pk).due_at > timezone.now() + timedelta(seconds=60)
+    assert reference_scans.reference_scans_run() == 0
+    assert ReferenceScan.objects.get(pk=compacted.pk).lease_until > timezone.now() + timedelta(seconds=60)
 
 
 def test_of_two_checks_at_once_one_acts(compacted: AgentSession) -> None:
-    later = timezone.now() + timedelta(seconds=references.CLAIM)
-    ReferenceWatch.objects.filter(pk=compacted.pk).update(due_at=later)
-    assert references.session_check(session_id=compacted.pk) == 0
-    assert ReferenceWatch.objects.get(pk=compacted.pk).state is None
+    later = timezone.now() + reference_scans.LEASE
+    ReferenceScan.objects.filter(pk=compacted.pk).update(lease_until=later)
+    assert reference_scans.session_references_scan(session_id=compacted.pk) == 0
+    assert ReferenceScan.objects.get(pk=compacted.pk).state is None
 
 
 def test_a_compaction_during_a_check_is_not_forgotten(
     compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = references._Check.run
+    run = reference_scans._Scan.run
 
-    def interrupted(self: references._Check) -> int:
-        references.watch_begin(compacted.pk)
+    def interrupted(self: reference_scans._Scan) -> int:
+        reference_scans.reference_scan_schedule(compacted.pk)
         return run(self)
 
-    monkeypatch.setattr(references._Check, "run", interrupted)
+    monkeypatch.setattr(reference_scans._Scan, "run", interrupted)
     looked_at(compacted)
-    watch = ReferenceWatch.objects.get(pk=compacted.pk)
-    assert watch.due_at <= timezone.now()
-    assert watch.compaction == 1
+    row = ReferenceScan.objects.get(pk=compacted.pk)
+    assert row.lease_until is None
+    assert row.compaction == 1
 
 
 def test_a_check_takes_few_statements(project: Project, compacted: AgentSession) -> None:

@@ -20,11 +20,11 @@ from compaction.memory.extraction import (
     Applied,
     Extraction,
     apply,
-    taken_out,
+    removed_items,
     turns_to_extract,
 )
 from compaction.memory.extraction.prompt import numbered
-from compaction.memory.extraction.values import MAX_ITEM, MAX_SUGGESTIONS, Step
+from compaction.memory.extraction.suggestions import MAX_ITEM, MAX_SUGGESTIONS, Step
 from compaction.memory.origins import keys
 from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.values import ASKED_TOKENS
@@ -44,7 +44,7 @@ MESSAGES = messages_of(
 )
 PERSON = Origin(author=Author.PERSON, via=Via.PAGE)
 AGENT = Origin(author=Author.MODEL, via=Via.TOOL)
-READER = Origin(author=Author.MODEL, via=Via.READING)
+READER = Origin(author=Author.MODEL, via=Via.EXTRACTION)
 
 
 def held(*groups: tuple[Origin, dict[str, Any]]) -> Notes:
@@ -63,13 +63,13 @@ op = partial(operation, message=3)
 
 
 def read(
-    notes: Notes, *operations: Any, dismissed: tuple[str, ...] = (), watch: UpdaterState | None = None
+    notes: Notes, *operations: Any, dismissed: tuple[str, ...] = (), state: UpdaterState | None = None
 ) -> Applied:
     """What comes of an answer that is given to these notes."""
     reading = Extraction(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=dismissed)
     suggestions = reading.suggestions({"operations": list(operations)})
     return apply(
-        notes, watch or UpdaterState(), suggestions, schema=SCHEMA, dismissed=dismissed, counter=COUNTER
+        notes, state or UpdaterState(), suggestions, schema=SCHEMA, dismissed=dismissed, counter=COUNTER
     )
 
 
@@ -80,17 +80,17 @@ def number_of(notes: Notes, item: str) -> str:
 class TestWhenItIsAsked:
     def test_not_before_enough_is_new_or_the_session_rests(self) -> None:
         few = [READ_TOKENS // 4] * 3
-        assert turns_to_extract(few, rests=False) == 0
-        assert turns_to_extract(few, rests=True) == 3
-        assert turns_to_extract([*few, READ_TOKENS // 4], rests=False) == 4
-        assert turns_to_extract([], rests=True) == 0
-        assert turns_to_extract([1] * TURNS_AT_ONCE, rests=False) == TURNS_AT_ONCE
+        assert turns_to_extract(few, is_idle=False) == 0
+        assert turns_to_extract(few, is_idle=True) == 3
+        assert turns_to_extract([*few, READ_TOKENS // 4], is_idle=False) == 4
+        assert turns_to_extract([], is_idle=True) == 0
+        assert turns_to_extract([1] * TURNS_AT_ONCE, is_idle=False) == TURNS_AT_ONCE
 
     def test_never_more_than_fits_but_a_large_turn_alone(self) -> None:
-        assert turns_to_extract([MAX_INPUT_TOKENS - 5, 5, 1], rests=False) == 2
-        assert turns_to_extract([2 * MAX_INPUT_TOKENS, 1], rests=False) == 1
-        assert turns_to_extract([1, 2 * MAX_INPUT_TOKENS], rests=False) == 1
-        assert turns_to_extract([1] * 1_000, rests=False) == TURNS_AT_ONCE
+        assert turns_to_extract([MAX_INPUT_TOKENS - 5, 5, 1], is_idle=False) == 2
+        assert turns_to_extract([2 * MAX_INPUT_TOKENS, 1], is_idle=False) == 1
+        assert turns_to_extract([1, 2 * MAX_INPUT_TOKENS], is_idle=False) == 1
+        assert turns_to_extract([1] * 1_000, is_idle=False) == TURNS_AT_ONCE
 
 
 class TestWhatItAdds:
@@ -207,7 +207,7 @@ class TestItsOwnItems:
 
 
 class TestOthersItems:
-    @pytest.mark.parametrize("origin", [PERSON, AGENT, Origin(author=Author.HARNESS, via=Via.UPKEEP)])
+    @pytest.mark.parametrize("origin", [PERSON, AGENT, Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)])
     @pytest.mark.parametrize("step", ["replace", "resolve", "remove"])
     def test_are_not_touched(self, origin: Origin, step: str) -> None:
         notes = held((origin, {"decisions": ["a timer"]}))
@@ -250,23 +250,23 @@ class TestTakenOut:
         assert made.reason == ""
 
     def test_is_what_others_removed_or_reworded_between_revisions(self) -> None:
-        observed = Origin(author=Author.HARNESS, via=Via.UPKEEP)
+        observed = Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)
         first = held((READER, {"decisions": ["a", "b"], "next": "x"}), (observed, {"blockers": ["c"]}))
         second = held((READER, {"decisions": ["b2"], "next": "y"}))
         third = held((READER, {"decisions": ["b2"]}))
-        assert taken_out([first, second, third]) == ("a", "b", "y")
+        assert removed_items([first, second, third]) == ("a", "b", "y")
 
     def test_upkeep_keeps_in_mind_what_somebody_took_out_where_it_makes_room(self) -> None:
         """Its items shrink when the model's come in: what a person took out just before must stay out."""
-        watch = UpdaterState()
+        state = UpdaterState()
         work = messages_of([user("Mend it " * 30), call("c", "Read", file_path="a.py"), result("c", "x = 1")])
-        kept = update_notes(Notes(), watch, work, counter=COUNTER)
+        kept = update_notes(Notes(), state, work, counter=COUNTER)
         edited = kept.notes.written(
             kept.notes.memory.patched({"important_files": [], "tried": ["word " * 575]}), PERSON
         )
-        made = read(edited, op("add", "a queue " * 12), watch=kept.watch)
+        made = read(edited, op("add", "a queue " * 12), state=kept.state)
         assert made.notes.memory.important_files == ()
-        assert ("important_files", "a.py") in made.watch.dismissed
+        assert ("important_files", "a.py") in made.state.dismissed
 
 
 class TestTheAnswer:
@@ -299,7 +299,7 @@ class TestTheAnswer:
         assert "use threads" in request.content
         assert "#0 t0 user: Make the pool evict" in request.content
         assert "timer" not in request.system
-        assert "- ticket: one text" in request.system
+        assert "- ticket: one string" in request.system
         fields = request.schema["properties"]["operations"]["items"]["properties"]["field"]["enum"]
         assert fields == ["task", "decisions", "open_questions", "next", "tried", "risks", "ticket"]
 
@@ -355,10 +355,10 @@ def test_whatever_is_answered_others_items_stay_word_for_word_and_the_size_holds
     )
     kept = update_notes(held(*groups), UpdaterState(), work, counter=COUNTER)
     notes = kept.notes
-    made = read(notes, *operations, dismissed=tuple(dismissed), watch=kept.watch).notes
+    made = read(notes, *operations, dismissed=tuple(dismissed), state=kept.state).notes
 
     def others(notes: Notes) -> list[tuple[str, str]]:
-        own = (Via.READING, Via.UPKEEP)
+        own = (Via.EXTRACTION, Via.AUTO_UPDATE)
         return [key for key in keys(notes.memory) if notes.origin(*key).via not in own]
 
     assert others(made) == others(notes)
@@ -368,7 +368,9 @@ def test_whatever_is_answered_others_items_stay_word_for_word_and_the_size_holds
     size = COUNTER.count(made.render())
     assert size <= max(ASKED_TOKENS, COUNTER.count(notes.render()))
     before = {item for _, item in keys(notes.memory)}
-    new = [key for key in keys(made.memory) if key[1] not in before and made.origin(*key).via is Via.READING]
+    new = [
+        key for key in keys(made.memory) if key[1] not in before and made.origin(*key).via is Via.EXTRACTION
+    ]
     assert len(new) <= MAX_SUGGESTIONS
     assert all(len(item) <= MAX_ITEM and "\n" not in item for _, item in new)
     assert not any("made_up" in item for _, item in new) or "made_up" in notes.memory.render()

@@ -1,0 +1,114 @@
+"""Claims: one worker at a time handles a row, and a row whose worker died is handled again.
+
+Compactions, memory extraction, webhook deliveries, reference scans and replays share this protocol. Their
+models inherit `Claimable`.
+
+1. A worker *claims* a row with one conditional UPDATE that increments `attempts` and sets `lease_until`. If
+   several workers try at the same time, one of them succeeds. A row cannot be claimed while its lease runs.
+2. The value of `attempts` identifies the claim. A worker writes its result only to rows that are *still its
+   own*: those that have this value, and the state in which it claimed them.
+3. A worker that needs more time *renews* its lease.
+4. When it has finished, the worker *releases* the row, at once or with a pause before the next attempt. The
+   lease of a worker that died runs out; the next sweep then dispatches the row again.
+
+A row is taken away from its worker by changing its state, or by `revoke`. Leases use the clock of the
+database, because the clocks of workers differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event, Thread
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, connection
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+
+from sessions.models import Claimable
+
+log = logging.getLogger(__name__)
+
+Row = TypeVar("Row", bound=Claimable)
+
+#: A fixed length, or one that depends on the number of the attempt, counted from 1.
+Lease = timedelta | Callable[[int], timedelta]
+
+
+def is_free(path: str = "") -> Q:
+    """Match rows that can be claimed now. `path` is a lookup prefix that leads to them (`"state__"`)."""
+    return Q(**{f"{path}lease_until": None}) | Q(**{f"{path}lease_until__lte": Now()})
+
+
+def oldest_first(rows: QuerySet[Row]) -> QuerySet[Row]:
+    """Order rows by the time since which they can be claimed."""
+    return rows.order_by(F("lease_until").asc(nulls_first=True))
+
+
+def claim(rows: QuerySet[Row], *, lease: Lease, **changes: Any) -> Row | None:
+    """Claim the one row that `rows` selects, and set the columns in `changes` with it.
+
+    Returns None if the row is not free, no longer matches `rows`, or was claimed by another worker first.
+    """
+    row = rows.filter(is_free()).first()
+    if row is None:
+        return None
+    attempt = row.attempts + 1
+    length = lease if isinstance(lease, timedelta) else lease(attempt)
+    unclaimed = rows.filter(is_free(), pk=row.pk, attempts=row.attempts)
+    if unclaimed.update(attempts=attempt, lease_until=Now() + length, **changes) != 1:
+        return None
+    for name, value in {"attempts": attempt, **changes}.items():
+        setattr(row, name, value)
+    return row
+
+
+def still_own(row: Row) -> QuerySet[Row]:
+    """Select the claimed row if no other worker has claimed it since."""
+    rows: QuerySet[Row] = type(row)._default_manager.filter(pk=row.pk, attempts=row.attempts)
+    return rows
+
+
+def renew(own: QuerySet[Row], *, lease: timedelta) -> bool:
+    """Extend a lease to `lease` from now. Returns False if the claim was lost."""
+    return own.update(lease_until=Now() + lease) == 1
+
+
+@contextmanager
+def renewed(own: QuerySet[Row], *, lease: timedelta) -> Iterator[None]:
+    """Renew a lease from a thread for as long as the block runs."""
+    done = Event()
+    renewing = Thread(target=_renew_until, args=(own, lease, done), daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        done.set()
+        renewing.join()
+
+
+def _renew_until(own: QuerySet[Row], lease: timedelta, done: Event) -> None:
+    while not done.wait(lease.total_seconds() / 3):
+        try:
+            renew(own, lease=lease)
+        except DatabaseError:
+            log.warning("could not renew the lease of %s", own.model.__name__, exc_info=True)
+        finally:
+            connection.close()
+
+
+def release(own: QuerySet[Row], *, pause: timedelta | None = None, **changes: Any) -> bool:
+    """Release a claimed row and set the columns in `changes`. With `pause` the next claim has to wait.
+
+    Returns False if the claim was lost; nothing is changed then.
+    """
+    until = Now() + pause if pause is not None else None
+    return own.update(lease_until=until, **changes) == 1
+
+
+def revoke(rows: QuerySet[Row], **changes: Any) -> int:
+    """Take rows away from their workers and make them free. Returns the number of rows."""
+    return rows.update(attempts=F("attempts") + 1, lease_until=None, **changes)

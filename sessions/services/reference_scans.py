@@ -1,0 +1,233 @@
+"""Scan compacted sessions for references to content that their prompts no longer show.
+
+The scheduler runs the scans, not the push. One scan reads at most `MESSAGES` messages and looks up each of
+their identifiers in a table of bounded size; the rest follows in the next pass. A compaction is tracked when
+the scan reaches the messages after it, so the result does not depend on when the scan runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+from compaction.edits import Edit as EditValue
+from compaction.edits import Op
+from compaction.messages import Message as MessageValue
+from compaction.messages import ToolCall, ToolResult
+from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with_references
+from compaction.tools import Kind, action_of
+from compaction.view import COMPONENT_OPS, View, apply, in_force
+from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceScan
+from sessions.selectors.convert import edit_value, message_value
+from sessions.selectors.edits import edits_not_evicted
+from sessions.selectors.stored_rows import Span, edits_load, messages_load, visible_spans
+from sessions.services.claims import claim, is_free, oldest_first, release, revoke, still_own
+from sessions.store import bodies
+
+log = logging.getLogger(__name__)
+
+#: Messages that one scan reads.
+MESSAGES = 200
+#: How far before an output its call can be: outputs of parallel calls follow each other.
+CALLS_BEFORE = 16
+#: Sessions that one pass reads at a time, and seconds after which it leaves the others to the next pass.
+SESSIONS, PASS_SECONDS = 20, 5.0
+#: Time after which a scan that did not finish can be repeated.
+LEASE = timedelta(seconds=120)
+#: Seconds until the next scan of a session with new messages, and the longest pause of one without.
+PAUSE, LONGEST_PAUSE = 10, 600
+
+
+def reference_scan_schedule(session_id: UUID) -> None:
+    """Scan the session in the next pass, because a compaction was applied or reverted."""
+    if not revoke(ReferenceScan.objects.filter(pk=session_id), pause_seconds=0):
+        ReferenceScan.objects.bulk_create([ReferenceScan(session_id=session_id)], ignore_conflicts=True)
+
+
+def reference_scans_run() -> int:
+    """Scan the pending sessions for a few seconds at most. Returns the number of references found."""
+    found, until = 0, time.monotonic() + PASS_SECONDS
+    while time.monotonic() < until:
+        pending = oldest_first(ReferenceScan.objects.filter(is_free()))
+        ids = list(pending.values_list("pk", flat=True)[:SESSIONS])
+        if not ids:
+            break
+        found += sum(map(_scan_safely, ids))
+    return found
+
+
+def _scan_safely(session_id: UUID) -> int:
+    try:
+        return session_references_scan(session_id=session_id)
+    except Exception:
+        # A session that cannot be scanned must not hold up the others.
+        log.exception("could not scan session %s for references", session_id)
+        release(ReferenceScan.objects.filter(pk=session_id), pause=timedelta(seconds=LONGEST_PAUSE))
+        return 0
+
+
+def session_references_scan(*, session_id: UUID) -> int:
+    """Scan the next messages of a session. Returns the number of references found.
+
+    Runs without a transaction: reading takes time, and compactions write to the same row.
+    """
+    rows = ReferenceScan.objects.select_related("session").filter(pk=session_id)
+    row = claim(rows, lease=LEASE)
+    if row is None:
+        return 0
+    scan = _Scan(row)
+    found = scan.run()
+    scan.save()
+    return found
+
+
+class _Scan:
+    """One scan in progress."""
+
+    def __init__(self, row: ReferenceScan) -> None:
+        self._row, self._session = row, row.session
+        self._start_over_if_reverted()
+        self._tracker = _tracker_of(row)
+        self._pending = list(
+            Compaction.objects.filter(
+                session=self._session, state=Compaction.State.DONE, number__gt=row.compaction
+            ).order_by("number")
+        )
+
+    def run(self) -> int:
+        """Process the next messages. Returns the number of references found."""
+        found = 0
+        for message in self._messages():
+            self._add_compactions(message.position)
+            for reference in self._tracker.seen(message):
+                found += _flag(reference)
+            self._row.position = message.position + 1
+        self._add_compactions(self._row.position)
+        return found
+
+    def save(self) -> None:
+        """Store the state, and release the row until the next scan.
+
+        The pause is zero if messages are left, and grows while there are no new ones. If a compaction revoked
+        the claim meanwhile, the session stays free for the next pass.
+        """
+        row = self._row
+        has_more, has_moved = row.position < self._session.message_count, row.position > self._first
+        pause = (
+            0 if has_more else PAUSE if has_moved else min(LONGEST_PAUSE, max(PAUSE, 2 * row.pause_seconds))
+        )
+        state = {
+            "position": row.position,
+            "compaction": row.compaction,
+            "reverted": row.reverted,
+            "state": bodies.pack(bodies.json_bytes(self._tracker.to_json())),
+        }
+        if not release(still_own(row), pause=timedelta(seconds=pause), pause_seconds=pause, **state):
+            ReferenceScan.objects.filter(pk=row.pk).update(**state)
+
+    def _messages(self) -> Iterator[MessageValue]:
+        """Yield the messages after the last scan, or after the first compaction if this is the first scan."""
+        if self._row.position == 0 and self._pending:
+            self._row.position = self._pending[0].snapshot_position
+        self._first = self._row.position
+        rows = Message.objects.filter(session=self._session, position__gte=self._row.position)
+        for row in rows.select_related("blob").order_by("position")[:MESSAGES]:
+            yield message_value(row, self._session.format)
+
+    def _add_compactions(self, position: int) -> None:
+        """Track the compactions that precede the message at `position`."""
+        while self._pending and self._pending[0].snapshot_position <= position:
+            compaction = self._pending.pop(0)
+            self._tracker.compacted(_tracked_edits(self._session, compaction))
+            self._row.compaction = compaction.number
+
+    def _start_over_if_reverted(self) -> None:
+        """Discard the findings if a compaction was reverted: the content that it hid is visible again."""
+        reverted = Compaction.objects.filter(session=self._session, state=Compaction.State.REVERTED).count()
+        if reverted == self._row.reverted:
+            return
+        Edit.objects.filter(session=self._session, referenced_turn__isnull=False).update(
+            referenced_turn=None, referenced_text="", referenced_how=""
+        )
+        self._row.position = self._row.compaction = 0
+        self._row.reverted, self._row.state = reverted, None
+
+
+def _tracker_of(row: ReferenceScan) -> ReferenceTracker:
+    if row.state is None:
+        return ReferenceTracker()
+    return ReferenceTracker.from_json(bodies.json_value(bodies.unpack(bytes(row.state))))
+
+
+def _flag(reference: Reference) -> int:
+    text = reference.name.replace("\0", "\ufffd")
+    return Edit.objects.filter(pk=reference.key).update(
+        referenced_turn=reference.turn, referenced_text=text, referenced_how=reference.how
+    )
+
+
+def _tracked_edits(session: AgentSession, compaction: Compaction) -> list[WatchedEdit]:
+    """Return the edits of a compaction with the identifiers and files that they hid."""
+    rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
+    values = [edit_value(row) for row in rows]
+    touched = _touched(session, values)
+    full = with_references(values, touched, _view_after(session, compaction))
+    effective = {id(edit) for edit in in_force(full)}
+    tracked = []
+    for row, value in zip(rows, full, strict=True):
+        calls = _calls(value, touched)
+        actions = map(action_of, calls)
+        paths = {action.path for action in actions if action.kind is Kind.READ and action.path}
+        if id(value) not in effective:
+            # A later step of the same plan evicted this content with its handle, so that edit hides it.
+            row, value = _cover(row, rows), replace(value, handle=None)
+        tracked.append(WatchedEdit(key=row.pk, edit=value, paths=sorted(paths)))
+    return tracked
+
+
+def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
+    """Return the eviction of the same batch that covers the edit, or the edit itself if none does."""
+    evictions = (row for row in rows if row.op == Op.EVICT and row.ordinal > covered.ordinal)
+    return next((e for e in evictions if e.position <= covered.position and covered.end <= e.end), covered)
+
+
+def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:
+    """Return the messages that the edits change, and those before them, which contain the calls of
+    outputs."""
+    spans: list[Span] = []
+    for first, end in sorted(
+        (e.position - CALLS_BEFORE, e.end + 1) for e in edits if e.op not in COMPONENT_OPS
+    ):
+        if spans and first <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((first, end))
+    return [row.value(session.format) for row in messages_load(session.pk, spans)]
+
+
+def _view_after(session: AgentSession, compaction: Compaction) -> View:
+    """Return what the session showed right after a compaction."""
+    applied = Edit.objects.filter(
+        session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
+    )
+    keys = edits_not_evicted(applied).values_list("pk", flat=True)
+    edits = [edit for _, edit in edits_load(keys)]
+    shown = visible_spans(edits, end=compaction.snapshot_position)
+    return apply(edits, [row.value(session.format) for row in messages_load(session.pk, shown)])
+
+
+def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:
+    """Return the calls in what the edit hid; for a changed output, the call that it answers."""
+    near = [m for m in touched if edit.position - CALLS_BEFORE <= m.position <= edit.end]
+    calls = [part for message in near for part in message.parts if isinstance(part, ToolCall)]
+    if edit.op is not Op.REPLACE:
+        return [call for m in near if m.position >= edit.position for call in m.tool_calls]
+    parts = next((m.parts for m in near if m.position == edit.position), ())
+    part = parts[edit.part] if edit.part is not None and edit.part < len(parts) else None
+    if isinstance(part, ToolCall):
+        return [part]
+    return [call for call in calls if isinstance(part, ToolResult) and call.call_id == part.call_id]

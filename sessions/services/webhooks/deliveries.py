@@ -1,0 +1,101 @@
+"""Webhook deliveries: one row for each event and webhook, sent until the receiver accepts it.
+
+A delivery is stored in the transaction of the change that it reports, and sent after the commit. The change
+never waits for the receiver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from http.client import HTTPException
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from sessions.models import Compaction, Webhook, WebhookDelivery
+from sessions.selectors.compactions import compaction_json
+from sessions.services.claims import claim, is_free, oldest_first, still_own
+from sessions.services.dispatch import delivery_dispatch
+from sessions.services.webhooks.transport import ForbiddenAddress, post, target_of
+from sessions.store import bodies
+
+#: Pause after each attempt, in seconds. The eighth attempt is the last, 20.6 hours after the first; the pause
+#: after it applies only if the worker died during that attempt.
+PAUSES = (10, 60, 300, 1_800, 7_200, 21_600, 43_200, 43_200)
+
+#: Deliveries that one sweep sends.
+_BATCH = 200
+
+
+def compaction_event_emit(*, compaction: Compaction, event: str) -> None:
+    """Report a compaction to the webhooks of its project. Call it in the transaction of the change."""
+    session = compaction.session
+    payload = {
+        "session": {"id": session.pk, "external_id": session.external_id},
+        "compaction": compaction_json(compaction),
+    }
+    event_emit(project_id=session.project_id, event=event, payload=payload, compaction=compaction)
+
+
+def event_emit(
+    *, project_id: UUID, event: str, payload: Mapping[str, Any], compaction: Compaction | None = None
+) -> None:
+    """Report an event to the project's webhooks. Call it in the transaction of the change."""
+    hooks = list(Webhook.objects.filter(project=project_id, is_active=True, events__contains=[event]))
+    if not hooks:
+        return
+    body = bodies.json_bytes({"event": event, "at": timezone.now(), **payload})
+    rows = [WebhookDelivery(webhook=hook, compaction=compaction, event=event, body=body) for hook in hooks]
+    WebhookDelivery.objects.bulk_create(rows)
+    for delivery in rows:
+        transaction.on_commit(partial(delivery_dispatch, delivery.pk))
+
+
+def delivery_send(*, delivery_id: UUID) -> None:
+    """Try once to send a pending delivery. Does nothing if its pause is not over or another worker has it."""
+    pending = WebhookDelivery.objects.select_related("webhook").filter(
+        pk=delivery_id, state=WebhookDelivery.State.PENDING
+    )
+    delivery = claim(pending, lease=_pause_after)
+    if delivery is None:
+        return
+    # Outside of any transaction: the receiver may be slow.
+    status, error = _attempt(delivery)
+    is_accepted = status is not None and 200 <= status < 300
+    state = delivery.state
+    if is_accepted or not delivery.webhook.is_active or delivery.attempts >= len(PAUSES):
+        state = WebhookDelivery.State.SENT if is_accepted else WebhookDelivery.State.FAILED
+    # The lease is kept: it is the pause before the next attempt.
+    still_own(delivery).update(state=state, status=status, error=error[:500])
+
+
+def _pause_after(attempt: int) -> timedelta:
+    return timedelta(seconds=PAUSES[min(attempt, len(PAUSES)) - 1])
+
+
+def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
+    """Send a delivery. Returns the HTTP status, if there was one, and the error message, if any."""
+    if not delivery.webhook.is_active:
+        return None, "the webhook was disabled"
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "contextapp",
+        "Contextapp-Event": delivery.event,
+        "Contextapp-Delivery": str(delivery.pk),
+    }
+    try:
+        target = target_of(delivery.webhook.url)
+        status = post(target, secret=delivery.webhook.secret, body=bytes(delivery.body), headers=headers)
+    except (ForbiddenAddress, OSError, HTTPException) as error:
+        return None, f"{type(error).__name__}: {error}"
+    return status, "" if 200 <= status < 300 else f"the receiver answered {status}"
+
+
+def deliveries_sweep() -> int:
+    """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number."""
+    pending = WebhookDelivery.objects.filter(is_free(), state=WebhookDelivery.State.PENDING)
+    return sum(map(delivery_dispatch, oldest_first(pending).values_list("pk", flat=True)[:_BATCH]))

@@ -1,0 +1,45 @@
+"""Create, change and delete webhooks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
+from accounts.services import audit_record
+from sessions.models import Webhook
+from sessions.services.webhooks.transport import url_check
+
+
+def webhook_create(
+    *,
+    project: Project,
+    url: str,
+    events: Sequence[str],
+    actor: Actor = SYSTEM,
+) -> Webhook:
+    """Create a webhook with a secret, which is shown only once. Raises `ForbiddenAddress`."""
+    url_check(url)
+    webhook = Webhook.objects.create(
+        project=project, url=url, events=list(events), secret=f"whsec_{secrets.token_urlsafe(32)}"
+    )
+    audit_record(action="webhook.created", project=project, actor=actor, target=url)
+    return webhook
+
+
+def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = SYSTEM) -> None:
+    """Change `url`, `events` or `is_active`. Raises `ForbiddenAddress`."""
+    if "url" in changes:
+        url_check(changes["url"])
+    for name, value in changes.items():
+        setattr(webhook, name, value)
+    webhook.save(update_fields=list(changes))
+    audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=webhook.url)
+
+
+def webhook_delete(*, webhook: Webhook, actor: Actor = SYSTEM) -> None:
+    """Delete a webhook with its deliveries."""
+    audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=webhook.url)
+    webhook.delete()
