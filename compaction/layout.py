@@ -1,8 +1,10 @@
 """Head, middle and tail: which part of a view edits may change.
 
 The head is the leading system messages and the first user message: the rules and the task. The tail is the
-recent messages. It reaches back until two minimums are met, a share of the budget and a number of messages,
-and then to the nearest point that cuts no tool pair. Only the middle between them is compressed.
+recent messages. It reaches back until two minimums are met, a share of the budget (of the prompt, if that is
+smaller) and a number of messages, and then to the nearest point that cuts no tool pair. A message that alone
+exceeds the share does not extend the tail beyond the minimum number of messages: it would stay for as long as
+newer messages are small. Only the middle between head and tail is compressed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ class Layout:
     """Indices into a view's entries: head `[0, head_end)`, middle, tail `[tail_start, …)`.
 
     `bound` is what determined the start of the tail: `tokens` or `messages`, the minimum that was met last;
-    `both`; or `all` if everything after the head is tail. `snapped` counts the messages that were added to
+    `both`; `giant` if a message larger than the share ends it; or `all` if everything after the head is
+    tail. `snapped` counts the messages that were added to
     the tail to keep tool pairs whole. Token figures are raw estimates of the messages.
     """
 
@@ -48,7 +51,8 @@ def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layo
     messages = view.messages
     pushed = next((i for i, entry in enumerate(view.entries) if entry.is_generated), len(messages))
     head = head_end(messages[:pushed])
-    start, bound = _tail_start(messages, head, settings.tail_share * budget_tokens, settings.tail_messages)
+    share = settings.tail_share * min(budget_tokens, view.tokens)
+    start, bound = _tail_start(messages, head, share, settings.tail_messages)
     snapped = _snap(view.cuts, start, head)
     tokens = [message.tokens for message in messages]
     return Layout(
@@ -75,8 +79,10 @@ def _tail_start(
     """Return the index at which both minimums are met, and which of them was met last."""
     tokens, tokens_at = 0, None
     for start in range(len(messages) - 1, head - 1, -1):
-        tokens += messages[start].tokens
         count = len(messages) - start
+        if count > min_messages and messages[start].tokens > min_tokens:
+            return start + 1, "giant"
+        tokens += messages[start].tokens
         if tokens_at is None and tokens >= min_tokens:
             tokens_at = count
         if tokens_at is not None and count >= min_messages:

@@ -1,17 +1,22 @@
-"""Offload: replace a giant output in the tail, which no other step may touch, with a descriptor and a handle.
+"""Offload: shorten what is giant in the tail, which no other step may touch, and leave a handle.
 
-Only if the head and the tail alone leave no room: what the model has just requested matters more than what it
-requested before. Giants first; then, while the prompt still does not fit, the next largest.
+An output becomes a descriptor. A long text of a user or of the model keeps its beginning and end; the latest
+user request stays whole. Only if the head and the tail alone leave no room: what the model has just requested
+matters more than what it requested before. Giants first; then, while the prompt still does not fit, the next
+largest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from compaction.context import Context
+from compaction.descriptors import clip
 from compaction.edits import Edit
+from compaction.messages import Text
 from compaction.strategies.base import FULL, StepResult, Strategy
-from compaction.view import View
+from compaction.view import VERBATIM, View
 
 NAME = "offload"
 
@@ -35,28 +40,59 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
-    """Yield the outputs of the tail, largest first: the size and the edit that would offload it."""
-    sized = [
-        (context.size(output.position, output.part), output)
-        for output in context.outputs(view)
-        if output.position >= context.tail_first and output.position not in context.pinned
-    ]
-    for size, output in sorted(sized, key=lambda pair: -pair[0]):
+    """Yield what may be offloaded in the tail, largest first: the size and the edit that would do it."""
+    sized: list[tuple[int, int, int, Callable[[str], str], str]] = []
+    for output in context.outputs(view):
+        if _in_tail(output.position, context) and not output.rule.exempt:
+            size = context.size(output.position, output.part)
+            shorten = partial(context.describe, output)
+            sized.append(
+                (size, output.position, output.part, shorten, "an output of the tail that leaves no room")
+            )
+    for position, part, text in _long_texts(view, context):
+        size = context.size(position, part)
+        shorten = partial(_clipped, text, context)
+        sized.append((size, position, part, shorten, "a long text of the tail that leaves no room"))
+    for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
         if size < _MIN_TOKENS:
             return
-        handle = context.make_handle(output.position, output.part)
-        text = context.describe(output, handle)
-        reason = "an output of the tail that leaves no room"
-        edit = context.replace(NAME, output.position, output.part, text, handle=handle, reason=reason)
+        handle = context.make_handle(position, part)
+        edit = context.replace(NAME, position, part, shorten(handle), handle=handle, reason=reason)
         if edit:
             yield size, edit
 
 
+def _in_tail(position: int, context: Context) -> bool:
+    return position >= context.tail_first and position not in context.protected
+
+
+def _long_texts(view: View, context: Context) -> Iterator[tuple[int, int, str]]:
+    """Yield the texts of the tail that alone take the giant's share of the budget: position, part, text."""
+    giant = context.budget * context.settings.offload_share
+    for entry in view.entries:
+        if entry.rule != VERBATIM or not _in_tail(entry.first, context) or entry.message.tokens < giant:
+            continue
+        for part, value in enumerate(entry.message.parts):
+            if isinstance(value, Text) and context.size(entry.first, part) >= giant:
+                yield entry.first, part, value.text
+
+
+def _clipped(text: str, context: Context, handle: str) -> str:
+    settings = context.settings
+    return clip(
+        text,
+        cap=settings.clip_tokens,
+        head_share=settings.clip_head,
+        handle=handle,
+        counter=context.counter,
+    )
+
+
 STRATEGY = Strategy(
     name=NAME,
-    meaning="A giant output among the newest messages, replaced with one line and a handle.",
-    description="If head and tail alone leave no room, replaces outputs of the tail with descriptors, "
-    "largest first.",
+    meaning="Something giant among the newest messages, shortened, with a handle that restores it.",
+    description="If head and tail alone leave no room, replaces outputs of the tail with descriptors and "
+    "clips giant texts, largest first. Never the latest user request.",
     run=run,
     presets=FULL | {"masking"},
 )

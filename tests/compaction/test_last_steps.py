@@ -110,3 +110,44 @@ def test_no_step_removes_the_latest_request(
     assert latest_request(messages) in made.view.messages
     again = planned(made.view, budget, policy=get_policy(preset))
     assert latest_request(messages) in again.view.messages
+
+
+def test_a_giant_paste_does_not_pin_the_tail() -> None:
+    """A paste of three quarters of the budget leaves once newer turns exist, not the turns after it."""
+    paste = user("Here is the log:\n" + lines(150))
+    items = [system(), user("Find the fault."), paste, assistant("Reading it."), *dialogue(6)[2:]]
+    messages = parse(items)
+    budget = int(messages[2].tokens / 0.75)
+    made = planned(apply((), messages), budget)
+    shown = {message.position: message for message in made.view.messages}
+    assert 2 not in shown or shown[2].tokens < messages[2].tokens / 4
+    assert all(message in made.view.messages for message in messages[-4:])
+    assert made.record.tail_verbatim
+    assert made.view.tokens <= budget * 0.5
+
+
+def test_a_giant_paste_among_the_newest_messages_is_offloaded_unless_it_is_the_request() -> None:
+    paste = user("Here is the log:\n" + lines(150))
+    ended = [system(), user("Find the fault."), *dialogue(3)[2:], paste]
+    request = parse(ended)[-1]
+    budget = int(request.tokens * 1.03)
+    assert planned(apply((), parse(ended)), budget).view.messages[-1].tokens == request.tokens
+
+    followed = parse([*ended, assistant("Which part?"), user("The end.")])
+    made = planned(apply((), followed), budget)
+    [offloaded] = [edit for edit in made.edits if edit.strategy == "offload"]
+    assert offloaded.position == request.position
+    assert offloaded.handle is not None
+    assert made.fits
+    assert made.view.messages[-1] is followed[-1]
+
+
+@pytest.mark.parametrize("trigger", ["user", "turns"])
+def test_a_short_session_can_be_compacted(trigger: str) -> None:
+    """The tail is a share of the prompt where that is smaller than the budget."""
+    messages = parse(dialogue(12, width=30))
+    view = apply((), messages)
+    made = planned(view, view.tokens * 10, trigger=trigger)
+    assert made.record.state == "done"
+    assert made.view.tokens < view.tokens * 0.7
+    assert made.view.messages[-4:] == messages[-4:]
