@@ -20,7 +20,7 @@ def warm_up() -> None:
 
     _ = get_resolver().url_patterns
     counter().count("warm")
-    redact_bytes(b'{"content": "password = secret"}', key=Redaction(key=b"warm"))
+    redact_bytes(b'{"content": "password = secret"}', redaction=Redaction(key=b"warm"))
     gc.collect()
     gc.freeze()  # what is loaded now stays: a collection in the middle of a request need not look through it
 

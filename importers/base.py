@@ -1,8 +1,8 @@
-"""What an importer is, and the values that it yields.
+"""The interface of importers, and the values that they yield.
 
-An importer turns one log file into sessions. It is plain Python over bytes: it knows no database, so the
-command line, the API, the replay and the benchmarks read logs by the same code. A new format is one file
-in this folder with one `Importer`, and one line in `registry.py`.
+An importer reads sessions from one log. It is plain Python on bytes, without a database, so the command line,
+the API, the replay and the benchmarks share it. A new format is one module in this package with an
+`Importer`, and one entry in `registry.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from compaction.messages import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """One log to read: its name as people know it (without `.gz`/`.zst`), and its bytes, decompressed.
+    """One log: its name without `.gz` or `.zst`, and its decompressed bytes.
 
-    A folder with one file a model call is one log too, a call a line (see `reading.py`).
+    A folder with one file per model call is also one log, with one call per line (see `reading.py`).
     """
 
     name: str
@@ -27,13 +27,13 @@ class LogFile:
 
     @property
     def stem(self) -> str:
-        """The name without folders and without its endings, for ids where the log itself has none."""
+        """The file name without suffixes, used as an id if the log contains none."""
         return self.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A piece of a log that could not be read. The rest of the file is imported all the same."""
+    """A part of a log that could not be read. The rest of the file is imported."""
 
     file: str
     line: int
@@ -42,11 +42,11 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMessage:
-    """One provider message. `body` is its JSON in the session's `format` ("anthropic" or "openai").
+    """One provider message. `body` is its JSON in the session's `format`, the name of a dialect.
 
-    `source_id` is stable within its session across imports of a file that has grown. `is_meta` marks lines
-    that the client put in by itself and no person wrote (reminders, command output): they are model input,
-    but not user turns. `is_summary` marks the client's own summary that opens a compacted context.
+    `source_id` identifies the message in its session, also when the log has grown. `is_meta` marks messages
+    that the client inserted (reminders, command output): they are model input, but not typed by a user.
+    `is_summary` marks the client's own summary at the start of a compacted context.
     """
 
     body: Mapping[str, Any]
@@ -58,7 +58,7 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCompaction:
-    """The recording client compacted its context before this turn: what it had sent until then is gone."""
+    """A compaction by the recording client before a turn: earlier messages were no longer in its context."""
 
     trigger: str = ""
     tokens_before: int | None = None
@@ -68,11 +68,10 @@ class ClientCompaction:
 class ImportedTurn:
     """One model call: the messages that are new in its prompt, then the model's answer.
 
-    A turn without an answer holds what came after the last one, or before a compaction. `usage` is what the
-    provider reported for the call, with its prompt size; `response_id` names the response, so that copies of
-    it in forked logs are billed once. `cost_microusd` is set only where the log itself names the cost.
-    `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` that was written for an hour, which
-    costs more.
+    A turn without an answer contains the messages after the last answer, or before a compaction. `usage` is
+    the usage that the provider reported. `response_id` identifies the response, so that its copies in forked
+    logs are billed once. `cost_microusd` is set only if the log contains the cost. `cache_write_1h_tokens` is
+    the part of `usage.cache_write_tokens` with a TTL of one hour, which costs more.
     """
 
     messages: Sequence[ImportedMessage]
@@ -87,10 +86,10 @@ class ImportedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedSession:
-    """A session as a log tells it. `external_id` is stable: importing again finds the same session.
+    """A session of a log. `external_id` is stable, so importing the log again finds the same session.
 
-    `system` and `tools` are JSON of the format, where the log has them. `context_window` is the model's
-    window in tokens where the log names it.
+    `system` and `tools` are JSON in the session's format, if the log contains them. `context_window` is the
+    model's context window in tokens, if the log contains it.
     """
 
     external_id: str
@@ -111,13 +110,13 @@ class ImportedSession:
 class Importer(Protocol):
     """Reads one log format."""
 
-    name: str  #: stable, for the command line and the API: "claude-code"
-    label: str  #: for people: "Claude Code session log (JSONL)"
+    name: str  #: stable name for the command line and the API: "claude-code"
+    label: str  #: label for users: "Claude Code session log (JSONL)"
 
     def recognises(self, log: LogFile) -> bool:
-        """Whether this is the format, by content; cheap (the first lines are enough), never raises."""
+        """Return whether the log has this format, judging by its first lines. Never raises."""
         ...
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        """The sessions of the file and whatever in it is damaged. Never raises on bad input."""
+        """Yield the sessions of the log and its damaged parts. Never raises on bad input."""
         ...

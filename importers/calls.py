@@ -1,7 +1,7 @@
-"""A series of logged requests, each with the whole conversation so far, as one session.
+"""Read a series of logged requests, each with the whole conversation so far, as one session.
 
-A request repeats what was said before it. So the turn of a request is what its messages add to the
-conversation that is already known: the earlier requests and the answers to them.
+A request repeats the conversation before it. Its turn consists of the messages that it adds to the earlier
+requests and their answers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .values import text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One logged request: its messages and, where it is known, the answer with its figures."""
+class LoggedCall:
+    """One logged request: its messages and, if logged, the answer with usage and cost."""
 
     messages: Sequence[Mapping[str, Any]]
     answer: Mapping[str, Any] | None = None
@@ -36,7 +36,7 @@ class Call:
 
 
 class CallSeries:
-    """One conversation, told by the requests that were made for it, in order."""
+    """One conversation, read from its requests in order."""
 
     def __init__(self) -> None:
         self._turns = TurnBuilder()
@@ -47,22 +47,22 @@ class CallSeries:
         self.first_words = ""
 
     def extends(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether a request with these messages goes on where this conversation stands."""
+        """Return whether a request with these messages continues this conversation."""
         return len(messages) >= len(self._known) > 0 and self._shared(_marks(messages)) == len(self._known)
 
     def opens_like(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the messages begin with this conversation's task: all up to the first user message."""
+        """Return whether the messages begin with this conversation's task, up to the first user message."""
         opening = _marks(_opening(messages))
         return bool(opening) and self._known[: len(opening)] == opening
 
     def restarts(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the messages are the bare task again, though it has been answered already."""
+        """Return whether the messages are only the task, although it has already been answered."""
         return len(messages) == len(_opening(messages)) < len(self._known)
 
-    def add(self, call: Call) -> None:
-        """The next request. One that drops or changes what was sent before tells of a compaction.
+    def add(self, call: LoggedCall) -> None:
+        """Add the next request. A request that drops or changes earlier messages implies a compaction.
 
-        Raises KeyError, TypeError or ValueError where its messages are not of the chat form.
+        Raises KeyError, TypeError or ValueError if its messages are not in the chat format.
         """
         bodies = [chat_body(message) for message in call.messages]
         answer = chat_body(call.answer) if call.answer else None
@@ -85,13 +85,13 @@ class CallSeries:
         return self._turns.turns()
 
     def _shared(self, marks: Sequence[str]) -> int:
-        """How many messages at the start are those that are known."""
+        """Return how many leading messages are known."""
         pairs = zip(self._known, marks, strict=False)
         shortest = min(len(self._known), len(marks))
         return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
 
-    def _take(self, body: dict[str, Any], call: Call) -> None:
-        """A message of a request. An answer among them is one whose own request was not logged."""
+    def _take(self, body: dict[str, Any], call: LoggedCall) -> None:
+        """Add a message of a request. An answer among them is one whose own request was not logged."""
         source_id = self._next_id()
         if body["role"] == "assistant":
             self._turns.answer(Answer(body=body, source_id=source_id, model=call.model), call_ids(body))
@@ -104,7 +104,7 @@ class CallSeries:
         if body["role"] == "user":
             self.first_words = self.first_words or text_of(body["content"])
 
-    def _answer(self, body: dict[str, Any], call: Call) -> None:
+    def _answer(self, body: dict[str, Any], call: LoggedCall) -> None:
         answer = Answer(
             body=body,
             source_id=self._next_id(),
@@ -118,13 +118,13 @@ class CallSeries:
         self._known.append(_mark(body))
 
     def _next_id(self) -> str:
-        """By number: a hash of the words would be one of the secrets in them."""
+        """Number the message. A hash of its text would be a hash of the secrets in it."""
         self._count += 1
         return f"message-{self._count}"
 
 
 def conversation_id(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Eight characters that stand for a conversation's opening, for logs that give it no id."""
+    """Return an id of eight characters, derived from the conversation's opening."""
     return hashlib.sha256("".join(_marks(_opening(messages))).encode()).hexdigest()[:8]
 
 
@@ -142,10 +142,10 @@ def _marks(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _mark(message: Mapping[str, Any]) -> str:
-    """The message's identity: clients send an answer back with its content in another shape."""
-    words = text_of(message.get("content"))
-    told = [message.get("role"), words, message.get("tool_call_id"), _calls(message)]
-    return hashlib.sha256(orjson.dumps(told)).hexdigest()[:16]
+    """Return the identity of a message. Clients may send an answer back with its content restructured."""
+    text = text_of(message.get("content"))
+    identity = [message.get("role"), text, message.get("tool_call_id"), _calls(message)]
+    return hashlib.sha256(orjson.dumps(identity)).hexdigest()[:16]
 
 
 def _calls(message: Mapping[str, Any]) -> list[Any]:

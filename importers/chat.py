@@ -1,4 +1,4 @@
-"""What the logs in OpenAI's chat form share: clean messages, usage in disjoint parts, turns."""
+"""Helpers for logs in OpenAI's chat format: clean messages, and usage in disjoint parts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from compaction.messages import Usage
 
 from .values import mapping_of, tokens_of
 
-#: What a request may hold in a message. Everything else is a client's own (`extra`, `turn_idx`, a response's
-#: `reasoning_content`), and strict gateways reject it.
+#: The fields that a message may have in a request. Clients add private ones (`extra`, `turn_idx`, a
+#: response's `reasoning_content`), which strict gateways reject.
 _KEYS = {
     "system": ("role", "content", "name"),
     "developer": ("role", "content", "name"),
@@ -23,7 +23,7 @@ _KEYS = {
 
 
 def is_chat_message(value: Any) -> bool:
-    """Whether this is a message of OpenAI's chat form."""
+    """Return whether this is a message in OpenAI's chat format."""
     return (
         isinstance(value, Mapping)
         and value.get("role") in _KEYS
@@ -33,9 +33,9 @@ def is_chat_message(value: Any) -> bool:
 
 
 def chat_body(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message as a request holds it: content untouched, without private keys and cache marks.
+    """Return the message as in a request: content unchanged, without private fields and cache breakpoints.
 
-    Raises KeyError, TypeError or ValueError where it is not a message of this form.
+    Raises KeyError, TypeError or ValueError if it is not a message in this format.
     """
     role = message["role"]
     if role not in _KEYS:
@@ -49,7 +49,7 @@ def chat_body(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    """One call, in the flat form (`name`, `arguments`) or OpenAI's; arguments become JSON text."""
+    """Return a tool call in OpenAI's format. Also accepts the flat form with `name` and `arguments`."""
     function = call.get("function") or call
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
@@ -62,15 +62,15 @@ def tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def call_ids(body: Mapping[str, Any]) -> list[str]:
-    """The ids of a message's tool calls."""
+    """Return the ids of a message's tool calls."""
     return [call["id"] for call in body.get("tool_calls") or []]
 
 
 def chat_usage(usage: Any) -> Usage | None:
-    """Usage as OpenAI, LiteLLM, DeepSeek and Anthropic report it, in disjoint parts; None where none is.
+    """Return the usage that OpenAI, LiteLLM, DeepSeek or Anthropic reported, in disjoint parts, or None.
 
-    OpenAI's `prompt_tokens` (and LiteLLM's) include what was read from and written to the cache;
-    Anthropic's `input_tokens` do not, and where they are OpenAI's Responses' they do.
+    OpenAI's and LiteLLM's `prompt_tokens` include cache reads and writes, and so do the `input_tokens` of
+    OpenAI's Responses API. Anthropic's `input_tokens` do not.
     """
     if not isinstance(usage, Mapping):
         return None
@@ -90,8 +90,10 @@ def chat_usage(usage: Any) -> Usage | None:
 
 
 def _content(content: Any, *, has_calls: bool) -> Any:
-    """The content, without the cache marks: those belong to the request that it was part of, and a later
-    prompt made of such messages would hold more than the four that a provider takes."""
+    """Return the content without cache breakpoints.
+
+    They belong to the logged request; a later prompt of these messages could exceed the limit of four.
+    """
     if isinstance(content, list):
         return [
             {key: value for key, value in part.items() if key != "cache_control"}

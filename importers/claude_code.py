@@ -1,9 +1,9 @@
-"""Claude Code's session logs: one JSON object a line, under `projects/<folder>/<session id>.jsonl`.
+"""Claude Code session logs: one JSON object per line, in `projects/<folder>/<session id>.jsonl`.
 
-One response of the model is written as a line per content block, all with the same `message.id`; results of
-parallel calls stand between them. Lines of sub-agents (`isSidechain`, or a file `agent-<id>.jsonl`) belong to
-sessions of their own. The order is that of the file, which is the order of time: what a user rewound was
-sent, and paid for, before it was given up.
+A response of the model is written as one line per content block, all with the same `message.id`; results of
+parallel calls appear between them. Lines of sub-agents (`isSidechain`, or a file `agent-<id>.jsonl`) belong
+to separate sessions. Messages keep the order of the file, which is chronological: messages that the user
+rewound were sent, and paid for, before.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any
 from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .jsonlines import first_objects, objects, taken
+from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
 _CONVERSATION = ("user", "assistant")
 _OTHERS = ("system", "summary", "attachment", "progress", "queue-operation", "file-history-snapshot")
 _OWN_KEYS = ("sessionId", "leafUuid", "messageId")
-#: Openings of user lines that the client wrote, not a person.
+#: Prefixes of user messages that the client inserted.
 _META_OPENINGS = ("<system-reminder>", "<local-command-", "[Request interrupted")
-#: The model name of answers that the client made up: "No response requested.", API errors.
+#: The model name of messages that the client generated: "No response requested.", API errors.
 _SYNTHETIC = "<synthetic>"
-#: Lines that name the session, the strongest last.
+#: Lines with a title of the session, in increasing precedence.
 _TITLE_KEYS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 _MAIN = ""
 
 
 class ClaudeCodeImporter:
-    """Reads Claude Code's session logs."""
+    """Reads Claude Code session logs."""
 
     name = "claude-code"
     label = "Claude Code session log (JSONL)"
@@ -50,7 +50,7 @@ class ClaudeCodeImporter:
 
 
 class _File:
-    """One log file while it is read: its own conversation and those of its sub-agents."""
+    """One log file while it is read: the main conversation and those of its sub-agents."""
 
     def __init__(self, log: LogFile) -> None:
         self._log = log
@@ -61,12 +61,12 @@ class _File:
         self._titles: list[Mapping[str, Any]] = []
 
     def read(self) -> Iterator[Damage]:
-        """Takes in the whole file, and yields what in it is damaged."""
+        """Read the whole file, and yield its damaged lines."""
         items = objects(self._log)
-        yield from taken(self._log, items, lambda item: self._take(item.value, f"line-{item.line}"))
+        yield from read_records(self._log, items, lambda item: self._take(item.value, f"line-{item.line}"))
 
     def sessions(self) -> Iterator[ImportedSession]:
-        """The file's own session, then those of its sub-agents."""
+        """Yield the main session, then those of its sub-agents."""
         session_id = self._session_id()
         for agent, conversation in self._conversations.items():
             title = self._title() if agent == _MAIN else ""
@@ -81,14 +81,14 @@ class _File:
         elif kind in _CONVERSATION or kind == "system":
             uuid = record["uuid"] = str(record.get("uuid") or line_id)
             if uuid in self._seen:
-                return  # a fork copies lines of its origin, uuid and all
+                return  # a forked session copies lines with their uuids
             self._seen.add(uuid)
             self._conversation(record, uuid).take(record)
             if session_id := record.get("sessionId"):
                 self._session_ids[str(session_id)] = self._session_ids.pop(str(session_id), None)
 
     def _conversation(self, record: Mapping[str, Any], uuid: str) -> _Conversation:
-        """Older logs name no agent: there the first line of its chain of parents stands for it."""
+        """Return the conversation of a line. In older logs its first ancestor identifies the sub-agent."""
         if not record.get("isSidechain"):
             return self._conversations[_MAIN]
         parent = str(record.get("parentUuid") or "")
@@ -97,12 +97,12 @@ class _File:
         return self._conversations.setdefault(agent, _Conversation())
 
     def _session_id(self) -> str:
-        """A fork begins with lines of its origin, so the file's name decides, else the last line."""
+        """Return the file's name if it is a session id, else the last id: a fork begins with copied lines."""
         known = list(self._session_ids)
         return self._log.stem if self._log.stem in known or not known else known[-1]
 
     def _title(self) -> str:
-        """The last title of the strongest kind; summaries of other sessions' leaves do not count."""
+        """Return the last title of the highest precedence, ignoring summaries of other sessions."""
         best, rank = "", -1
         for record in self._titles:
             kind_rank = list(_TITLE_KEYS).index(record["type"])
@@ -126,7 +126,7 @@ class _Conversation:
         self._compacting = False
 
     def take(self, record: Mapping[str, Any]) -> None:
-        """One line: a user's, an assistant's, or the client's note of a compaction."""
+        """Read one line: a user message, a response, or the client's note about a compaction."""
         if record["type"] == "system":
             self._take_note(record)
             return
@@ -136,11 +136,11 @@ class _Conversation:
             self._take_user(record, message)
         elif message.get("model") != _SYNTHETIC:
             self._take_response(record, message)
-        elif not record.get("isApiErrorMessage"):  # an API error is shown to the user and never sent
+        elif not record.get("isApiErrorMessage"):  # API errors are shown to the user, but not sent
             self._turns.add(_message(record, message, is_meta=True))
 
     def session(self, session_id: str, agent: str, title: str) -> ImportedSession:
-        """The session so far; `agent` is empty for the file's own."""
+        """Return the session; `agent` is empty for the main one."""
         return ImportedSession(
             external_id=f"{session_id}:agent-{agent}" if agent else session_id,
             parent_external_id=session_id if agent else None,
@@ -220,7 +220,7 @@ def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: 
 
 
 def _note_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
-    """Each line repeats the usage as it stood when it was written: the one with most output is the last."""
+    """Keep the usage of the line with the most output, which is the final one."""
     output = tokens_of(usage, "output_tokens")
     if not usage or (answer.usage and answer.usage.output_tokens > output):
         return
@@ -238,7 +238,7 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        raise TypeError("content is neither a text nor a list of blocks")
+        raise TypeError("content is neither a string nor a list of blocks")
     return content
 
 
@@ -255,7 +255,7 @@ def _message(
 
 
 def _in_one_message(results: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
-    """All results of one response in one user message, results first (provider rules A1, A2)."""
+    """Merge all results of one response into one user message, results first (provider rules A1, A2)."""
     if len(results) == 1:
         return results
     blocks = [block for result in results for block in _blocks(result.body["content"])]

@@ -1,9 +1,9 @@
-"""Codex' rollouts: one JSON object a line, under `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
+"""Codex rollouts: one JSON object per line, in `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
 
-Three generations: lines `{timestamp, type, payload}`; before September 2025 bare items after a first line
-with the session's id; and a `.json` document `{session, items}` of the first client. Items are those of
-OpenAI's Responses API, and become messages of its chat form: a response's text and calls make one assistant
-message. Reasoning is encrypted or a summary for people, and has no place in that form.
+There are three generations: lines `{timestamp, type, payload}`; before September 2025, plain items after a
+first line with the session's id; and, from the first client, a `.json` document `{session, items}`. Items of
+OpenAI's Responses API are converted to chat messages: the text and calls of a response become one assistant
+message. Reasoning is encrypted or a summary for the user, and the chat format has no field for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import orjson
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import chat_usage, tool_call
-from .jsonlines import Record, first_objects, taken, values
+from .jsonlines import Record, first_objects, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
@@ -30,7 +30,7 @@ _ITEMS = (
     "custom_tool_call_output",
     "local_shell_call",
 )
-#: Openings of user messages that the client wrote, not a person.
+#: Prefixes of user messages that the client inserted.
 _META_OPENINGS = (
     "<environment_context>",
     "<user_instructions>",
@@ -40,7 +40,7 @@ _META_OPENINGS = (
 
 
 class CodexImporter:
-    """Reads Codex' rollouts."""
+    """Reads Codex rollouts."""
 
     name = "codex"
     label = "Codex rollout (JSONL)"
@@ -57,7 +57,7 @@ class CodexImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         rollout = _Rollout()
-        yield from taken(log, values(log), lambda record: rollout.take(record.line, record.value))
+        yield from read_records(log, values(log), lambda record: rollout.take(record.line, record.value))
         session = rollout.session(log)
         if session.turns:
             yield session
@@ -69,8 +69,8 @@ class _Rollout:
     def __init__(self) -> None:
         self._turns = TurnBuilder()
         self._meta: Mapping[str, Any] = {}
-        self._answer: Answer | None = None  #: the response that still may get parts
-        self._unreported: Answer | None = None  #: the response whose usage has not come yet
+        self._answer: Answer | None = None  #: the response that may still get parts
+        self._unreported: Answer | None = None  #: the response whose usage has not been read yet
         self._total: Any = None
         self._compacted_at: int | None = None
         self._model = ""
@@ -79,7 +79,7 @@ class _Rollout:
         self._started_at: datetime | None = None
 
     def take(self, line: int, record: Mapping[str, Any]) -> None:
-        """One line of any generation."""
+        """Read one line of any generation."""
         if "items" in record and "session" in record:
             self._take_document(record)
             return
@@ -122,7 +122,7 @@ class _Rollout:
 
     def _take_line(self, line: int, kind: str, payload: Mapping[str, Any], at: datetime | None) -> None:
         if kind == "session_meta":
-            self._meta = self._meta or payload  # a fork repeats its origin's behind its own
+            self._meta = self._meta or payload  # a fork repeats the line of its origin after its own
         elif kind == "turn_context":
             self._model = str(payload.get("model") or self._model)
         elif kind == "compacted":
@@ -168,7 +168,7 @@ class _Rollout:
         self._turns.called(answer, [call_id])
 
     def _response(self, line: int, at: datetime | None) -> Answer:
-        """The response that an item belongs to: the open one, or a new one."""
+        """Return the response that an item belongs to: the open one, or a new one."""
         if self._answer is None:
             self._answer = Answer(
                 body={"role": "assistant", "content": None},
@@ -181,20 +181,20 @@ class _Rollout:
         return self._answer
 
     def _take_usage(self, info: Mapping[str, Any]) -> None:
-        """The usage of the last response; the client repeats it when only the rate limits are new."""
+        """Read the usage of the last response. The client repeats it when only the rate limits change."""
         total = info.get("total_token_usage")
         self._window = tokens_of(info, "model_context_window") or self._window
         if self._unreported and total != self._total:
             answer = self._unreported
             answer.usage = chat_usage(info.get("last_token_usage"))
-            # A fork copies lines without any id of the response: content and running total stand for it.
-            told = orjson.dumps([answer.body, total])
-            answer.response_id = f"codex-{hashlib.sha256(told).hexdigest()[:24]}"
+            # A fork copies lines, which have no response id: content and running total identify one.
+            identity = orjson.dumps([answer.body, total])
+            answer.response_id = f"codex-{hashlib.sha256(identity).hexdigest()[:24]}"
             self._unreported = self._answer = None
         self._total = total
 
     def _take_compaction(self, line: int, payload: Mapping[str, Any], at: datetime | None) -> None:
-        """The client went on with the summary, and with some of the user's words, which stand above."""
+        """Read a compaction: the client continued with the summary and some earlier user messages."""
         self._answer = None
         self._turns.compacted(ClientCompaction(tokens_before=None))
         if summary := payload.get("message"):
@@ -211,7 +211,7 @@ def _text_parts(content: Any) -> list[str]:
 
 
 def _content(content: Any) -> Any:
-    """A user's content in the chat form: text alone as text, pictures as parts."""
+    """Return user content in the chat format: a string if it is only text, else parts."""
     if isinstance(content, str):
         return content
     if not any(part.get("type") == "input_image" for part in content):
@@ -225,7 +225,7 @@ def _content(content: Any) -> Any:
 
 
 def _output(output: Any) -> str:
-    """A tool's output: text, parts with text, or `{content, success}`."""
+    """Return the text of a tool output: a string, parts with text, or `{content, success}`."""
     if isinstance(output, str):
         return output
     if isinstance(output, Mapping) and isinstance(output.get("content"), str):

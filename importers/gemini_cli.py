@@ -17,7 +17,7 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .calls import conversation_id
 from .chat import call_ids, tool_call
 from .gemini_parts import chat_content, result_text
-from .jsonlines import Record, taken, values
+from .jsonlines import Record, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
@@ -57,7 +57,7 @@ class GeminiCliImporter:
             else:
                 recording.take(record.value)
 
-        yield from taken(log, values(log), take)
+        yield from read_records(log, values(log), take)
         if recording.id:
             yield recording.session(log)
         if checkpoint.mark:

@@ -1,4 +1,4 @@
-"""Reading the JSON of a log that may be damaged: whole values, and one value a line."""
+"""Read the JSON values of a log that may be damaged."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _FIRST_BYTES = 1 << 22  # the first lines may carry a pasted picture
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One JSON value of a log and the line on which it begins, from 1."""
+    """One JSON value of a log and the number of its first line, from 1."""
 
     line: int
     value: Any
 
 
 def records(log: LogFile) -> Iterator[Record | Damage]:
-    """The values of a JSONL log, in order; a line that is not JSON comes as `Damage`.
+    """Yield the values of a JSONL log in order, and `Damage` for a line that is not JSON.
 
-    A line may hold several values (a writer died before the line break). Runs of NUL bytes, which a
-    crashed machine leaves behind, count as blank. Invalid UTF-8 is replaced, and said.
+    A line may contain several values if the writer died before the line break. NUL bytes, which remain after
+    a crash of the machine, count as blank. Invalid UTF-8 is replaced and reported.
     """
     for number, line in enumerate(text_bytes(log.data).split(b"\n"), start=1):
         stripped = line.strip(_BLANK)
@@ -38,16 +38,18 @@ def records(log: LogFile) -> Iterator[Record | Damage]:
 
 
 def objects(log: LogFile) -> Iterator[Record | Damage]:
-    """The objects of a JSONL log; any other value is `Damage`."""
+    """Yield the objects of a JSONL log, and `Damage` for any other value."""
     for record in records(log):
         if isinstance(record, Damage) or isinstance(record.value, dict):
             yield record
         else:
-            yield Damage(file=log.name, line=record.line, reason="a JSON value that is not an object")
+            yield Damage(file=log.name, line=record.line, reason="not a JSON object")
 
 
-def taken(log: LogFile, items: Iterable[Record | Damage], take: Callable[[Record], None]) -> Iterator[Damage]:
-    """Hands each of the log's values to `take`; yields what is damaged, and what it makes no sense of."""
+def read_records(
+    log: LogFile, items: Iterable[Record | Damage], take: Callable[[Record], None]
+) -> Iterator[Damage]:
+    """Pass each value of the log to `take`. Yield damaged values and those that `take` cannot read."""
     for item in items:
         if isinstance(item, Damage):
             yield item
@@ -55,13 +57,13 @@ def taken(log: LogFile, items: Iterable[Record | Damage], take: Callable[[Record
         try:
             take(item)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            reason = f"not a record of this format: {type(error).__name__} {error}"
+            reason = f"not a record of this format: {type(error).__name__}: {error}"
             yield Damage(file=log.name, line=item.line, reason=reason)
 
 
 @lru_cache(maxsize=1)  # recognising a log and reading it parse the same bytes
 def document(log: LogFile) -> Any:
-    """The one JSON value that the log is, not to be changed. None where it is not JSON."""
+    """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""
     data = text_bytes(log.data).strip(_BLANK)
     try:
         return orjson.loads(data)
@@ -74,7 +76,7 @@ def document(log: LogFile) -> Any:
 
 
 def values(log: LogFile) -> Iterator[Record | Damage]:
-    """The values of a log that is either JSONL or one document, on however many lines."""
+    """Yield the values of a log that is either JSONL or one document on any number of lines."""
     first = first_line(log)
     if first and _parsed(first) is None and (value := document(log)) is not None:
         yield Record(1, value)
@@ -83,19 +85,19 @@ def values(log: LogFile) -> Iterator[Record | Damage]:
 
 
 def first_objects(log: LogFile, count: int) -> list[dict[str, Any]]:
-    """The objects on the first `count` lines of a JSONL log, for recognising it."""
+    """Return the objects on the first `count` lines of a JSONL log, to recognise its format."""
     lines = text_bytes(log.data[:_FIRST_BYTES]).split(b"\n", count)[:count]
     found = (_parsed(line.strip(_BLANK)) for line in lines)
     return [value for value in found if isinstance(value, dict)]
 
 
 def first_line(log: LogFile) -> bytes:
-    """The first line that is not blank."""
+    """Return the first line that is not blank."""
     return text_bytes(log.data).lstrip(_BLANK).split(b"\n", 1)[0].strip(_BLANK)
 
 
 def text_bytes(data: bytes) -> bytes:
-    """The log as UTF-8 without a byte order mark; UTF-16 is recognised by its mark."""
+    """Return the log as UTF-8 without a byte order mark, which identifies UTF-16."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").encode()
     return data.removeprefix(b"\xef\xbb\xbf")
@@ -116,10 +118,10 @@ def _line_records(name: str, number: int, line: bytes) -> Iterator[Record | Dama
 
 
 def _lenient_records(name: str, number: int, line: bytes) -> Iterator[Record | Damage]:
-    """What orjson refuses: several values on a line, lone surrogates, NaN, bytes that are not UTF-8."""
+    """Yield what orjson rejects: several values on a line, lone surrogates, NaN, invalid UTF-8."""
     text = line.decode("utf-8", "replace")
     if "\ufffd" in text and "\ufffd".encode() not in line:
-        yield Damage(file=name, line=number, reason="bytes that are not UTF-8 were replaced")
+        yield Damage(file=name, line=number, reason="invalid UTF-8 was replaced")
     start = 0
     while start < len(text):
         try:
@@ -133,5 +135,5 @@ def _lenient_records(name: str, number: int, line: bytes) -> Iterator[Record | D
 
 
 def _sound(value: Any) -> Any:
-    """The value without lone surrogates, which no UTF-8 text can hold."""
+    """Return the value without lone surrogates, which cannot be encoded as UTF-8."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

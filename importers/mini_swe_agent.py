@@ -1,7 +1,7 @@
-"""mini-swe-agent's trajectories: one JSON document with `messages` in OpenAI's chat form.
+"""mini-swe-agent trajectories: one JSON document with `messages` in OpenAI's chat format.
 
-The provider's whole response lies in `extra.response` of an assistant message. A last message with the role
-`exit` holds what was submitted: it was never sent to a model.
+`extra.response` of an assistant message contains the provider's whole response. A last message with the role
+`exit` contains the submission; it was never sent to a model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
 
 class MiniSweAgentImporter:
-    """Reads mini-swe-agent's trajectories."""
+    """Reads mini-swe-agent trajectories."""
 
     name = "mini-swe-agent"
     label = "mini-swe-agent trajectory (JSON)"

@@ -1,8 +1,8 @@
-"""Plain chat JSON and JSONL in OpenAI's form, as any program may write it.
+"""Plain JSON and JSONL in OpenAI's chat format.
 
-One document or one value a line, each of: a list of messages, an object with `messages` (a conversation, or a
-logged request with its `response`), or a single message. Single messages in a row are one conversation; a
-request that repeats the conversation before it and goes on is its next turn.
+A log is one document or one value per line. A value is a list of messages, an object with `messages` (a
+conversation, or a logged request with its `response`), or a single message. Consecutive single messages are
+one conversation; a request that repeats and continues the conversation before it is its next turn.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
-from .calls import Call, CallSeries
+from .calls import CallSeries, LoggedCall
 from .chat import chat_usage, is_chat_message
-from .jsonlines import Record, taken, values
+from .jsonlines import Record, read_records, values
 from .values import mapping_of, microusd_of, time_of, title_of
 
 _ID_KEYS = ("session_id", "conversation_id", "thread_id", "id")
@@ -34,12 +34,12 @@ class OpenAIChatImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading(log)
-        yield from taken(log, values(log), lambda record: reading.take(record.value))
+        yield from read_records(log, values(log), lambda record: reading.take(record.value))
         yield from reading.sessions()
 
 
 class _Conversation:
-    """One conversation and what its objects say about it."""
+    """One conversation with its id and tools."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.series = CallSeries()
@@ -54,11 +54,11 @@ class _Reading:
         self._loose: list[Mapping[str, Any]] = []
 
     def take(self, value: Any) -> None:
-        """One value of the log, of any of the shapes."""
+        """Read one value of the log, of any kind."""
         if is_chat_message(value):
             self._loose.append(value)
         elif isinstance(value, list) and value and is_chat_message(value[0]):
-            self._add({}, Call(messages=value))
+            self._add({}, LoggedCall(messages=value))
         elif isinstance(value, list):
             for item in value:
                 self._add(item, _call(item))
@@ -66,9 +66,9 @@ class _Reading:
             self._add(value, _call(value))
 
     def sessions(self) -> Iterator[ImportedSession]:
-        """The conversations, numbered where the log names none and holds several."""
+        """Yield the conversations, numbered if there are several without ids."""
         if self._loose:
-            self._add({}, Call(messages=self._loose))
+            self._add({}, LoggedCall(messages=self._loose))
         several = len(self._conversations) > 1
         for number, conversation in enumerate(self._conversations, start=1):
             name = f"{self._log.stem}-{number}" if several else self._log.stem
@@ -87,7 +87,7 @@ class _Reading:
             tools=conversation.tools,
         )
 
-    def _add(self, facts: Mapping[str, Any], call: Call) -> None:
+    def _add(self, facts: Mapping[str, Any], call: LoggedCall) -> None:
         latest = self._conversations[-1] if self._conversations else None
         if latest is None or not latest.series.extends(call.messages):
             latest = _Conversation(facts)
@@ -95,11 +95,11 @@ class _Reading:
         latest.series.add(call)
 
 
-def _call(value: Mapping[str, Any]) -> Call:
+def _call(value: Mapping[str, Any]) -> LoggedCall:
     request = mapping_of(value.get("request") or value.get("body")) or value
     response = mapping_of(value.get("response"))
     choices: Sequence[Any] = response.get("choices") or value.get("choices") or [{}]
-    return Call(
+    return LoggedCall(
         messages=request["messages"],
         answer=choices[0].get("message"),
         model=str(response.get("model") or request.get("model") or value.get("model") or ""),

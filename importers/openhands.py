@@ -1,7 +1,7 @@
-"""OpenHands' completion logs: one file a model call, `{messages, response, kwargs, timestamp, cost}`.
+"""OpenHands completion logs: one file per model call, `{messages, response, kwargs, timestamp, cost}`.
 
-All calls of one agent lie in one folder, which is read as one log with a call a line; a single file is a log
-of one call, whose earlier answers have no usage.
+All calls of an agent are in one folder, which is read as one log with one call per line. A single file is a
+log of one call, whose earlier answers have no usage.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
-from .calls import Call, CallSeries, conversation_id
+from .calls import CallSeries, LoggedCall, conversation_id
 from .chat import chat_usage
-from .jsonlines import Record, taken, values
+from .jsonlines import Record, read_records, values
 from .values import mapping_of, microusd_of, time_of, title_of
 
 
 class OpenHandsImporter:
-    """Reads OpenHands' completion logs."""
+    """Reads OpenHands completion logs."""
 
     name = "openhands"
-    label = "OpenHands completion log (JSON, one file a call, or a folder of them)"
+    label = "OpenHands completion log (JSON, one file per call, or a folder of them)"
 
     def recognises(self, log: LogFile) -> bool:
         first = next(values(log), None)
@@ -29,21 +29,21 @@ class OpenHandsImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         conversations: list[_Conversation] = []
-        yield from taken(log, values(log), lambda record: _take(conversations, record.value))
+        yield from read_records(log, values(log), lambda record: _take(conversations, record.value))
         for conversation in conversations:
             yield conversation.session(log)
 
 
 @dataclass(slots=True)
 class _Conversation:
-    """The calls of one agent. A delegate begins with a task of its own; a second run with the same again."""
+    """The calls of one agent. A delegate has a separate task; a second run has the same task again."""
 
     key: str
     tools: Any
     series: CallSeries = field(default_factory=CallSeries)
 
     def session(self, log: LogFile) -> ImportedSession:
-        name = log.name.rstrip("/").rsplit("/", 1)[-1]  # with its ending: a call apart is not its series
+        name = log.name.rstrip("/").rsplit("/", 1)[-1]  # with its suffix: a file is not its folder
         return ImportedSession(
             external_id=f"openhands-{name}-{self.key}",
             format="openai",
@@ -66,10 +66,10 @@ def _take(conversations: list[_Conversation], record: Mapping[str, Any]) -> None
     alike[-1].series.add(call)
 
 
-def _call(record: Mapping[str, Any]) -> Call:
+def _call(record: Mapping[str, Any]) -> LoggedCall:
     response = mapping_of(record["response"])
     choices = response.get("choices") or [{}]
-    return Call(
+    return LoggedCall(
         messages=record["messages"],
         answer=choices[0].get("message"),
         model=str(response.get("model") or ""),

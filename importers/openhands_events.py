@@ -14,7 +14,7 @@ from typing import Any
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, chat_usage, tool_call
-from .jsonlines import Record, taken, values
+from .jsonlines import Record, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
@@ -75,7 +75,7 @@ class OpenHandsEventsImporter:
                 runs.append(_Run(mapping_of(record.value)))
                 runs[-1].take(_events(record.value))
 
-        yield from taken(log, values(log), take)
+        yield from read_records(log, values(log), take)
         for number, run in enumerate(runs, start=1):
             yield run.session(log, number if len(runs) > 1 else 0)
 

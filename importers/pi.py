@@ -1,7 +1,7 @@
-"""pi's session logs: one JSON object a line; the first is `{"type": "session", ...}`.
+"""pi session logs: one JSON object per line; the first is `{"type": "session", ...}`.
 
-pi speaks to many providers and logs in a form of its own. It becomes Anthropic's, which has a place for all
-of it: `toolCall` is `tool_use`, a `toolResult` message a `tool_result` block.
+pi supports many providers and has its own log format. It is converted to Anthropic's, which can represent all
+of it: `toolCall` becomes `tool_use`, a `toolResult` message becomes a `tool_result` block.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .jsonlines import first_objects, objects, taken
+from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of, tokens_of
 
 
 class PiImporter:
-    """Reads pi's session logs."""
+    """Reads pi session logs."""
 
     name = "pi"
     label = "pi session log (JSONL)"
@@ -29,7 +29,7 @@ class PiImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
-        yield from taken(log, objects(log), lambda record: reading.take(record.value))
+        yield from read_records(log, objects(log), lambda record: reading.take(record.value))
         session = reading.session(log)
         if session.turns:
             yield session
@@ -74,7 +74,7 @@ class _Reading:
         )
 
     def _take_summary(self, kind: str, source_id: str, record: Mapping[str, Any]) -> None:
-        """A compaction keeps the newest messages besides the summary; they stand above it in the log."""
+        """Read a summary. A compaction also keeps the newest messages, which precede it in the log."""
         before = tokens_of(record, "tokensBefore") or None
         if kind == "compaction":
             self._turns.compacted(ClientCompaction(tokens_before=before))
@@ -104,7 +104,7 @@ class _Reading:
             self._first_words = self._first_words or text_of(content)
 
     def _take_answer(self, source_id: str, message: Mapping[str, Any], at: Any) -> None:
-        """A response. One that was aborted before its first word is left out: nothing of it was sent on."""
+        """Read a response. Skip one that was aborted before its first token: it was never sent again."""
         content = _blocks(message["content"])
         usage = mapping_of(message.get("usage"))
         if not content:
@@ -123,7 +123,7 @@ class _Reading:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    """pi's counts are disjoint; an aborted call has none."""
+    """Return the usage, whose parts are disjoint in pi's logs, or None for an aborted call."""
     read = Usage(
         uncached_tokens=tokens_of(usage, "input"),
         cache_read_tokens=tokens_of(usage, "cacheRead"),
@@ -162,7 +162,7 @@ def _tool_result(message: Mapping[str, Any], content: list[dict[str, Any]]) -> d
 
 
 def _shell(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A command that the user ran by hand, told to the model as pi tells it: command and output."""
+    """Return a shell command that the user ran, with its output, in the form that pi sends to the model."""
     if message.get("excludeFromContext"):
         return []
     text = f"Ran `{message['command']}`\n```\n{message.get('output') or '(no output)'}\n```"
@@ -170,7 +170,7 @@ def _shell(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _in_one_message(results: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
-    """All results of one response in one user message (provider rule A2)."""
+    """Merge all results of one response into one user message (provider rule A2)."""
     blocks = [block for result in results for block in result.body["content"]]
     body = {"role": "user", "content": blocks}
     return [ImportedMessage(body=body, source_id=results[0].source_id, at=results[0].at)]

@@ -1,4 +1,4 @@
-"""Logs on disk: files, folders, `.gz` and `.zst`, and where coding agents keep theirs."""
+"""Find and read logs on disk: files, folders, `.gz`, `.zst`, and the folders of coding agents."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ import zstandard
 
 from .base import LogFile
 
-#: Endings of files that may be logs; in a folder everything else is left alone. A file named outright is
-#: read whatever its ending.
+#: Suffixes of log files. Other files in a folder are ignored; a file that is named explicitly is always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 _PACKED_ENDINGS = (".gz", ".zst")
 
-#: One file a model call, as LiteLLM clients write them: "…<model>-<seconds>.<fraction>.json".
+#: Name of a file with one model call, as written by LiteLLM clients: "…<model>-<seconds>.<fraction>.json".
 _CALL_NAME = re.compile(r"-\d{10}\.\d+\.json(?:\.gz|\.zst)?$")
 
 #: One file per event, as OpenHands stores a conversation: "events/0.json", "events/1.json", …
 _EVENT_NAME = re.compile(r"^\d+\.json(?:\.gz|\.zst)?$")
 
-#: The largest log that is read, decompressed: a bomb in a folder must not take the machine's memory.
+#: Maximum size of a decompressed log, to protect the memory against decompression bombs.
 LARGEST_LOG_BYTES = 1 << 30
 
 
 class UnreadableLogError(Exception):
-    """A file that cannot be read or decompressed; the text says why."""
+    """A file cannot be read or decompressed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSource:
-    """Where a log lies: one file, or the files of a folder with one model call each, in order."""
+    """The location of a log: one file, or the files of a folder with one model call each, in order."""
 
     name: str
     files: Sequence[Path]
@@ -46,13 +45,13 @@ class LogSource:
         return sum(file.stat().st_size for file in self.files)
 
     def read(self) -> LogFile:
-        """The log, decompressed. Raises UnreadableLogError."""
+        """Return the decompressed log. Raises UnreadableLogError."""
         data = b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
         return LogFile(name=self.name, data=data)
 
 
 def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
-    """The logs at the paths, folders with all that is below them, in the order of their names."""
+    """Yield the logs at the paths, folders recursively, in the order of their names."""
     for path in paths:
         if path.is_dir():
             yield from _folder_sources(path)
@@ -61,7 +60,7 @@ def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
 
 
 def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
-    """The folders of Claude Code's and Codex' logs that this user has."""
+    """Return the folders of this user's Claude Code and Codex logs."""
     home = home or Path.home()
     if configured := environment.get("CLAUDE_CONFIG_DIR"):
         claude = [Path(configured)]
@@ -82,7 +81,7 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
         if entry not in series:
             yield LogSource(name=_plain_name(entry), files=(entry,))
     for entry in entries:
-        if entry.is_dir() and not entry.is_symlink():  # a link back up would never end
+        if entry.is_dir() and not entry.is_symlink():  # a link to a parent folder would never end
             yield from _folder_sources(entry)
 
 
@@ -104,7 +103,7 @@ def _call_time(path: Path) -> float:
 
 
 def _one_line(data: bytes, files: int) -> bytes:
-    """JSON text has no line breaks but those between its tokens, so a call fits on one line."""
+    """Put a call on one line. JSON has line breaks only between tokens."""
     return data.replace(b"\r", b" ").replace(b"\n", b" ") if files > 1 else data
 
 

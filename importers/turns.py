@@ -1,7 +1,8 @@
-"""From messages in the order of a log to turns: each the new input and the model's answer.
+"""Group the messages of a log into turns: the new input, then the model's answer.
 
-Logs write tool results when they arrive: between the lines of one response, or after a word that the user
-typed meanwhile. A provider wants them right behind the calls, so that is where `TurnBuilder` puts them.
+Logs contain tool results in the order of their arrival: between the lines of a response, or after a message
+that the user typed in the meantime. Providers require them directly after the calls, where `TurnBuilder`
+moves them.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Answer:
 
 
 class TurnBuilder:
-    """Collects a session's messages in the order of the log, then gives its turns.
+    """Collects the messages of a session in the order of the log, and returns its turns.
 
-    `join_results` makes of one response's tool results the messages that the provider wants: all in one
-    user message at Anthropic, one message each at OpenAI.
+    `join_results` converts the tool results of one response to messages: a single user message for Anthropic,
+    one message each for OpenAI.
     """
 
     def __init__(self, join_results: Callable[[Messages], Messages] = tuple) -> None:
@@ -49,21 +50,21 @@ class TurnBuilder:
         self._answer_of_call: dict[str, Answer] = {}
 
     def add(self, message: ImportedMessage) -> None:
-        """Input of the next model call."""
+        """Add input of the next model call."""
         self._entries.append(message)
 
     def answer(self, answer: Answer, calls: Iterable[str] = ()) -> None:
-        """A response of the model; `calls` are the ids of its tool calls."""
+        """Add a response of the model; `calls` are the ids of its tool calls."""
         self._entries.append(answer)
         self.called(answer, calls)
 
     def called(self, answer: Answer, calls: Iterable[str]) -> None:
-        """More calls of a response that is already there."""
+        """Add tool calls to a response that was added before."""
         for call in calls:
-            self._answer_of_call[call] = answer  # some models use an id again: the latest is meant
+            self._answer_of_call[call] = answer  # some models reuse ids: the latest call counts
 
     def result(self, call: str, message: ImportedMessage) -> None:
-        """A tool's result. One whose call the log does not have stays where it stands."""
+        """Add a tool result. Without its call in the log, it keeps its place."""
         answer = self._answer_of_call.get(call)
         if answer:
             answer.results.append(message)
@@ -71,12 +72,15 @@ class TurnBuilder:
             self.add(message)
 
     def compacted(self, marker: ClientCompaction) -> None:
-        """The client compacted its context here."""
+        """Add a compaction by the client."""
         self._entries.append(marker)
 
     def turns(self) -> tuple[ImportedTurn, ...]:
-        """All turns. Input after the last answer makes a last turn without usage, and so does what stood
-        before a compaction unanswered: only the client's summariser read it."""
+        """Return all turns.
+
+        Input after the last answer becomes a turn without usage, and so does unanswered input before a
+        compaction, which only the client's summarizer read.
+        """
         turns: list[ImportedTurn] = []
         pending: list[ImportedMessage] = []
         marker: ClientCompaction | None = None

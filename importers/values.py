@@ -1,4 +1,4 @@
-"""Small readings that several log formats share: times, money, titles, text of a content."""
+"""Parse values that several log formats share: times, costs, titles, text content."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _TAG = re.compile(r"</?[\w-]+>")
 _ANNOUNCES = re.compile(r"\bfollowing\b[^.]*:$", re.IGNORECASE)
 _HEADING = re.compile(r"^#+ ")
 
-#: More than any call costs; a larger figure is a mistake (micro-dollars).
+#: Maximum plausible cost of a call in micro-dollars.
 _MAX_MICROUSD = 10**12
 
 
 def time_of(value: Any) -> datetime | None:
-    """An aware time from ISO 8601 (no zone: UTC) or from seconds or milliseconds since 1970, else None."""
+    """Return an aware time from ISO 8601 (default: UTC) or Unix time in seconds or milliseconds, or None."""
     try:
         if isinstance(value, str) and value:
             parsed = datetime.fromisoformat(value)
-            # At the ends of the calendar a change of zone leaves it, and the stored time cannot be read.
+            # Near the limits of the calendar, converting the time zone would overflow.
             if not MINYEAR < parsed.year < MAXYEAR:
                 return None
             return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
@@ -37,7 +37,7 @@ def time_of(value: Any) -> datetime | None:
 
 
 def microusd_of(dollars: Any) -> int | None:
-    """Dollars, as a log writes them, in micro-dollars, half up. None where no call can cost that."""
+    """Return dollars as micro-dollars, rounded half up, or None if the value is not a plausible cost."""
     if isinstance(dollars, bool) or not isinstance(dollars, int | float | str | Decimal):
         return None
     try:
@@ -49,9 +49,9 @@ def microusd_of(dollars: Any) -> int | None:
 
 
 def title_of(text: str) -> str:
-    """The first line that says what the text is about, at most `TITLE_LENGTH` characters.
+    """Return the first meaningful line of a text, at most `TITLE_LENGTH` characters.
 
-    That is behind what is attached in tags, and behind a line such as "Implement the following plan:".
+    Skips attachments in tags, and an introduction such as "Implement the following plan:".
     """
     opening = text[:4_000].replace("\x00", "")
     lines = _lines(_ATTACHED.sub("", opening)) or _lines(opening)
@@ -62,13 +62,13 @@ def title_of(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with words, blanks squeezed; lone tags only where there is nothing else."""
+    """Return the lines that are not blank, whitespace collapsed; lone tags only if there is nothing else."""
     lines = [words for line in text.splitlines() if (words := " ".join(line.split()))]
     return [line for line in lines if not _TAG.fullmatch(line)] or lines
 
 
 def text_of(content: Any) -> str:
-    """The words of a message's content: the text itself, or its text parts joined by line breaks."""
+    """Return the text of a message's content: the string, or its text parts joined by newlines."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -78,7 +78,7 @@ def text_of(content: Any) -> str:
 
 
 def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
-    """The first of the counts that is there and can be one, else 0."""
+    """Return the first of the fields that has a plausible count, or 0."""
     for key in keys:
         value = usage.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
@@ -87,5 +87,5 @@ def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
-    """The value where it is an object, else an empty one: for optional objects of a log."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}

@@ -1,6 +1,6 @@
-"""What a model call cost, by the price table of `genai-prices`: offline, dated, in micro-dollars.
+"""The cost of model calls by the price table of `genai-prices`: offline, by date, in micro-dollars.
 
-A model that the table does not know is *unpriced*: None, never zero and never an exception.
+A model that is not in the table is *unpriced*: its cost is None, never zero and never an exception.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from compaction.messages import Usage
 
 UNPRICED = "unpriced"
 
-#: Amazon Bedrock's way to write a model: "eu.anthropic.claude-…-v2:0".
+#: The parts that Amazon Bedrock adds to a model name: "eu.anthropic.claude-…-v2:0".
 _BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z])|-v\d+(?::\d+)*$")
 _DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of one call in micro-dollars, None where there is none, and where the figure is from."""
+    """The price of one call in micro-dollars, or None if it is unpriced, and the source of the price."""
 
     microusd: int | None
     source: str
 
 
 def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1h_tokens: int = 0) -> Price:
-    """What the call cost at the time `at` (None: at today's prices), rounded half up.
+    """Return the price of a call at the time `at` (default: now), rounded half up.
 
-    `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` that was written for an hour.
+    `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` with a TTL of one hour.
     """
     found = _find(model)
     if found is None:
@@ -50,15 +50,17 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
 
 
 def calls_cost(model: str, calls: Iterable[Usage]) -> int | None:
-    """What calls that belong together cost today in micro-dollars, None where the model has no price. Each is
-    priced by itself: together they may be above a size from which prompts are dearer."""
+    """Return the total cost of calls at today's prices in micro-dollars, or None without a price.
+
+    Each call is priced separately, because prices may be higher above a certain prompt size.
+    """
     costs = [price(model, usage).microusd for usage in calls]
     return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Dollars a token, for prompts of more than `above` tokens."""
+    """Dollars per token, for prompts of more than `above` tokens."""
 
     above: int
     uncached: Decimal
@@ -68,7 +70,7 @@ class Rates:
     output: Decimal
 
     def of(self, usage: Usage, cache_write_1h_tokens: int) -> Decimal:
-        """Dollars of one call."""
+        """Return the cost of one call in dollars."""
         for_an_hour = min(cache_write_1h_tokens, usage.cache_write_tokens)
         return (
             self.uncached * usage.uncached_tokens
@@ -81,7 +83,7 @@ class Rates:
 
 @lru_cache(maxsize=1024)
 def _tiers(model: str, at: datetime) -> tuple[int, ...]:
-    """Prompt sizes (tokens) above which the model has other prices."""
+    """Return the prompt sizes in tokens above which the model has different prices."""
     found = _find(model)
     assert found is not None
     prices = vars(found[1].get_prices(at)).values()
@@ -90,10 +92,10 @@ def _tiers(model: str, at: datetime) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1024)
 def _rates(model: str, at: datetime, tier: int) -> Rates:
-    """The rates of a model in one minute, for prompts of more than `tier` tokens.
+    """Return the rates of a model in one minute, for prompts of more than `tier` tokens.
 
-    A look-up in the table takes longer than all else that a push computes, so it is made once a minute and
-    not once a call: the price may depend on the time of the day.
+    Looking up the table takes longer than everything else that a push computes, so the result is cached, per
+    minute because the price may depend on the time of day.
     """
     found = _find(model)
     assert found is not None
@@ -120,7 +122,7 @@ def _rates(model: str, at: datetime, tier: int) -> Rates:
 
 
 def rates(model: str, at: datetime | None = None) -> tuple[Rates, ...]:
-    """The model's whole table at the time `at` (None: today), smallest prompts first; empty without one."""
+    """Return the model's rates at the time `at` (default: now), smallest prompts first."""
     if _find(model) is None:
         return ()
     minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
@@ -128,7 +130,7 @@ def rates(model: str, at: datetime | None = None) -> tuple[Rates, ...]:
 
 
 def context_window(model: str) -> int | None:
-    """The model's context window in tokens, None where the table does not have it."""
+    """Return the model's context window in tokens, or None if it is unknown."""
     found = _find(model)
     return found[1].context_window if found else None
 
@@ -144,7 +146,7 @@ def _find(model: str) -> tuple[Provider, ModelInfo] | None:
 
 
 def _spellings(model: str) -> Iterator[str]:
-    """The name as it is, without a gateway's prefix, without Bedrock's additions, without its date."""
+    """Yield the name unchanged, without a gateway's prefix, without Bedrock's additions, without its date."""
     if not model:
         return
     yield model

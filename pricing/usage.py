@@ -1,4 +1,4 @@
-"""Usage as providers report it, normalised to three disjoint parts of the input, and the output."""
+"""Read the usage that providers report: three disjoint parts of the input, and the output."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from compaction.messages import Usage
 
-#: More than any model reads. The three parts of a prompt together still fit a column of four bytes.
+#: Maximum tokens of one field. The sum of a prompt's three parts still fits a 32-bit column.
 MAX_TOKENS = 500_000_000
 
 
 class UsageError(ValueError):
-    """A field of the usage cannot be; `field` names it."""
+    """A field of the usage has an invalid value."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -20,10 +20,10 @@ class UsageError(ValueError):
 
 
 def usage_read(data: Mapping[str, Any]) -> Usage:
-    """The usage of one call, as Anthropic, OpenAI Chat or OpenAI Responses report it.
+    """Return the usage of one call, as reported by Anthropic, OpenAI Chat or OpenAI Responses.
 
-    Anthropic's `input_tokens` leaves the cached tokens out, OpenAI's `prompt_tokens` and the Responses'
-    `input_tokens` (told by its `input_tokens_details`) include them. Raises `UsageError`.
+    Anthropic's `input_tokens` exclude cached tokens. OpenAI's `prompt_tokens` include them, and so do the
+    `input_tokens` of the Responses API, which has `input_tokens_details`. Raises `UsageError`.
     """
     output = _tokens(data, "output_tokens") or _tokens(data, "completion_tokens")
     if "prompt_tokens" in data or "input_tokens_details" in data:
@@ -48,7 +48,7 @@ def usage_read(data: Mapping[str, Any]) -> Usage:
 
 
 def written_for_an_hour(data: Mapping[str, Any]) -> int:
-    """Cache-write tokens at the dearer price of an hour, where Anthropic's usage says so."""
+    """Return the cache-write tokens with a TTL of one hour, which cost more (Anthropic only)."""
     split = data.get("cache_creation")
     return _tokens(split, "ephemeral_1h_input_tokens") if isinstance(split, Mapping) else 0
 

@@ -1,13 +1,13 @@
-"""Redaction at the door: secrets become stable placeholders before anything is stored, counted or hashed.
+"""Replace secrets by stable placeholders before anything is stored, counted or hashed.
 
-    key = Redaction(key=…, patterns=…)              # the key of the placeholders, and custom patterns
-    raw, findings = redact_bytes(raw, key=key)      # JSON bytes of one message; the same object when clean
-    value, findings = redact(value, key=key)        # parsed JSON; the same object when clean
+    redaction = Redaction(key=…, patterns=…)                    # key of the placeholders, custom patterns
+    raw, findings = redact_bytes(raw, redaction=redaction)      # JSON bytes; the same object if clean
+    value, findings = redact(value, redaction=redaction)        # parsed JSON; the same object if clean
 
-A secret becomes `[redacted:<kind>:<hash>]`. The hash is keyed by project, so that equal secrets of a project
-have equal placeholders (de-duplication and references go on working) and nobody without the server's key
-can test a guess against it. Text that is redacted already is left alone. `docs/reference/redaction.md`
-lists the kinds, what is deliberately not redacted, and how to add patterns.
+A secret becomes `[redacted:<kind>:<hash>]`. The hash is keyed by project: equal secrets of a project have
+equal placeholders, so de-duplication and references keep working, and without the server's key a guess cannot
+be tested. Placeholders themselves are never redacted. `docs/reference/redaction.md` lists what is detected,
+what is not, and how to add patterns.
 """
 
 from redaction.extra import ExtraPattern, InvalidPatternError, extra_rules

@@ -1,8 +1,8 @@
-"""Secrets that only their place gives away: assignments to credential names, headers, connection strings.
+"""Detect secrets by their context: assignments to credential names, headers, connection strings.
 
-This is where false positives live, since agents read code all day: `password = os.environ["X"]`,
-`token: str`, `api_key="test-key"`. So the value decides, by its shape (see `shape`). In data (an environment
-file, a JSON object) a password as people choose them is enough. In code it must look random.
+Agents read code all day, so false positives are likely here: `password = os.environ["X"]`, `token: str`,
+`api_key="test-key"`. The shape of the value decides (see `shape`). In data (an environment file, a JSON
+object) a typical password is enough; in code the value must look random.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEYS = (
 )
 _NAMES = rf"(?:{_PASSWORDS}|{_KEYS}|token)"
 
-#: Name, what may close it, and the sign of assignment; a flag may have a space instead. Then comes the value.
+#: Name, closing quotes and assignment operator, or a space after a command-line flag. The value follows.
 _ASSIGNED = rf"(?i)({_NAMES})(?:([\\\"'`\]]*[ \t]*(?::=|=>|=+|:)[ \t]*)|[ \t]+)"
 
 _ASSIGNED_ANCHOR = rf"(?i){_NAMES}[\\\"'`\]]*[ \t]*[:=]|--[\w.-]*{_NAMES}[ \t]"
@@ -32,11 +32,11 @@ _QUOTED = re.compile(r"@?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.
 _ESCAPED_QUOTED = re.compile(r"\\+[\"'`](?P<value>[^\"'`\\\s]{1,500})")
 _BARE = re.compile(r"(?P<value>[^\s\"'`\\,;|&]{1,500})")
 
-#: How far the name may reach to the left of the word that was found (characters).
+#: Maximum characters of a name before the word that was found.
 _LONGEST_NAME = 48
 _NAME_BEFORE = re.compile(r"(?:--?)?[\w.-]*\Z")
 
-#: Tokens that are no secrets: positions in a list, what a form sends against forgery, tokens of text.
+#: Names of tokens that are not secrets: pagination, CSRF, and tokens of text.
 _HARMLESS_TOKEN = re.compile(
     r"(?:page|next|prev|cursor|contin\w*|csrf|xsrf|sync|public|max|num|count|limit|stop|mask|hash|unk)[\w.-]*token\Z",
     re.IGNORECASE,
@@ -55,10 +55,10 @@ def credential_rules() -> Iterator[Rule]:
 
 
 def named_secret(name: str, value: str) -> tuple[Span, str] | None:
-    """The secret in a JSON value that stands under a name, such as `{"password": …}`, and its kind."""
+    """Return the secret in the JSON value of a name, such as `{"password": …}`, and its kind."""
     if name.lower() in ("authorization", "proxy-authorization"):
         match = _SCHEME_VALUE.match(value)
-        return (match.span(1), "authorization") if match and _proves(match) else None
+        return (match.span(1), "authorization") if match and _is_credential(match) else None
     word = _FULL_NAME.match(name)
     if word is None or _HARMLESS_TOKEN.search(name) or " " in value or "\n" in value:
         return None
@@ -93,7 +93,7 @@ def _value_at(text: str, start: int) -> Span | None:
 
 
 def _is_secret(word: str, value: str, *, data: bool) -> bool:
-    """`word`: what the name ends in. `data`: stands in data and not in code, where passwords are fixtures."""
+    """Return whether the value of a name ending in `word` is a secret. `data`: it is not in code."""
     return looks_random(value) or (data and bool(_PASSWORD_NAME.match(word)) and looks_like_password(value))
 
 
@@ -108,12 +108,12 @@ _SCHEME_VALUE = re.compile(rf"(?:{_SCHEMES}[ \t]+)?({_BEARER})\Z", re.IGNORECASE
 
 def _authorizations(text: str) -> Iterator[Span]:
     for match in _AUTHORIZATION_RE2.finditer(text):
-        if _proves(match):
+        if _is_credential(match):
             yield match.span(1)
 
 
-def _proves(match: re.Match[str]) -> bool:
-    """A random token, or the user and password of HTTP basic authentication."""
+def _is_credential(match: re.Match[str]) -> bool:
+    """Return whether the value is a random token, or the user and password of HTTP basic authentication."""
     value = match[1]
     return looks_random(value) or (not is_example(value) and _is_basic(value))
 
@@ -131,7 +131,7 @@ _URL_ANCHOR = r"://[^/\s:@]*:[^/\s@]*@"
 _URL_RE2 = compiled(_URL)
 _URL_USER = re.compile(r"://([^:]*):\Z")
 
-#: Passwords of examples and of databases on a developer's machine.
+#: Passwords of examples and of local development databases.
 _WELL_KNOWN = re.compile(
     r"(?:my)?(?:pass(?:word|wd)?|pwd|pw|secret|token|postgres|mysql|root|admin|guest|user|test|dev|redis|rabbitmq)\w{0,3}|\d{1,5}",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""The rules together: one pre-filter over raw bytes, and the replacement in one decoded text."""
+"""Apply the rules: a pre-filter over raw bytes, and the replacement in decoded strings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from redaction.library import library_rules
 from redaction.placeholders import PLACEHOLDER, placeholder
 from redaction.spans import Rule, Span
 
-#: In order of precedence: where two find overlapping secrets, the first one names the kind.
+#: In order of precedence: if two rules find overlapping secrets, the first one determines the kind.
 RULES: tuple[Rule, ...] = (*library_rules(), *known_rules(), *credential_rules())
 
-#: Escapes that hide from the anchors what the text says: printable ASCII as \u00XX, and `\/`. The signs <, >
-#: and & are left out, which some encoders always escape and no anchor needs.
+#: Escapes that hide text from the anchors: printable ASCII as \u00XX, and `\/`. Without <, > and &, which
+#: some encoders always escape and no anchor contains.
 _HIDDEN = r"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/"
 
-#: States of the automaton are cached up to this size (bytes); beyond it RE2 falls back to a slower way.
+#: Memory for cached states of the automaton (bytes); beyond it RE2 becomes slower.
 _MEMORY = 16 << 20
 
 
@@ -42,7 +42,7 @@ _HIDDEN_ID = len(RULES)
 
 
 def suspects(raw: bytes) -> tuple[list[Rule], bool]:
-    """The rules that may find something in this JSON, in order, and whether escapes may hide more of it."""
+    """Return the rules that may match this JSON, in order, and whether escapes may hide more matches."""
     ids = _ANCHORS.Match(raw)
     if not ids:
         return [], False
@@ -50,7 +50,7 @@ def suspects(raw: bytes) -> tuple[list[Rule], bool]:
 
 
 def redact_text(text: str, rules: Iterable[Rule], *, key: bytes, found: Counter[str]) -> str:
-    """The text with placeholders; the same object where no rule finds anything. Counts by kind in `found`."""
+    """Return the text with placeholders, or the same object if nothing matches. Count by kind in `found`."""
     scanned = _encodable(text)
     spans = [(span, rule.kind) for rule in rules for span in rule.find(scanned)]
     return replaced(text, spans, key=key, found=found) if spans else text
@@ -66,13 +66,13 @@ def replaced(text: str, spans: Sequence[tuple[Span, str]], *, key: bytes, found:
 
 
 def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, str]]:
-    """Spans from left to right, overlapping ones as one, none in a placeholder."""
+    """Return the spans from left to right, overlapping ones merged, without those in a placeholder."""
     done = [match.span() for match in PLACEHOLDER.finditer(text)]
     ends = [end for _, end in done]
     merged: list[tuple[Span, str, int]] = []
     for rank, ((start, stop), kind) in sorted(enumerate(spans), key=lambda item: item[1][0]):
-        behind = bisect_right(ends, start)
-        if start >= stop or (behind < len(done) and done[behind][0] < stop):
+        following = bisect_right(ends, start)
+        if start >= stop or (following < len(done) and done[following][0] < stop):
             continue
         if merged and start < merged[-1][0][1]:
             (old_start, old_stop), old_kind, old_rank = merged[-1]
@@ -84,7 +84,7 @@ def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, st
 
 
 def _encodable(text: str) -> str:
-    """The text, of the same length, without lone surrogates, which RE2 cannot take."""
+    """Return the text, with the same length, without lone surrogates, which RE2 rejects."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A project's own patterns. They run in RE2, whose time is linear in the text: none can be catastrophic."""
+"""Custom patterns of a project. They run in RE2, in linear time, so no pattern can be catastrophic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 from redaction.patterns import BadPattern, pattern_compile
 from redaction.spans import Rule, Span
 
-#: Limits of a project's own patterns.
+#: Limits of custom patterns.
 MOST_PATTERNS = 20
 LONGEST_PATTERN = 500
 
@@ -18,22 +18,22 @@ _KIND = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 class InvalidPatternError(ValueError):
-    """A pattern that cannot be used; the message says why. Raised when patterns are set, never at a push."""
+    """An unusable pattern; the message is the reason. Raised when patterns are set, never at a push."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraPattern:
-    """A pattern in RE2 syntax. Where it has a group, the first one is the secret, else the whole match."""
+    """A pattern in RE2 syntax. The secret is its first group, or the whole match if it has none."""
 
     kind: str
     pattern: str
 
 
 def extra_rules(patterns: Sequence[ExtraPattern]) -> tuple[Rule, ...]:
-    """The rules of a project's own patterns.
+    """Return the rules for custom patterns.
 
-    Raises `InvalidPatternError`: too many or too long, a kind that is no slug, syntax that RE2 does not know
-    (it has no look-around and no back-references), or a pattern that matches the empty text.
+    Raises `InvalidPatternError` for too many or too long patterns, an invalid kind, syntax that RE2 does not
+    support (look-around, back-references), or a pattern that matches the empty string.
     """
     if len(patterns) > MOST_PATTERNS:
         raise InvalidPatternError(f"at most {MOST_PATTERNS} patterns, not {len(patterns)}")
@@ -43,7 +43,7 @@ def extra_rules(patterns: Sequence[ExtraPattern]) -> tuple[Rule, ...]:
 @lru_cache(maxsize=512)
 def _rule(kind: str, pattern: str) -> Rule:
     if not _KIND.fullmatch(kind):
-        raise InvalidPatternError(f"the kind {kind!r} is not of a-z, 0-9 and -, at most 40")
+        raise InvalidPatternError(f"{kind!r} is not a valid kind: use up to 40 characters of a-z, 0-9 and -")
     if len(pattern) > LONGEST_PATTERN:
         raise InvalidPatternError(f"{kind}: at most {LONGEST_PATTERN} characters")
     try:
@@ -51,7 +51,7 @@ def _rule(kind: str, pattern: str) -> Rule:
     except BadPattern as error:
         raise InvalidPatternError(f"{kind}: {error}") from error
     if regex.search("") is not None:
-        raise InvalidPatternError(f"{kind}: matches the empty text, so it would match everywhere")
+        raise InvalidPatternError(f"{kind}: matches the empty string, so it would match everywhere")
     group = min(1, regex.groups)
 
     def find(text: str) -> list[Span]:

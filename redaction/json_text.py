@@ -1,4 +1,4 @@
-"""Redaction of JSON as text: only the string literals that hold a secret change, every other byte stays."""
+"""Redact JSON as text: only the string literals that contain a secret change, no other byte does."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ JSON = Any
 #: A string literal, and the colon that makes it a key.
 _LITERAL = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
 
-#: What begins or ends an object or a list.
+#: The start or end of an object or a list.
 _BRACKET = re.compile(r"[][{}]")
 
 
-def redact_bytes(raw: bytes, *, key: Redaction) -> tuple[bytes, tuple[Finding, ...]]:
-    """JSON bytes without secrets, and what was found. The same object where nothing was. Never raises.
+def redact_bytes(raw: bytes, *, redaction: Redaction) -> tuple[bytes, tuple[Finding, ...]]:
+    """Return JSON bytes without secrets, and the findings. Never raises.
 
-    With patterns of a project every string is decoded, since these have no anchor that would also hold for
-    escaped text.
+    Returns the same object if there are none. With custom patterns every string is decoded, because they have
+    no anchor that also matches escaped text.
     """
-    own = key.rules
+    custom = redaction.rules
     rules, hidden = suspects(raw)
-    if not rules and not hidden and not own:
+    if not rules and not hidden and not custom:
         return raw, ()
     text = raw.decode("utf-8", "surrogateescape")
     if hidden:
         rules, _ = suspects(_LITERAL.sub(_plain, text).encode("utf-8", "surrogatepass"))
-    if not rules and not own:
+    if not rules and not custom:
         return raw, ()
     found: Counter[str] = Counter()
-    redacted = _redacted(text, (*rules, *own), key.key, found)
+    redacted = _redacted(text, (*rules, *custom), redaction.key, found)
     if not found:
         return raw, ()
     return redacted.encode("utf-8", "surrogateescape"), _findings(found)
 
 
-def redact(value: JSON, *, key: Redaction) -> tuple[JSON, tuple[Finding, ...]]:
-    """The same for parsed JSON: every string, keys of objects included. The same object where it is clean."""
-    raw, findings = redact_bytes(_json_bytes(value), key=key)
+def redact(value: JSON, *, redaction: Redaction) -> tuple[JSON, tuple[Finding, ...]]:
+    """Do the same for parsed JSON: all strings, including the keys of objects."""
+    raw, findings = redact_bytes(_json_bytes(value), redaction=redaction)
     if not findings:
         return value, ()
     return json.loads(raw), findings
@@ -63,7 +63,7 @@ def _findings(found: Counter[str]) -> tuple[Finding, ...]:
 
 @dataclass(slots=True)
 class _Literal:
-    """A string literal of the JSON text: its span without quotes, its meaning, and what it is replaced by."""
+    """A string literal of the JSON text: its span without quotes, its value and its replacement."""
 
     start: int
     end: int
@@ -104,10 +104,9 @@ def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, foun
 
 
 def _unsign(text: str, literals: Sequence[_Literal]) -> None:
-    """Empties the signature of a thinking block whose text was changed.
+    """Empty the signature of a thinking block whose text has changed.
 
-    The provider signed the text and would refuse the changed one. Without a signature the block counts as
-    broken, and broken thinking is left out of prompts.
+    The provider would reject the changed text. Thinking blocks without a signature are left out of prompts.
     """
     for index, literal in enumerate(literals):
         if literal.name == "thinking" and literal.new is not literal.text:
@@ -117,7 +116,7 @@ def _unsign(text: str, literals: Sequence[_Literal]) -> None:
 
 
 def _siblings(text: str, literals: Sequence[_Literal]) -> Iterator[_Literal]:
-    """From the first literal on, in either direction, those with no bracket between them."""
+    """Yield the literals next to the first one, in either direction, up to a bracket."""
     for one, other in pairwise(literals):
         left, right = sorted((one, other), key=lambda literal: literal.start)
         if _BRACKET.search(text, left.end, right.start):
@@ -126,7 +125,7 @@ def _siblings(text: str, literals: Sequence[_Literal]) -> Iterator[_Literal]:
 
 
 def _plain(match: re.Match[str]) -> str:
-    """The literal with only those escapes that JSON needs."""
+    """Return the literal with only the escapes that JSON requires."""
     return f'"{_encoded(_decoded(match[1]))}"{match[2] or ""}'
 
 
@@ -140,7 +139,7 @@ def _decoded(body: str) -> str:
 
 
 def _encoded(text: str) -> str:
-    """JSON of a text without its quotes; only what has to be escaped is, and lone surrogates."""
+    """Return a string as JSON without quotes, with only the necessary escapes and lone surrogates escaped."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -149,7 +148,7 @@ def _encoded(text: str) -> str:
 
 
 def _json_bytes(value: JSON) -> bytes:
-    """JSON of `value`. The standard library accepts what orjson refuses: integers over 64 bits."""
+    """Return `value` as JSON. The standard library accepts integers over 64 bits, which orjson rejects."""
     try:
         return orjson.dumps(value)
     except (orjson.JSONEncodeError, TypeError):

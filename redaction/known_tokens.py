@@ -1,4 +1,4 @@
-"""Tokens that providers mark by a prefix and that detect-secrets does not know, PEM blocks, and JWTs."""
+"""Detect tokens with a provider's prefix that detect-secrets does not know, PEM blocks and JWTs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = "[A-Za-z0-9]"
 _NAME = "[A-Za-z0-9_-]"
 _HEX = "[a-f0-9]"
 
-#: Kind, prefix, the characters behind it, and how many of them. JSON escapes none of these characters.
+#: Kind, prefix, the characters after it and their number. JSON escapes none of these characters.
 PREFIXED = (
     ("anthropic-key", "sk-ant-", _NAME, "20,"),
     ("openai-key", "sk-(?:proj|svcacct|admin|None)-", _NAME, "20,"),
@@ -52,15 +52,15 @@ PREFIXED = (
     ("age-key", "AGE-SECRET-KEY-1", "[0-9A-Z]", "58"),
 )
 
-#: So many characters behind a prefix are asked for by its anchor: longer ones make the automaton too large.
+#: Characters after the prefix that an anchor requires: more would make the automaton too large.
 _ANCHORED = "{8}"
 
-#: Bare `sk-` keys of several providers: nothing but the prefix marks them, so the rest must look random.
+#: `sk-` keys of several providers. The prefix is ambiguous, so the rest must look random.
 _BARE_SK = r"sk-[A-Za-z0-9]{32,}"
 
 _JWT = r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"
 
-#: Longest body of a private key that is looked at (characters).
+#: Maximum length of the body of a private key (characters).
 _LONGEST_PEM = 20_000
 
 _PEM_HEADER = compiled(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d+")
@@ -91,12 +91,12 @@ def _jwts(text: str) -> Iterator[Span]:
 
 
 def _payload(token: str) -> str:
-    """Header and claims. A signature that was cut off makes them no less secret."""
+    """Return header and claims. A token without its signature is also redacted."""
     return ".".join(token.split(".")[:2])
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """The body of each key; header and footer stay, so that a reader sees what it was."""
+    """Yield the body of each key. Header and footer remain, so that readers recognise a key."""
     headers = [match.span() for match in _PEM_HEADER.finditer(text)]
     for (_, start), (following, _) in pairwise([*headers, (len(text), len(text))]):
         limit = min(following, start + _LONGEST_PEM)
@@ -105,7 +105,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 
 def _key_body(text: str, start: int, end: int, *, whole: bool) -> Iterator[Span]:
-    """One span where the body is only base64 and margins, else its lines: quoted in code, or cut off."""
+    """Yield the body if it is only base64 and whitespace, else its lines: quoted in code, or truncated."""
     if whole and _PEM_BODY.fullmatch(text, start, end) and _PEM_LINE.search(text, start, end):
         lead, trail = _PEM_MARGIN.match(text, start, end), _PEM_MARGIN_END.search(text, start, end)
         yield (lead.end() if lead else start), (trail.start() if trail else end)

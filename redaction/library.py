@@ -1,4 +1,4 @@
-"""The rules that detect-secrets brings, used on whole texts: its own scanner goes line by line."""
+"""Use the rules of detect-secrets on whole texts; its own scanner works line by line."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from detect_secrets.plugins.twilio import TwilioKeyDetector
 
 from redaction.spans import Rule, compiled, tokens
 
-#: Not used, and why.
+#: Plugins that are not used, and why.
 EXCLUDED = {
     "Base64HighEntropyString": "hashes, ids and encoded data are what agents work with",
-    "HexHighEntropyString": "the same: every commit hash would go",
-    "IPPublicDetector": "an address is no secret",
-    "KeywordDetector": "takes `token: str` for a secret; `credentials` is the careful form",
-    "ArtifactoryDetector": "asks for blanks or quotes on both sides; `known_tokens` has the prefix",
-    "BasicAuthDetector": "misses passwords with signs and empty users; `credentials` has the wider form",
-    "PrivateKeyDetector": "finds the header only; `known_tokens` takes the body",
-    "CloudantDetector": "reads names; `credentials` knows them",
+    "HexHighEntropyString": "the same: every commit hash would match",
+    "IPPublicDetector": "an address is not a secret",
+    "KeywordDetector": "matches `token: str`; `credentials` is more precise",
+    "ArtifactoryDetector": "requires blanks or quotes on both sides; `known_tokens` has the prefix",
+    "BasicAuthDetector": "misses passwords with punctuation and empty users; `credentials` finds them",
+    "PrivateKeyDetector": "matches only the header; `known_tokens` finds the body",
+    "CloudantDetector": "matches names, which `credentials` covers",
     "IbmCloudIamDetector": "the same",
     "IbmCosHmacDetector": "the same",
     "SoftlayerDetector": "the same",
-    "JwtTokenDetector": "leaves the signature standing; `known_tokens` takes all, with the library's check",
+    "JwtTokenDetector": "leaves the signature; `known_tokens` finds all of it, using the plugin's check",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A plugin, how we call its kind, and how its patterns are to be read.
+    """A plugin, the name of its kind, and how to apply its patterns.
 
-    `group`: the group that holds the secret, where the pattern has names around it. `anchors`: for patterns
-    that RE2 cannot run, or that name quotes and spaces, which raw JSON writes otherwise. `random`: long names
-    in code have the shape of these tokens, so what is found must also look like the output of a generator.
+    `group` is the group that contains the secret, if the pattern also matches its context. `anchors` replace
+    patterns that RE2 does not support, or that contain quotes and spaces, which raw JSON escapes. `random`
+    requires a match to look random, because long names in code have the shape of these tokens.
     """
 
     kind: str
@@ -100,7 +100,7 @@ SOURCES = (
 
 
 def library_rules() -> Iterator[Rule]:
-    """One rule for each pattern of each plugin."""
+    """Yield one rule for each pattern of each plugin."""
     for source in SOURCES:
         patterns: list[re.Pattern[str]] = [re.compile(regex) for regex in source.plugin().denylist]
         anchor = "|".join(source.anchors)

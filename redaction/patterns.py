@@ -1,4 +1,4 @@
-"""Regular expressions that callers write. They run in RE2, whose time is linear in the text."""
+"""Compile regular expressions that users write. They run in RE2, which takes linear time."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from typing import Any
 
 import re2
 
-#: Memory that one compiled pattern may take (bytes). A pattern that needs more is refused.
+#: Maximum memory of a compiled pattern (bytes). Patterns that need more are rejected.
 _MEMORY = 1 << 20
 
 
 class BadPattern(ValueError):
-    """The pattern is no regular expression of RE2, or too large a one."""
+    """The pattern is not valid RE2 syntax, or too large."""
 
 
 def pattern_compile(pattern: str) -> Any:
-    """Raises `BadPattern`, which says what is wrong with it."""
+    """Compile a pattern. Raises `BadPattern` with the reason if it is invalid."""
     options = re2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        [told] = error.args
-        raise BadPattern(told.decode(errors="replace") if isinstance(told, bytes) else str(told)) from None
+        [reason] = error.args
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise BadPattern(text) from None
     except UnicodeEncodeError:
-        raise BadPattern("no text in UTF-8 has surrogates") from None
+        raise BadPattern("surrogates are not valid UTF-8") from None

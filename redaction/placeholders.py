@@ -1,4 +1,4 @@
-"""What stands where a secret stood, and what is told about it."""
+"""Placeholders that replace secrets, and findings about them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import hmac
 import re
 from dataclasses import dataclass
 
-#: Hex digits of the hash. Enough to tell a project's secrets apart, too few to be a digest of one.
+#: Hex digits of the hash: enough to distinguish a project's secrets, too few to identify one.
 HASH_DIGITS = 8
 
-#: A placeholder. No rule looks into one, so redacting twice changes nothing.
+#: A placeholder. Rules ignore them, so redacting twice changes nothing.
 PLACEHOLDER = re.compile(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{8}\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """How many secrets of one kind were replaced. The secrets themselves are kept nowhere."""
+    """How many secrets of one kind were replaced. The secrets themselves are not stored."""
 
     kind: str
     count: int

@@ -1,4 +1,4 @@
-"""The inputs of one project's redaction: the key of its placeholders, and its custom patterns."""
+"""The redaction settings of a project."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redaction.spans import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """The key and the custom patterns of a project. Plain values, so that they can cross processes."""
+    """The key and the custom patterns of a project. Plain values, so that they can be sent to processes."""
 
     key: bytes
     patterns: tuple[ExtraPattern, ...] = ()

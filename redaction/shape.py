@@ -1,4 +1,4 @@
-"""Does a value look like a secret? Judged by its shape alone."""
+"""Decide by the shape of a value whether it looks like a secret."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from detect_secrets.filters.heuristic import (
     is_templated_secret,
 )
 
-#: Shortest value that can pass for the output of a generator (characters).
+#: Minimum length of a value that looks random (characters).
 SHORTEST_RANDOM = 12
 
-#: Shortest password that is taken in data and connection strings (characters).
+#: Minimum length of a password in data and connection strings (characters).
 SHORTEST_PASSWORD = 8
 
-#: The runs of which names are made: a word, with or without its capital, an abbreviation, a number.
+#: The runs that names consist of: a word, capitalized or not, an abbreviation, a number.
 _RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
-#: Longest mean run of a random value (characters). CamelCase names have 3.2 and more. Of random base62, 1 %
-#: of those with 20 characters do, and 0.2 % of those with 40. Random base36 has a mean of 2.5.
+#: Maximum mean length of the runs in a random value (characters). CamelCase names have at least 3.2; of
+#: random base62 values, 1% with 20 characters and 0.2% with 40 do. Random base36 has a mean of 2.5.
 _LONGEST_MEAN_RUN = 3.0
 _LONGEST_MEAN_RUN_ONE_CASE = 3.2
 
-#: From here on a mixed-case value needs no second group of digits (characters).
+#: Length from which a mixed-case value needs no second group of digits (characters).
 _LONG_RANDOM = 20
 
 _HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
 _DIGITS = re.compile(r"\d+")
 
-#: What documentation and fixtures write where a secret would stand.
+#: Placeholders in documentation and fixtures.
 _EXAMPLE = re.compile(
     r"example|x{4}|\*{3}|\.{3}|your[-_]|redacted|placeholder|change[-_]?me|replace[-_]|insert[-_]|dummy|fake|sample",
     re.IGNORECASE,
 )
 
-#: Words in the passwords of fixtures and local databases. Hiding them protects nothing and breaks edits.
+#: Words in passwords of fixtures and local databases. Redacting them protects nothing and breaks edits.
 _FIXTURE = re.compile(
     r"passw|secret|token|test|admin|root|user|guest|demo|foo|bar|baz|abc|123|qwerty|default|local|hunter2|pass\b|pwd",
     re.IGNORECASE,
@@ -47,13 +47,13 @@ _CODE = re.compile(r"[(){}\[\]<>$]|->|::|^[./~]|^(?:https?|file):")
 
 
 def is_example(value: str) -> bool:
-    """A stand-in of documentation, such as the keys in AWS's own manual."""
+    """Return whether this is a placeholder of documentation, such as the keys in the AWS manual."""
     return _EXAMPLE.search(value) is not None or len(set(value)) < 5
 
 
 def looks_random(value: str) -> bool:
-    """As from a generator: long enough, letters and digits mixed as no name mixes them."""
-    if len(value) < SHORTEST_RANDOM or not _mixed(value) or _is_stand_in(value):
+    """Return whether the value looks generated: long enough, letters and digits mixed unlike in a name."""
+    if len(value) < SHORTEST_RANDOM or not _mixed(value) or _is_placeholder(value):
         return False
     core = "".join(filter(str.isalnum, value))
     if _HEX.fullmatch(core):
@@ -66,8 +66,8 @@ def looks_random(value: str) -> bool:
 
 
 def looks_like_password(value: str) -> bool:
-    """As a person chooses it: a letter and a digit, and not the words of fixtures."""
-    if len(value) < SHORTEST_PASSWORD or not _mixed(value) or _is_stand_in(value):
+    """Return whether the value looks like a typical password: letters and digits, and no fixture words."""
+    if len(value) < SHORTEST_PASSWORD or not _mixed(value) or _is_placeholder(value):
         return False
     return _FIXTURE.search(value) is None or looks_random(value)
 
@@ -76,7 +76,7 @@ def _mixed(value: str) -> bool:
     return value.isascii() and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
-def _is_stand_in(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     return (
         is_example(value)
         or _CODE.search(value) is not None

@@ -1,4 +1,4 @@
-"""Where a secret begins and ends in a text, and what a rule is."""
+"""Rules, and the boundaries of the secrets that they find."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from redaction.shape import is_example, looks_random
 
 Span = tuple[int, int]
 
-#: What may follow a match of fixed length and still belongs to the token: better too long than a tail left.
+#: Characters after a match of fixed length that belong to the token. Redacting too much beats leaving a rest.
 _TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
 
-#: A letter that ends an escape sequence is no part of the word behind it: `\n`, `\u001b`, a colour code.
+#: A letter that ends an escape sequence is not part of the word after it: `\n`, `\u001b`, a colour code.
 _ESCAPE_END = re.compile(r"(?:\\[bfnrt]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-F]{2}|\[[\d;]{1,8}m)\Z")
 _LONGEST_ESCAPE = 10
 
-#: Signs that some patterns of the library take along in front of the secret, and that end it.
+#: Characters that some library patterns match before the secret, and characters that end it.
 _LEADING = " \t\r\n=:\"'"
 _END = re.compile(r"[\s\"'`]")
 
@@ -29,8 +29,8 @@ _END = re.compile(r"[\s\"'`]")
 class Rule:
     """One kind of secret.
 
-    `anchor` is RE2 syntax and runs over raw JSON: it matches wherever `find` could find something in the
-    decoded text (it may match more). `find` yields the spans of secrets in a decoded text.
+    `anchor` is RE2 syntax for raw JSON: it matches wherever `find` could match the decoded text, and possibly
+    more. `find` yields the spans of secrets in a decoded text.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Rule:
 
 
 def compiled(pattern: str, flags: int = 0) -> Any:
-    """The pattern in RE2, in linear time, or by `re` where it looks around, which RE2 cannot."""
+    """Compile a pattern with RE2, or with `re` if it uses look-around, which RE2 does not support."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -49,9 +49,9 @@ def compiled(pattern: str, flags: int = 0) -> Any:
 
 
 def tokens(pattern: Any, *, group: int = 0, random: bool = False) -> Callable[[str], Iterator[Span]]:
-    """Finds whole tokens: not in the midst of a longer word, trimmed, and to the token's very end.
+    """Return a function that finds whole tokens: trimmed, complete, and not inside a longer word.
 
-    With `random`, only tokens that look like the output of a generator.
+    With `random`, only tokens that look random.
     """
 
     def find(text: str) -> Iterator[Span]:

@@ -50,7 +50,7 @@ class Compact(Endpoint):
             compaction = compaction_request(
                 session=session,
                 reason="asked for over the API",
-                instructions=redact(data.get("instructions", ""), key=call.principal.redaction)[0],
+                instructions=redact(data.get("instructions", ""), redaction=call.principal.redaction)[0],
                 policy=policy,
             )
         except CompactionInProgress:

@@ -56,7 +56,7 @@ def reject_secret(text: str, name: str, redaction: Redaction) -> None:
 
     These values cannot be redacted: later calls would not find what they identify.
     """
-    _, found = redact(text, key=redaction)
+    _, found = redact(text, redaction=redaction)
     if found:
         raise InvalidRequest(
             "secret_in_field",

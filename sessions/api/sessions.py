@@ -123,7 +123,8 @@ class Sessions(Endpoint):
         for name in ("id", "model"):
             reject_secret(data.get(name, ""), name, key)
         redacted, _ = redact(
-            {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data}, key=key
+            {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data},
+            redaction=key,
         )
         session, created = session_create(
             project_id=call.principal.project_id,

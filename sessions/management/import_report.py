@@ -1,4 +1,4 @@
-"""What an import says at its end."""
+"""The report at the end of an import."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sessions.services.imports.logs import KnownLog
 from sessions.services.imports.prepare import PreparedSession
 from sessions.services.imports.store import ImportResult
 
-#: So many damaged lines, conflicts and unknown files are named; the rest is a number.
-_NAMED = 20
+#: Damaged lines, conflicts and unknown files that are listed; the rest are counted.
+_MAX_LISTED = 20
 
 _COLUMNS = ("files", "new", "grown", "unchanged", "turns", "messages")
 
 
 class Report:
-    """Counts of one run by format, and what went wrong."""
+    """Counts of one run by format, and its problems."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -30,25 +30,25 @@ class Report:
 
     @property
     def recognised(self) -> bool:
-        """Whether any file was a log of a known format."""
+        """Whether any file was in a known format."""
         return bool(self._formats)
 
     def file(self, format: str, files: int) -> None:
         self._formats[format]["files"] += files
 
     def known(self, log: KnownLog, files: int) -> None:
-        """A log that is stored as it is, and was not read."""
+        """Count a log that was skipped, because it is stored already."""
         self._formats[log.origin].update({"files": files, "unchanged": log.sessions})
 
     def stored(self, format: str, result: ImportResult) -> None:
-        """A session that the service took in."""
+        """Count a session that was imported."""
         state = "new" if result.created else "grown" if result.changed else "unchanged"
         counts = {state: 1, "turns": result.turns_added, "messages": result.messages_added}
         self._formats[format].update(counts)
         self._redacted.update(result.redacted)
 
     def counted(self, format: str, session: PreparedSession) -> None:
-        """A session of a dry run."""
+        """Count a session of a dry run."""
         messages = sum(len(turn.messages) for turn in session.turns)
         self._formats[format].update({"new": 1, "turns": len(session.turns), "messages": messages})
         self._redacted.update(session.redacted)
@@ -66,14 +66,14 @@ class Report:
         self._unreadable.append(reason)
 
     def text(self, seconds: float, *, dry_run: bool) -> str:
-        """The whole report. In a dry run every session counts as new."""
+        """Return the report. In a dry run every session counts as new."""
         megabytes = self.bytes / 1e6
         lines = [*self._table(), "", *self._secrets()]
-        lines += _named("damaged lines, the rest of their files is there", self._damages)
-        lines += _named("sessions left as they are stored", self._conflicts)
+        lines += _named("damaged lines (the rest of these files was imported)", self._damages)
+        lines += _named("conflicting sessions, left unchanged", self._conflicts)
         lines += _named("files that could not be read", self._unreadable)
         if self._unknown:
-            lines += _named("files of no known format", self._unknown)
+            lines += _named("files in unknown formats", self._unknown)
             lines += ["Known formats:", *(f"  {line}" for line in known_formats().splitlines())]
         done = "read (dry run, nothing stored)" if dry_run else "imported"
         return "\n".join(
@@ -84,7 +84,7 @@ class Report:
         if not self._redacted:
             return []
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self._redacted.most_common())
-        return [f"secrets taken out of what was read: {kinds}"]
+        return [f"Secrets redacted: {kinds}"]
 
     def _table(self) -> list[str]:
         total = sum(self._formats.values(), Counter[str]())
@@ -96,5 +96,5 @@ class Report:
 def _named(title: str, entries: list[str]) -> list[str]:
     if not entries:
         return []
-    more = [f"  … and {len(entries) - _NAMED:,} more"] if len(entries) > _NAMED else []
-    return [f"{len(entries):,} {title}:", *(f"  {entry}" for entry in entries[:_NAMED]), *more]
+    more = [f"  … and {len(entries) - _MAX_LISTED:,} more"] if len(entries) > _MAX_LISTED else []
+    return [f"{len(entries):,} {title}:", *(f"  {entry}" for entry in entries[:_MAX_LISTED]), *more]

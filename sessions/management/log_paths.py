@@ -1,4 +1,4 @@
-"""Which logs a command reads: the paths that it is given, and this user's own."""
+"""Command-line arguments for logs: paths, and the logs of this user's agents."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from importers.reading import discovered_folders
 
 def add_path_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a log, or a folder of logs")
-    parser.add_argument("--discover", action="store_true", help="also this user's Claude Code and Codex logs")
+    parser.add_argument("--discover", action="store_true", help="add this user's Claude Code and Codex logs")
 
 
-def asked_paths(options: dict[str, Any]) -> list[Path]:
-    """Raises CommandError where there is none, or one is not there."""
+def selected_paths(options: dict[str, Any]) -> list[Path]:
+    """Return the paths to read. Raises CommandError if there are none, or one does not exist."""
     discover = options["discover"]
     paths = [*options["paths"], *(discovered_folders() if discover else [])]
     if not paths:

@@ -1,4 +1,4 @@
-"""What the pages keep: the profile of each session, and the views that people saved."""
+"""Data of the dashboard: session profiles and saved views."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from sessions.models.session import AgentSession
 
 
 class SessionProfile(models.Model):
-    """The shape of a session for lists: its sparkline and its health, so that no list reads turns.
+    """Sparkline and health of a session, so that lists do not read turns.
 
-    Derived; the beat makes it anew some seconds after a session has moved (`services/profiles.py`).
+    Derived: the scheduler refreshes it some seconds after a session changes.
     """
 
     session = models.OneToOneField(
         AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="profile"
     )
-    # As of so many turns, and so many changes of what is served.
+    # The state of the session that the profile was computed from.
     turn_count = models.PositiveIntegerField()
     edits_revision = models.PositiveIntegerField()
     lost_references = models.PositiveIntegerField(default=0)
-    # The largest prompt of each stretch of the session, in tokens.
+    # The largest prompt of each section of the session, in tokens.
     sparkline = ArrayField(models.PositiveIntegerField(), default=list)
     grade = models.CharField(max_length=1)
     score = models.PositiveSmallIntegerField()
-    # [{"code", "points", "text"}], what costs most first.
+    # [{"code", "points", "text"}], most points first.
     reasons = models.JSONField(default=list)
     updated_at = models.DateTimeField(default=timezone.now)
 
@@ -37,12 +37,12 @@ class SessionProfile(models.Model):
 
 
 class SavedView(models.Model):
-    """A filter of the list of sessions under a name, for one person in one project."""
+    """A named filter of the session list, for one user in one project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="saved_views", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
     name = models.CharField(max_length=80)
-    # The query of the list's address.
+    # The query string of the session list.
     query = models.CharField(max_length=1_000)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Which logs a session has taken in, so that an unchanged one need not be read again."""
+"""Imported logs, so that an unchanged log is not read again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sessions.models.session import AgentSession
 
 
 class ImportedLog(models.Model):
-    """One state of a log that a session has taken in, named by the hash of its bytes.
+    """A state of a log that was imported into a session, identified by its hash.
 
-    It goes with its session, so a session that was deleted can be imported again.
+    It is deleted with the session, so a deleted session can be imported again.
     """
 
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="imported_logs", db_index=False
     )
     digest = models.BinaryField(max_length=32)
-    # How many sessions the log tells of: with fewer of them stored, it is read again.
+    # Sessions in the log. If fewer are stored, the log is read again.
     sessions = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
 

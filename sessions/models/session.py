@@ -1,4 +1,4 @@
-"""A session, its counters, and the versions of its system text and tools."""
+"""Sessions, their prompt snapshots, and the versions of their system prompt and tools."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from compaction.dialects import get_dialect
 
 
 class AgentSession(models.Model):
-    """One run of an agent. The counters are kept at write time, so that no page or call sums a history.
+    """One run of an agent.
 
-    Prompt sizes are tokens: what the provider reported where it did, else our estimate. The sums of tokens
-    are what was billed over all calls; they are never a size.
+    Counters are updated on each write, so that no page or call has to sum over turns. Prompt sizes are in
+    tokens, as reported by the provider or else estimated. The sums of tokens are the tokens billed over all
+    calls; they are not a size.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Foreign keys have no index of their own where another one begins with them: a push that moves
-    # `last_active_at` writes every index of the row anew.
+    # Foreign keys have no separate index if another index begins with them: a push that changes
+    # `last_active_at` updates every index of the row.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="agent_sessions", db_index=False
     )
@@ -36,7 +37,7 @@ class AgentSession(models.Model):
     # The dialect in which messages are pushed; see `compaction.dialects`.
     format = models.CharField(max_length=16)
     origin = models.CharField(max_length=32, default="api")
-    # Whose key made the session: the member that its cost is told for. Nobody's where a log was imported.
+    # The member whose API key created the session, to attribute its cost. NULL for imported sessions.
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
@@ -52,32 +53,32 @@ class AgentSession(models.Model):
 
     turn_count = models.PositiveIntegerField(default=0)
     message_count = models.PositiveIntegerField(default=0)
-    # The first message that is still in the client's context: a compaction by the client moves it on.
+    # The first message that is still in the client's context after the client's own compactions.
     context_start = models.PositiveIntegerField(default=0)
-    # Tokens (estimate) in the context by component, so that a push adds to them and sums no history.
+    # Estimated tokens of the context by component (see `compaction.breakdown`).
     context_components = models.JSONField(default=dict)
-    # The same of what is served: the context with its edits applied.
+    # The same for the prompt that is served: the context with its edits applied.
     shown_components = models.JSONField(default=dict)
     # Messages from this position on are served as pushed; those before it are in the prompt snapshot.
     snapshot_end = models.PositiveIntegerField(default=0)
-    # What was pushed is not valid as it stands: a prompt cannot be put together from the stored bytes.
+    # The pushed messages are not valid for a provider, so a prompt cannot be served from the stored bytes.
     needs_repair = models.BooleanField(default=False)
-    # Ids of the tool calls that wait for their results: no quiet point, and no prompt to send, until then.
+    # Ids of the tool calls whose results are missing. Background triggers wait until there are none.
     open_calls = ArrayField(models.TextField(), default=list)
-    # The provider's count of a prompt divided by ours, smoothed (see `compaction.meter`).
+    # Provider tokens per estimated token, smoothed (see `compaction.meter`).
     calibration = models.FloatField(default=1.0)
-    # The re-fire cursor: size of the prompt behind the last firing of a trigger, and its turn.
+    # Size of the prompt after the last triggered compaction, and its turn. Triggers wait for growth since.
     fired_tokens = models.PositiveIntegerField(null=True)
     fired_turn = models.PositiveIntegerField(null=True)
-    # Background compactions that failed in a row, for the circuit breaker.
+    # Consecutive failures of background compactions, for the circuit breaker.
     failures = models.PositiveSmallIntegerField(default=0)
-    # The last of them: the breaker lets one try through some time after it.
+    # Time of the last failure. After a cool-down the circuit breaker allows one attempt.
     failed_at = models.DateTimeField(null=True)
     preamble_hash = models.BinaryField(max_length=16, null=True)
     preamble_version = models.PositiveSmallIntegerField(default=0)
-    # Compactions that changed what is served, those that were reverted since included.
+    # Compactions that changed the prompt, including those reverted since.
     compaction_count = models.PositiveIntegerField(default=0)
-    # Counts every change of what is served that is no push: compactions, reverts. Part of the ETag.
+    # Counts the changes of the prompt other than pushes: compactions and reverts. Part of the ETag.
     edits_revision = models.PositiveIntegerField(default=0)
 
     last_prompt_tokens = models.PositiveIntegerField(default=0)
@@ -92,14 +93,14 @@ class AgentSession(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "external_id"], name="session_external_id")]
         indexes = [
-            # The list of a project, newest first, by keyset.
+            # The session list, newest first, with keyset pagination.
             models.Index(fields=["project", "-last_active_at", "-id"], name="session_newest"),
             # The sub-agents of a session.
             models.Index(fields=["parent"], name="session_parent"),
             # The filters by tag and by metadata.
             GinIndex(fields=["tags"], name="session_tags"),
             GinIndex(fields=["metadata"], name="session_metadata", opclasses=["jsonb_path_ops"]),
-            # The beat looks for sessions that have gone idle, where the policy asks for it.
+            # The scheduler looks for idle sessions whose policy sets the idle trigger.
             models.Index(
                 fields=["last_active_at"],
                 condition=models.Q(policy__has_key="idle_seconds"),
@@ -117,7 +118,7 @@ class AgentSession(models.Model):
 
     @property
     def billed_tokens(self) -> int:
-        """Tokens of all calls together, input and output. Not a size."""
+        """Input and output tokens of all calls. This is not a size."""
         return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
 
 
@@ -133,7 +134,7 @@ class PromptSnapshot(models.Model):
     )
     compaction_number = models.PositiveIntegerField()
     data = models.BinaryField()
-    # The edits in force: what comes next reads these and no others.
+    # Keys of the edits in force, so that the next compaction reads only these.
     edits = ArrayField(models.BigIntegerField(), default=list)
 
     def __str__(self) -> str:
@@ -141,9 +142,9 @@ class PromptSnapshot(models.Model):
 
 
 class Preamble(models.Model):
-    """What stands before the messages of a prompt: system text and tool definitions, as JSON bytes.
+    """System prompt and tool definitions of a session, as JSON bytes.
 
-    Versioned: a prompt of the past is rebuilt with the version that held at its turn.
+    Versioned, so that a past prompt is rebuilt with the version that applied at its turn.
     """
 
     session = models.ForeignKey(

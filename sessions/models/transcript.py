@@ -1,4 +1,4 @@
-"""The transcript: turns, messages, and the blobs that hold large contents once. Append-only."""
+"""The transcript: turns, messages, and blobs for large contents. Append-only."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from sessions.models.session import AgentSession
 class Turn(models.Model):
     """One push: usually one model call with the messages that were new in it.
 
-    `prompt_estimate` is our count of the prompt that the call read, in tokens; `prompt_reported` is the
-    provider's, where it said so, and is then the sum of the three parts of the usage.
+    `prompt_estimate` is the estimated size of the call's prompt in tokens, without compaction, and
+    `prompt_served` that of the prompt as served. `prompt_reported` is the size that the provider reported,
+    the sum of the three input parts of the usage.
     """
 
     pk = models.CompositePrimaryKey("session_id", "index")
-    # The primary key begins with the session: an index of its own would be a second one on it.
+    # No separate index: the primary key begins with the session.
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="turns", db_index=False)
     index = models.PositiveIntegerField()
     at = models.DateTimeField(default=timezone.now)
@@ -34,31 +35,31 @@ class Turn(models.Model):
 
     idempotency_key = models.CharField(max_length=200, null=True)
     body_hash = models.BinaryField(max_length=32, null=True)
-    # What the push was answered, so that a retry is told the same.
+    # The JSON answer to the push, which a retry with the same idempotency key gets again.
     answer = models.BinaryField(null=True)
 
     prompt_estimate = models.PositiveIntegerField()
     prompt_reported = models.PositiveIntegerField(null=True)
     prompt_served = models.PositiveIntegerField(null=True)
-    # Tokens of what was served by component, in the order of `breakdown.COMPONENTS`, without trailing zeros.
+    # Tokens of the served prompt in the order of `breakdown.COMPONENTS`, without trailing zeros.
     component_tokens = ArrayField(models.PositiveIntegerField(), default=list)
 
     uncached_tokens = models.PositiveIntegerField(null=True)
     cache_read_tokens = models.PositiveIntegerField(null=True)
     cache_write_tokens = models.PositiveIntegerField(null=True)
     output_tokens = models.PositiveIntegerField(null=True)
-    # NULL: the model has no price ("unpriced"), or the call reported no usage.
+    # NULL if the model has no price ("unpriced") or no usage was reported.
     cost_microusd = models.PositiveBigIntegerField(null=True)
 
     response_id = models.CharField(max_length=200, null=True)
-    # False where the same response is already billed to another session: a fork copies its history.
+    # False if the response is billed to another session: a forked session copies its history.
     billed = models.BooleanField(default=True)
-    # {"trigger", "tokens_before"}: the recording client compacted its own context before this turn.
+    # {"trigger", "tokens_before"} if the recording client compacted its own context before this turn.
     client_compaction = models.JSONField(null=True)
 
     class Meta:
         constraints = [
-            # A retried push finds its first try.
+            # A retried push finds its first attempt.
             models.UniqueConstraint(
                 fields=["session", "idempotency_key"],
                 condition=models.Q(idempotency_key__isnull=False),
@@ -66,7 +67,7 @@ class Turn(models.Model):
             ),
         ]
         indexes = [
-            # Import: was this response billed already? By hash, since the names are long.
+            # Imports look up whether a response is billed already. A hash index, because the ids are long.
             HashIndex(
                 fields=["response_id"],
                 condition=models.Q(response_id__isnull=False),
@@ -79,14 +80,14 @@ class Turn(models.Model):
 
     @property
     def components(self) -> Mapping[str, int]:
-        """Tokens by component; those without any are left out."""
+        """Tokens of the served prompt by component, without empty components."""
         return TokenBreakdown.from_counts(self.component_tokens).tokens
 
 
 class Blob(models.Model):
     """A large content, compressed, stored once per project.
 
-    `data` is NULL where it lies in the store beside Postgres (see `sessions/storage.py`).
+    `data` is NULL if the content is in object storage (see `sessions/store/blobs.py`).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -103,9 +104,9 @@ class Blob(models.Model):
 
 
 class Message(models.Model):
-    """One provider message. `body` is its JSON, byte for byte, compressed; a large one lies in `blob`.
+    """One provider message. `body` is its JSON, byte for byte, compressed; large contents are in `blob`.
 
-    Not JSONB, which would reorder keys, rewrite numbers and refuse \\u0000: verbatim means verbatim.
+    Not JSONB, which would reorder keys, rewrite numbers and reject \\u0000.
     """
 
     pk = models.CompositePrimaryKey("session_id", "position")
@@ -122,7 +123,7 @@ class Message(models.Model):
     blob = models.ForeignKey(
         Blob, null=True, on_delete=models.PROTECT, related_name="messages", db_index=False
     )
-    # The message's name in the log that it was imported from.
+    # The id of the message in the log that it was imported from.
     source_id = models.CharField(max_length=200, null=True)
 
     class Meta:
@@ -133,7 +134,7 @@ class Message(models.Model):
             )
         ]
         indexes = [
-            # A deletion asks whether somebody else uses the blob. Few messages have one.
+            # A deletion checks whether other messages use the blob. Few messages have one.
             models.Index(fields=["blob"], condition=models.Q(blob__isnull=False), name="message_blob"),
         ]
 

@@ -52,7 +52,7 @@ def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, An
     lines = bodies.json_bytes(asdict(RecapLines.of(recap)))
     return {
         "body": bodies.pack(bodies.json_bytes(recap.to_json())),
-        "lines": bodies.pack_behind(lines, edits[shown].text.encode() if shown is not None else b""),
+        "lines": bodies.pack_after(lines, edits[shown].text.encode() if shown is not None else b""),
         "edit_ordinal": shown,
     }
 
@@ -79,7 +79,7 @@ def recap_lines(row: Recap) -> RecapLines:
     if row.lines is None:
         return RecapLines.of(recap_value(row))
     shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
-    return RecapLines(**bodies.json_value(bodies.unpack_behind(row.lines, shown)))
+    return RecapLines(**bodies.json_value(bodies.unpack_after(row.lines, shown)))
 
 
 def recap_value(row: Recap) -> RecapValue:

@@ -1,8 +1,8 @@
-"""Large contents in a store beside Postgres, in step with their rows.
+"""Keep large contents in object storage consistent with their rows.
 
-The store knows no transactions. An object is put before its row, and removed after its row is gone. Between
-the two a lock of Postgres' on the content keeps a deletion from removing what a push has just put and not
-yet committed.
+Object storage has no transactions. An object is written before its row, and deleted after its row. A Postgres
+advisory lock on the content prevents a deletion from removing an object that a push has written, but not
+committed yet.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sessions.store.blobs import blob_name, blob_put, blob_remove
 
 
 def contents_large(contents: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Those of the contents that go to a blob, by SHA-256."""
+    """Return the contents that are stored in a blob, by SHA-256."""
     return {hashlib.sha256(data).digest(): data for data in contents if len(data) > bodies.BLOB_BYTES}
 
 
 def contents_put(project_id: UUID, large: Mapping[bytes, bytes]) -> None:
-    """Puts contents into the store, within the transaction that will write their rows.
+    """Write contents to object storage, within the transaction that will write their rows.
 
-    Where that one is rolled back they stay without a row, for the retry to use.
+    If it is rolled back the objects remain without rows, for a retry to use.
     """
     keys = [_lock_key(sha256) for sha256 in large]
     with connection.cursor() as cursor:
@@ -36,7 +36,7 @@ def contents_put(project_id: UUID, large: Mapping[bytes, bytes]) -> None:
 
 
 def contents_remove(project_id: UUID, digests: Iterable[bytes]) -> None:
-    """Removes contents whose rows are deleted and committed, save those that have a row again."""
+    """Delete contents whose rows were deleted and committed, unless they have a row again."""
     for sha256 in digests:
         with transaction.atomic():
             with connection.cursor() as cursor:

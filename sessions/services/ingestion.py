@@ -97,7 +97,7 @@ def messages_ingest(
     clean: list[bytes] = []
     clean_values: list[Any] = []
     for data, value in zip(raw, values, strict=True):
-        redacted, findings = redact_bytes(data, key=redaction)
+        redacted, findings = redact_bytes(data, redaction=redaction)
         found.extend(findings)
         clean.append(redacted)
         clean_values.append(value if redacted is data else bodies.json_value(redacted))
@@ -127,7 +127,7 @@ def preamble_ingest(
 
 
 def _redacted_json(value: Any, redaction: Redaction) -> tuple[bytes | None, Sequence[Finding]]:
-    return redact_bytes(bodies.json_bytes(value), key=redaction) if value else (None, ())
+    return redact_bytes(bodies.json_bytes(value), redaction=redaction) if value else (None, ())
 
 
 def _json_tokens(data: bytes | None) -> int:

@@ -1,6 +1,6 @@
-"""Where large contents lie that do not lie in Postgres: the storage "blobs" of Django's, if there is one.
+"""Object storage for large contents: Django's storage "blobs", if it is configured.
 
-An object is named by what it holds, so writing it again changes nothing.
+An object is named by the hash of its content, so writing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.core.files.storage import FileSystemStorage, storages
 
 
 class BlobFolder(FileSystemStorage):
-    """A folder in which a file appears whole or not at all: Django's own truncates what is being read."""
+    """A folder that is written atomically. Django's own storage truncates files that are being read."""
 
     def _save(self, name: str, content: File[bytes]) -> str:
         path = Path(self.path(name))
@@ -36,7 +36,7 @@ class BlobFolder(FileSystemStorage):
 
 
 def is_external() -> bool:
-    """Whether new large contents go to the store. Costs a look into a dictionary."""
+    """Return whether new large contents are written to object storage."""
     return "blobs" in settings.STORAGES
 
 
@@ -49,13 +49,13 @@ def blob_put(project_id: UUID, sha256: bytes, packed: bytes) -> None:
 
 
 def blob_get(project_id: UUID, sha256: bytes | memoryview) -> bytes:
-    """The content as it was put. Raises what the storage raises: `FileNotFoundError` where it is not."""
+    """Return a content. Raises the error of the storage, such as `FileNotFoundError`."""
     with storages["blobs"].open(blob_name(project_id, sha256)) as file:
         data: bytes = file.read()
         return data
 
 
 def blob_remove(names: Iterable[str]) -> None:
-    """Removes contents; one that is not there is no error."""
+    """Delete contents. Ignores those that do not exist."""
     for name in names:
         storages["blobs"].delete(name)

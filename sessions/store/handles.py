@@ -1,8 +1,8 @@
-"""Handles of contents that a prompt no longer shows.
+"""Handles: short ids in a prompt that retrieve the original content.
 
-A handle is made from the session, the place in it and the server's key: nobody can guess one, it holds in
-its session only, and the same content keeps its handle over several compactions. Short, since it
-stands in prompts: 50 bits suffice behind an API key.
+A handle is derived from the session, the position in it and the server's key. It cannot be guessed, is valid
+only in its session, and stays the same over several compactions. It is short because prompts contain it; 50
+bits suffice, since using one requires an API key.
 """
 
 from __future__ import annotations
@@ -17,5 +17,6 @@ _LENGTH = 10
 
 
 def handle_make(session_id: UUID, position: int, part: int) -> str:
+    """Return the handle of a part of the message at this position."""
     digest = salted_hmac(_SALT, f"{session_id}:{position}:{part}", algorithm="sha256").digest()
     return "h_" + base64.b32encode(digest).decode()[:_LENGTH].lower()

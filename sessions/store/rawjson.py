@@ -1,7 +1,7 @@
-"""A request's body: its value, and the exact bytes of each element of one of its lists.
+"""Parse a request body: its value, and the exact bytes of the elements of a list in it.
 
-A message is stored as the bytes that were pushed, so it is cut out of the body and not written anew:
-writing anew turns 1e5 into 100000.0 and rounds integers over 64 bits.
+Messages are stored as the bytes that were pushed. Serializing them again would turn 1e5 into 100000.0 and
+round integers over 64 bits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-#: Levels of nesting. No provider's message comes near it, and code that walks JSON by recursion is safe.
+#: Maximum levels of nesting: far more than in any message, and safe for code that recurses into JSON.
 MAX_DEPTH = 100
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -20,7 +20,7 @@ _scan = json.JSONDecoder().raw_decode
 
 
 class BadJson(ValueError):
-    """No JSON, or JSON that cannot be stored as it is."""
+    """Not JSON, or JSON that cannot be stored unchanged."""
 
 
 class TooDeep(BadJson):
@@ -28,16 +28,16 @@ class TooDeep(BadJson):
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that `body` is. Strict: no NaN, no lone surrogates, UTF-8 only, bounded depth.
+    """Parse a JSON object strictly: no NaN, no lone surrogates, UTF-8 only, bounded depth.
 
-    Raises `BadJson`, `TooDeep`.
+    Raises `BadJson` or `TooDeep`.
     """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if "depth limit" in error.msg:
             raise _too_deep() from None
-        raise BadJson(f"the body is not JSON that can be stored: {error}") from None
+        raise BadJson(f"the body is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise BadJson("the body must be a JSON object")
     if depth_exceeds(value, MAX_DEPTH):
@@ -64,9 +64,9 @@ def depth_exceeds(value: Any, limit: int) -> bool:
 
 
 def raw_elements(body: bytes, name: str) -> list[bytes]:
-    """The bytes of each element of the list under `name` in the object `body`, which `read_object` took.
+    """Return the bytes of each element of the list `name` in a body that `read_object` accepted.
 
-    Of a name that stands twice the last one counts, as for every JSON parser.
+    If the name appears twice the last one counts, as in every JSON parser.
     """
     text = body.decode()
     found: list[bytes] = []

@@ -132,7 +132,7 @@ def parsed(
     turns, model = [], session.model
     for turn in session.turns:
         pushed = [dict(message.body) for message in turn.messages]
-        safe = [bodies.json_value(redact_bytes(bodies.json_bytes(body), key=key)[0]) for body in pushed]
+        safe = [bodies.json_value(redact_bytes(bodies.json_bytes(body), redaction=key)[0]) for body in pushed]
         model = turn.model or model
         if pushed:
             turns.append((model, pushed, [*dialects.parse(safe, format=session.format, counter=counter())]))

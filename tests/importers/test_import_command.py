@@ -114,8 +114,8 @@ def test_a_session_that_grew_forgets_its_earlier_states(tmp_path: Path) -> None:
 def test_it_says_how_many_secrets_were_taken_out(tmp_path: Path) -> None:
     kind, secret = TOKENS[0]
     path = write(tmp_path, *OPENING, result("c1", f"key = {secret}", "r1"))
-    assert f"secrets taken out of what was read: {kind} 1" in run(path)
-    assert "secrets" not in run(path)
+    assert f"Secrets redacted: {kind} 1" in run(path)
+    assert "Secrets" not in run(path)
 
 
 @pytest.mark.processes

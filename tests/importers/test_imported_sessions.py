@@ -163,7 +163,7 @@ class TestCompacted:
         session = take(project, [step(n) for n in range(12)])
         session.budget_tokens = 3_000
         session.save()
-        done = session_compact(session=session, trigger="manual", policy=policy.Policy())
+        done = session_compact(session=session, trigger="user", policy=policy.Policy())
         assert done.state == Compaction.State.DONE
         return AgentSession.objects.get(pk=session.pk)
 

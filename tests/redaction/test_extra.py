@@ -18,7 +18,7 @@ def own(*patterns: ExtraPattern) -> Redaction:
 def test_a_pattern_replaces_its_first_group_or_all() -> None:
     ticket = ExtraPattern(kind="ticket", pattern=r"ACME-\d+")
     customer = ExtraPattern(kind="customer", pattern=r'customer "([^"]+)"')
-    text, findings = redact('ACME-12: customer "J. Ö."', key=own(ticket, customer))
+    text, findings = redact('ACME-12: customer "J. Ö."', redaction=own(ticket, customer))
     assert [finding.kind for finding in findings] == ["customer", "ticket"]
     assert text.startswith("[redacted:ticket:")
     assert 'customer "[redacted:customer:' in text
@@ -26,19 +26,19 @@ def test_a_pattern_replaces_its_first_group_or_all() -> None:
 
 def test_a_clean_message_is_the_same_object_with_patterns_too() -> None:
     raw = json.dumps({"content": "nothing \u00e9"}).encode()
-    assert redact_bytes(raw, key=own(ExtraPattern(kind="t", pattern=r"ACME-\d+")))[0] is raw
+    assert redact_bytes(raw, redaction=own(ExtraPattern(kind="t", pattern=r"ACME-\d+")))[0] is raw
 
 
 def test_a_placeholder_is_left_alone_by_any_pattern() -> None:
     key = own(ExtraPattern(kind="word", pattern=r"redacted|[a-z]+"))
-    once, _ = redact("some words", key=key)
-    assert redact(once, key=key)[0] is once
+    once, _ = redact("some words", redaction=key)
+    assert redact(once, redaction=key)[0] is once
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*b", r"(.*a){12}"])
 def test_what_is_catastrophic_elsewhere_takes_linear_time(pattern: str) -> None:
     key = own(ExtraPattern(kind="slow", pattern=pattern))
-    redact_bytes(json.dumps("a" * 50_000 + "!").encode(), key=key)
+    redact_bytes(json.dumps("a" * 50_000 + "!").encode(), redaction=key)
 
 
 @pytest.mark.parametrize(

@@ -57,30 +57,32 @@ values = st.recursive(
 @settings(deadline=None, max_examples=150)
 def test_it_is_valid_and_idempotent(value: Any) -> None:
     raw = json.dumps(value).encode()
-    once, findings = redact_bytes(raw, key=KEY)
+    once, findings = redact_bytes(raw, redaction=KEY)
     json.loads(once)
     assert (once is raw) == (findings == ())
-    assert redact_bytes(once, key=KEY)[0] is once
+    assert redact_bytes(once, redaction=KEY)[0] is once
 
 
 @given(joined, st.integers(0, len(ENCODERS) - 1))
 @settings(deadline=None, max_examples=150)
 def test_what_is_found_does_not_depend_on_the_encoder(text: str, encoder: int) -> None:
-    expected, findings = redact({"content": text}, key=KEY)
-    raw, found = redact_bytes(ENCODERS[encoder]({"content": text}), key=KEY)
+    expected, findings = redact({"content": text}, redaction=KEY)
+    raw, found = redact_bytes(ENCODERS[encoder]({"content": text}), redaction=KEY)
     assert (json.loads(raw), found) == (expected, findings)
 
 
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_every_secret_is_found_under_every_encoder(piece: str, encoder: Any) -> None:
-    raw, findings = redact_bytes(encoder({"content": [{"text": f'<a href="x/y">é\n{piece}\n'}]}), key=KEY)
+    raw, findings = redact_bytes(
+        encoder({"content": [{"text": f'<a href="x/y">é\n{piece}\n'}]}), redaction=KEY
+    )
     assert findings
     assert json.loads(raw)["content"][0]["text"].startswith('<a href="x/y">é\n')
 
 
 def test_a_text_of_nothing_but_escapes() -> None:
-    assert redact_bytes(all_escaped(SECRET), key=KEY)[1][0].kind == "anthropic-key"
+    assert redact_bytes(all_escaped(SECRET), redaction=KEY)[1][0].kind == "anthropic-key"
 
 
 def test_json_within_json_stays_json() -> None:
@@ -88,7 +90,9 @@ def test_json_within_json_stays_json() -> None:
         {"command": f'export X="1"\nexport API_KEY="{made("x", 30)}"\n', "password": "a\\1b" + made("q", 12)}
     )
     nested = json.dumps({"outer": arguments})
-    raw, findings = redact_bytes(json.dumps({"arguments": arguments, "twice": nested}).encode(), key=KEY)
+    raw, findings = redact_bytes(
+        json.dumps({"arguments": arguments, "twice": nested}).encode(), redaction=KEY
+    )
     assert sum(finding.count for finding in findings) >= 3
     assert set(json.loads(json.loads(raw)["arguments"])) == {"command", "password"}
     json.loads(json.loads(json.loads(raw)["twice"])["outer"])
@@ -96,15 +100,15 @@ def test_json_within_json_stays_json() -> None:
 
 def test_a_clean_message_is_the_same_object() -> None:
     raw = b'{"role":"user","content":"' + "ünï \\u0000 \\ud83d \\/ a=b".encode() * 50 + b'"}'
-    assert redact_bytes(raw, key=KEY) == (raw, ())
-    assert redact_bytes(raw, key=KEY)[0] is raw
+    assert redact_bytes(raw, redaction=KEY) == (raw, ())
+    assert redact_bytes(raw, redaction=KEY)[0] is raw
     value = json.loads(raw)
-    assert redact(value, key=KEY)[0] is value
+    assert redact(value, redaction=KEY)[0] is value
 
 
 def test_all_other_bytes_stay() -> None:
     odd = b'{ "n" : 1e400, "big":12345678901234567890123,\n"f":1.10, "t":"\\u00e9\\ud800", "s" : "%s" }'
-    raw, _ = redact_bytes(odd % SECRET.encode(), key=KEY)
+    raw, _ = redact_bytes(odd % SECRET.encode(), redaction=KEY)
     before, after = odd.split(b"%s")
     assert raw.startswith(before + b"[redacted:anthropic-key:")
     assert raw.endswith(b"]" + after)
@@ -112,15 +116,15 @@ def test_all_other_bytes_stay() -> None:
 
 @pytest.mark.parametrize("odd", [b"\xff\xfe", b'"\\q ', b"{" * 5000, b'["' * 3000, b'"' + b"\\" * 999])
 def test_broken_json_never_raises_and_loses_its_secret(odd: bytes) -> None:
-    redacted, _ = redact_bytes(odd + b' "' + SECRET.encode() + b'" ', key=KEY)
+    redacted, _ = redact_bytes(odd + b' "' + SECRET.encode() + b'" ', redaction=KEY)
     assert isinstance(redacted, bytes)
 
 
 def test_lone_surrogates_and_nul_beside_a_secret() -> None:
-    raw, findings = redact_bytes(json.dumps(f"\ud800\0 {SECRET} \udfff").encode(), key=KEY)
+    raw, findings = redact_bytes(json.dumps(f"\ud800\0 {SECRET} \udfff").encode(), redaction=KEY)
     assert findings[0].count == 1
     assert json.loads(raw).startswith("\ud800\0 [redacted:")
-    assert redact({"a": f"\ud800 {SECRET}"}, key=KEY)[1] == findings
+    assert redact({"a": f"\ud800 {SECRET}"}, redaction=KEY)[1] == findings
 
 
 def test_names_of_objects_give_secrets_away_and_may_be_secrets() -> None:
@@ -130,7 +134,7 @@ def test_names_of_objects_give_secrets_away_and_may_be_secrets() -> None:
         SECRET: 1,
         "token": "NOUN12345",
     }
-    redacted, findings = redact({"input": value}, key=KEY)
+    redacted, findings = redact({"input": value}, redaction=KEY)
     assert {finding.kind for finding in findings} == {"credential", "authorization", "anthropic-key"} or len(
         findings
     ) == 2
@@ -145,7 +149,7 @@ def test_thinking_that_was_changed_loses_its_signature(order: tuple[str, ...]) -
     block = {"type": "thinking", "thinking": f"the key is {SECRET}", "signature": "c2lnbmF0dXJl"}
     other = {"type": "thinking", "thinking": "nothing", "signature": "b3RoZXI="}
     value = {"role": "assistant", "content": [other, {name: block[name] for name in order}, other]}
-    redacted, _ = redact(value, key=KEY)
+    redacted, _ = redact(value, redaction=KEY)
     signatures = [part["signature"] for part in redacted["content"]]
     assert signatures == ["b3RoZXI=", "", "b3RoZXI="]
 

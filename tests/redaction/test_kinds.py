@@ -17,7 +17,7 @@ AROUND = ("{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31
     "around", ["{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31m{}\x1b[0m"]
 )
 def test_a_token_is_found_whole_wherever_it_stands(kind: str, secret: str, around: str) -> None:
-    text, findings = redact(around.format(secret), key=KEY)
+    text, findings = redact(around.format(secret), redaction=KEY)
     assert findings == (Finding(kind=kind, count=1),)
     before, _, after = around.partition("{}")
     assert text.startswith(f"{before}[redacted:{kind}:")
@@ -26,7 +26,7 @@ def test_a_token_is_found_whole_wherever_it_stands(kind: str, secret: str, aroun
 
 @pytest.mark.parametrize(("kind", "text", "secret"), IN_PLACE)
 def test_a_secret_that_its_place_gives_away(kind: str, text: str, secret: str) -> None:
-    redacted, findings = redact(text.format(secret), key=KEY)
+    redacted, findings = redact(text.format(secret), redaction=KEY)
     assert findings == (Finding(kind=kind, count=1),)
     before, after = text.format("\0").split("\0")
     assert redacted.startswith(before + "[redacted:")
@@ -36,7 +36,7 @@ def test_a_secret_that_its_place_gives_away(kind: str, text: str, secret: str) -
 @pytest.mark.parametrize("text", CLEAN)
 def test_what_agents_read_all_day_stays(text: str) -> None:
     value = {"role": "tool", "content": text}
-    redacted, findings = redact(value, key=KEY)
+    redacted, findings = redact(value, redaction=KEY)
     assert findings == ()
     assert redacted is value
 
@@ -44,12 +44,12 @@ def test_what_agents_read_all_day_stays(text: str) -> None:
 def test_a_token_within_a_longer_word_is_none() -> None:
     for kind, secret in TOKENS:
         if kind in ("aws-access-key", "github-token", "google-api-key"):
-            assert redact(f"{made('blob', 30)}{secret}", key=KEY)[1] == ()
+            assert redact(f"{made('blob', 30)}{secret}", redaction=KEY)[1] == ()
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
 def test_a_private_key_goes_whole_and_its_frame_stays(kind: str) -> None:
-    text, findings = redact(f"$ cat key.pem\n{private_key(kind)}\n$", key=KEY)
+    text, findings = redact(f"$ cat key.pem\n{private_key(kind)}\n$", redaction=KEY)
     assert findings == (Finding(kind="private-key", count=1),)
     assert [line[:10] for line in text.splitlines()] == [
         "$ cat key.",
@@ -62,7 +62,7 @@ def test_a_private_key_goes_whole_and_its_frame_stays(kind: str) -> None:
 
 def test_a_private_key_with_line_numbers_goes_whole() -> None:
     numbered = "\n".join(f"{n:6}→{line}" for n, line in enumerate(private_key().splitlines(), 1))
-    text, _ = redact(numbered, key=KEY)
+    text, _ = redact(numbered, redaction=KEY)
     assert not any(line in text for line in private_key_body().splitlines())
 
 
@@ -70,21 +70,21 @@ def test_a_private_key_that_was_cut_off_or_stands_in_code_loses_its_lines() -> N
     cut = private_key()[:400] + " and then words that stay"
     quoted = "\n".join(f'    "{line}\\n"' for line in private_key().splitlines())
     for text in (cut, quoted, json.dumps(private_key().splitlines())):
-        redacted, findings = redact(text, key=KEY)
+        redacted, findings = redact(text, redaction=KEY)
         assert findings[0].count >= 5
         assert private_key_body().splitlines()[0] not in redacted
-    assert redact(cut, key=KEY)[0].endswith("words that stay")
+    assert redact(cut, redaction=KEY)[0].endswith("words that stay")
 
 
 def test_two_secrets_in_one_text_and_overlapping_rules() -> None:
     first, second = TOKENS[2][1], TOKENS[8][1]
-    text, findings = redact(f'API_KEY="{first}" token={second} again {first}', key=KEY)
+    text, findings = redact(f'API_KEY="{first}" token={second} again {first}', redaction=KEY)
     assert findings == (Finding(kind="anthropic-key", count=2), Finding(kind="github-token", count=1))
     assert text.count("[redacted:") == 3
 
 
 def test_the_same_secret_has_the_same_placeholder_within_a_key_only() -> None:
     secret = TOKENS[0][1]
-    one, two = redact(f"a {secret}", key=KEY)[0], redact(f"b={secret};", key=KEY)[0]
+    one, two = redact(f"a {secret}", redaction=KEY)[0], redact(f"b={secret};", redaction=KEY)[0]
     assert one[2:] == two[2:-1]
-    assert redact(f"a {secret}", key=Redaction(key=b"another key"))[0] != one
+    assert redact(f"a {secret}", redaction=Redaction(key=b"another key"))[0] != one

@@ -26,7 +26,7 @@ def test_few_lines_of_public_transcripts_change(trajectories: Path) -> None:
         pytest.skip("no logs of this format among the transcripts")
     changed = 0
     for line in lines[::4]:
-        redacted, findings = redact_bytes(line, key=KEY)
+        redacted, findings = redact_bytes(line, redaction=KEY)
         changed += bool(findings)
         assert redacted is line or orjson.loads(redacted)
     assert changed / len(lines[::4]) < MOST_CHANGED

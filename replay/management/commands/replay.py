@@ -24,7 +24,7 @@ from importers.reading import log_sources
 from replay.offline.compare import Compared, Comparison, compare_logs
 from replay.offline.report import dollars, table
 from replay.selectors.price_tables import named_prices
-from sessions.management.log_paths import add_path_arguments, asked_paths
+from sessions.management.log_paths import add_path_arguments, selected_paths
 
 #: Shares of a session's largest prompt that are tried where nobody names budgets.
 _RATIOS = (1.0, 0.5, 0.2)
@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
-        sources = list(log_sources(asked_paths(options)))
+        sources = list(log_sources(selected_paths(options)))
         settings = _settings(options)
         comparison = Comparison(settings=settings, prices=options["prices"], least_tokens=options["least"])
         logs = compare_logs(sources, comparison, jobs=options["jobs"])

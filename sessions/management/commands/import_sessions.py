@@ -1,4 +1,4 @@
-"""`manage.py import_sessions PATH…`: agents' logs become sessions. Importing again adds nothing."""
+"""`manage.py import_sessions PATH…`: import agents' logs. Importing a log again adds nothing."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from importers.reading import LogSource, log_sources
 from importers.registry import IMPORTERS
 from redaction import Redaction
 from sessions.management.import_report import Report
-from sessions.management.log_paths import add_path_arguments, asked_paths
+from sessions.management.log_paths import add_path_arguments, selected_paths
 from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.logs import known_logs, log_import
 from sessions.services.imports.reader import Reader, ReadLog, read_logs
 from sessions.services.imports.store import ImportConflictError
 
-#: Storing what is read is one process' work, and the database's: one processor is left to them, and more
-#: readers than this would wait for them.
+#: One process stores what the others read, and one processor is left to it and the database. More readers
+#: than this would only wait.
 _MOST_JOBS = 4
 
 
 class Command(BaseCommand):
-    help = "Imports agents' session logs: files, folders, .gz and .zst. Importing again adds nothing."
+    help = "Import session logs of agents: files, folders, .gz and .zst. Importing a log again adds nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_path_arguments(parser)
@@ -44,18 +44,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "--format",
             choices=list(IMPORTERS),
-            help="read everything as this format; otherwise each file tells its own",
+            help="read all files in this format instead of detecting it",
         )
         parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
         parser.add_argument(
             "--jobs",
             type=int,
             default=max(1, min(_MOST_JOBS, (os.cpu_count() or 1) - 1)),
-            help="processes that read, where there is enough to read (default: %(default)s)",
+            help="maximum number of reading processes (default: %(default)s)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        paths = asked_paths(options)
+        paths = selected_paths(options)
         run = _Run(
             project=None if options["dry_run"] else _project(options["project"]), format=options["format"]
         )
@@ -63,17 +63,17 @@ class Command(BaseCommand):
         run.read_all(list(log_sources(paths)), jobs=options["jobs"], quiet=options["verbosity"] == 0)
         self.stdout.write(run.report.text(time.monotonic() - started, dry_run=options["dry_run"]))
         if not run.report.recognised:
-            raise CommandError("nothing here is a log of a known format")
+            raise CommandError("no log in a known format found")
 
 
 class _Run:
-    """One run of the command: other processes read a few logs ahead, and this one stores them."""
+    """One run of the command: other processes read logs ahead, and this one stores them."""
 
     def __init__(self, *, project: Project | None, format: str | None) -> None:
         self.report = Report()
         self._project = project
         self._known = known_logs(project) if project else {}
-        # Without a project there is nothing that placeholders would have to agree with.
+        # Without a project, nothing is stored that the placeholders would have to match.
         redaction = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
         self._reader = Reader(redaction=redaction, known=frozenset(self._known), format=format)
 

@@ -54,7 +54,7 @@ def session_compact_preview(request: HttpRequest, viewer: Viewer, session: Agent
 @with_writable_session
 def session_compact(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     instructions = request.POST.get("instructions", "")[:_MAX_LENGTH].replace("\0", "")
-    clean, _ = redact(instructions, key=redaction_of(viewer.project))
+    clean, _ = redact(instructions, redaction=redaction_of(viewer.project))
     try:
         compaction_request(session=session, reason="requested in the dashboard", instructions=clean)
     except CompactionInProgress:

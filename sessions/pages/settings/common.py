@@ -52,7 +52,7 @@ class ModelField(forms.CharField):
     def clean(self, value: Any) -> str:
         name: str = super().clean(value)
         # Only whether anything was redacted matters here, so the key is arbitrary.
-        if redact(name, key=Redaction(key=b"unused"))[1]:
+        if redact(name, redaction=Redaction(key=b"unused"))[1]:
             raise forms.ValidationError(
                 "This looks like a secret, not a model name. It was not saved; enter a model name."
             )

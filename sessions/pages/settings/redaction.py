@@ -64,7 +64,7 @@ def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
         redaction = Redaction(
             key=redaction_key(viewer.project.pk), patterns=tuple(ExtraPattern(**one) for one in patterns)
         )
-        redacted, found = redact(form.cleaned_data["sample"], key=redaction)
+        redacted, found = redact(form.cleaned_data["sample"], redaction=redaction)
         return _page(request, viewer, form, redacted=redacted, found=found)
     project_update(project=viewer.project, changes={"redaction_patterns": patterns}, actor=actor_of(request))
     messages.success(request, "Patterns saved. They apply to new pushes and imports.")

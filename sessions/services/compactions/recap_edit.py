@@ -56,7 +56,7 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
     before = recap_newest(edited) if edited is not None else None
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")
-    clean, _ = redact(text, key=redaction_for(locked.project_id))
+    clean, _ = redact(text, redaction=redaction_for(locked.project_id))
     recap = recap_parse(clean, standing=recap_value(before), position=standing.edit.end)
     if not any(recap.sections().values()):
         raise EmptyRecap("the recap has no line")

@@ -104,7 +104,7 @@ def _cost(turn: ImportedTurn, model: str) -> int | None:
 
 def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]) -> ImportedSession:
     raw = bodies.json_bytes([imported.title, list(imported.tags), dict(imported.metadata)])
-    redacted, findings = redact_bytes(raw.replace(_NUL, _REPLACEMENT), key=redaction)
+    redacted, findings = redact_bytes(raw.replace(_NUL, _REPLACEMENT), redaction=redaction)
     found.extend(findings)
     title, tags, metadata = bodies.json_value(redacted)
     return replace(

@@ -178,5 +178,5 @@ def _suggestions(job: ExtractionJob, exchange: Exchange) -> list[Suggestion]:
 
 def _parse(job: ExtractionJob, extraction: Extraction, reply: Reply) -> Sequence[Suggestion]:
     """Redact and parse a reply."""
-    clean, _ = redact(dict(answer_of(reply)), key=redaction_for(job.session.project_id))
+    clean, _ = redact(dict(answer_of(reply)), redaction=redaction_for(job.session.project_id))
     return extraction.suggestions(clean)

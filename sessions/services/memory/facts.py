@@ -75,7 +75,7 @@ def fact_decide(
 
 
 def _reword(fact: SharedFact, new: str) -> None:
-    text, _ = redact(new.strip(), key=redaction_for(fact.project_id))
+    text, _ = redact(new.strip(), redaction=redaction_for(fact.project_id))
     digest = text_digest(text)
     facts_lock(project_id=fact.project_id, agent=fact.agent)
     same = SharedFact.objects.filter(project=fact.project_id, agent=fact.agent, digest=digest)

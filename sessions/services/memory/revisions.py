@@ -78,7 +78,7 @@ def memory_patch(
     revision on which the patch is based. Raises `StaleMemory`, `MemoryTooLarge`, `ProtectedItem`,
     `WorkingMemoryError`.
     """
-    clean, _ = redact(dict(changes), key=redaction_for(session.project_id))
+    clean, _ = redact(dict(changes), redaction=redaction_for(session.project_id))
     return _write(
         session=session,
         change=lambda memory, schema: Operated(memory=memory.patched(clean, schema)),
@@ -99,8 +99,8 @@ def memory_operate(
         Operation(
             op=operation.op,
             field=operation.field,
-            item=redact(operation.item, key=key)[0],
-            new=redact(operation.new, key=key)[0],
+            item=redact(operation.item, redaction=key)[0],
+            new=redact(operation.new, redaction=key)[0],
         )
         for operation in operations
     ]
@@ -139,7 +139,7 @@ def revision_create(
     *, session: AgentSession, number: int, notes: Notes, turn: int, writer: Writer
 ) -> MemoryRevision:
     """Store a revision. The caller has locked the session. Raises `MemoryTooLarge`."""
-    reason, _ = redact(writer.reason, key=redaction_for(session.project_id))
+    reason, _ = redact(writer.reason, redaction=redaction_for(session.project_id))
     revision = MemoryRevision.objects.create(
         session=session,
         number=number,

@@ -9,9 +9,9 @@ from sessions.store.flags import MessageFlag
 
 
 def message_pin(*, session: AgentSession, position: int, pinned: bool) -> bool:
-    """Pins a message or lets it go; False where the session has none at the position.
+    """Pin or unpin a message. Return False if the session has no message at this position.
 
-    Later compactions heed it. What an earlier one did to the message stays until that one is reverted.
+    It affects later compactions; edits of an earlier one remain until that one is reverted.
     """
     rows = Message.objects.filter(session=session, position=position)
     bit = MessageFlag.PINNED.value

@@ -1,4 +1,4 @@
-"""Profiles of sessions: sparkline and health, made by the beat for sessions that have moved."""
+"""Session profiles: sparkline and health, refreshed by the scheduler after a session changes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.token_budgets import limit_of
 
-#: Points of a sparkline: as many as its few pixels can show.
+#: Points of a sparkline.
 SPARKLINE = 48
-#: Profiles that one pass of the beat makes; the next pass makes the rest.
+#: Profiles refreshed per run of the task; the next run continues.
 BATCH = 200
-#: Revisions of the memory that the churn verdict looks at.
+#: Newest memory revisions that are checked for churn.
 _REVISIONS = 30
 
-#: So long after its last turn a session is at rest.
+#: Time after its last turn from which a session counts as inactive.
 _REST = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
-    """One turn: its prompt in tokens, the tool outputs in it, and whether the client compacted before it."""
+    """One turn: the tokens of its prompt and of its tool outputs, and whether the client compacted before."""
 
     index: int
     tokens: int
@@ -41,20 +41,20 @@ class _Size:
 
 
 def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
-    """Makes the profiles that are missing or behind, of the sessions that moved last first; how many.
+    """Refresh missing and outdated profiles, most recently active sessions first. Return how many.
 
-    Looks at the sessions that moved within the last hour; `everywhere`: compares those of all sessions, for
-    what no clock tells.
+    Checks the sessions that were active within the last hour, or all sessions with `everywhere`, for changes
+    that do not update the time of activity.
     """
-    behind = (
+    outdated = (
         Q(profile=None)
         | ~Q(profile__turn_count=F("turn_count"))
         | ~Q(profile__edits_revision=F("edits_revision"))
-        # Once more when it has come to rest: what is found out about a turn behind it, such as a reference
-        # to what is gone, moves no counter.
+        # Once more when the session is inactive: findings about its last turns, such as a reference to
+        # removed content, change no counter.
         | Q(profile__updated_at__lt=F("last_active_at") + _REST, last_active_at__lt=timezone.now() - _REST)
     )
-    found = AgentSession.objects.filter(behind)
+    found = AgentSession.objects.filter(outdated)
     if not everywhere:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
     rows = list(found.order_by("-last_active_at")[:limit])
@@ -64,7 +64,7 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
 
 
 def profile_write(*, session: AgentSession) -> SessionProfile:
-    """Makes the profile of one session anew. Reads small columns of all its turns."""
+    """Recompute the profile of one session from small columns of all its turns."""
     sizes = _sizes(session)
     signs = _signs(session, sizes)
     health: Health = health_of(signs)
@@ -85,7 +85,7 @@ def profile_write(*, session: AgentSession) -> SessionProfile:
 
 
 def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
-    """The largest of each of at most `points` stretches of equal length."""
+    """Return the maximum of each of at most `points` sections of equal length."""
     if len(sizes) <= points:
         return list(sizes)
     edges = [len(sizes) * n // points for n in range(points + 1)]
@@ -138,7 +138,7 @@ def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
 
 
 def _mid_task(session: AgentSession, positions: Sequence[int]) -> int:
-    """How many compactions came when the newest message was a call that waited for its result."""
+    """Return how many compactions happened while the newest message was a call without its result."""
     if not positions:
         return 0
     calls = Message.objects.filter(session=session, position__in=positions, role="assistant")

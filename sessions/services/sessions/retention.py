@@ -1,7 +1,7 @@
-"""Retention: sessions that have rested long enough go. Never without having been announced.
+"""Retention: delete sessions that have been inactive for the project's retention period.
 
-Setting it tells first what would go, and nothing goes for a week: the project's pages say so all that time,
-and taking the setting back stops it. Deletion is by batches, each session in its own transaction.
+Before it is set, a dry run shows what would be deleted. Deletion begins a week later; until then the
+project's pages announce it, and resetting it prevents it. Sessions are deleted in batches, each in its own transaction.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from accounts.services import audit_record, project_update
 from sessions.models import AgentSession
 from sessions.services.sessions.lifecycle import session_delete
 
-#: Between setting it, or making it shorter, and the first deletion.
+#: Time between setting or shortening the period and the first deletion.
 NOTICE = timedelta(days=7)
 
-#: Sessions that one run deletes; the next run goes on.
+#: Sessions deleted per project and run; the next run continues.
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """What would go now."""
+    """The sessions that would be deleted now."""
 
     sessions: int
     turns: int
@@ -35,7 +35,7 @@ class DryRun:
 
 
 def retention_dry_run(*, project: Project, days: int) -> DryRun:
-    """One query; writes nothing."""
+    """Return what a retention period would delete now."""
     found = AgentSession.objects.filter(
         project=project, last_active_at__lt=timezone.now() - timedelta(days=days)
     ).aggregate(sessions=Count("id"), turns=Sum("turn_count"), oldest=Min("last_active_at"))
@@ -43,7 +43,7 @@ def retention_dry_run(*, project: Project, days: int) -> DryRun:
 
 
 def retention_set(*, project: Project, days: int | None, actor: Actor = SYSTEM) -> None:
-    """None: everything is kept. A longer time holds at once, a shorter one after `NOTICE`."""
+    """Set the retention period; None keeps everything. A shorter period takes effect after `NOTICE`."""
     before, begins = project.retention_days, project.retention_begins_at
     if days is None:
         begins = None
@@ -54,10 +54,10 @@ def retention_set(*, project: Project, days: int | None, actor: Actor = SYSTEM) 
 
 
 def retention_run(*, now: datetime | None = None) -> int:
-    """Deletes what has rested long enough, at most a batch for each project; how many sessions."""
+    """Delete inactive sessions, at most one batch per project. Return how many."""
     now = now or timezone.now()
-    due = Project.objects.filter(retention_days__isnull=False, retention_begins_at__lte=now)
-    return sum(_run(project, now) for project in due.order_by("pk"))
+    projects = Project.objects.filter(retention_days__isnull=False, retention_begins_at__lte=now)
+    return sum(_run(project, now) for project in projects.order_by("pk"))
 
 
 def _run(project: Project, now: datetime) -> int:
@@ -65,13 +65,13 @@ def _run(project: Project, now: datetime) -> int:
     limit = now - timedelta(days=project.retention_days)
     old = AgentSession.objects.filter(project=project, last_active_at__lt=limit)
     rows = list(old.order_by("last_active_at")[:_BATCH])
-    gone = 0
+    deleted = 0
     for session in rows:
-        # It may have woken up since, and the setting may have been taken back.
+        # It may have become active again, or the setting may have changed.
         if old.filter(pk=session.pk, project__retention_days=project.retention_days).exists():
             session_delete(session=session)
-            gone += 1
-    if gone:
-        detail = {"sessions": gone, "days": project.retention_days}
+            deleted += 1
+    if deleted:
+        detail = {"sessions": deleted, "days": project.retention_days}
         audit_record(action="retention.ran", project=project, target=project.slug, detail=detail)
-    return gone
+    return deleted

@@ -1,4 +1,4 @@
-"""Views of the list that a person saves under a name."""
+"""Saved views of the session list."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from accounts.models import Project
 from sessions.models import SavedView
 
-#: Views of one person in one project.
-MOST = 50
+#: Maximum number of views per user and project.
+MAX_VIEWS = 50
 
 
 class TooManyViews(Exception):
-    """The person has as many views as there may be."""
+    """The user has reached the maximum number of views."""
 
 
 def view_save(*, project: Project, user: Any, name: str, query: str) -> SavedView:
-    """Saves the query under the name, in place of the one that had it. Raises `TooManyViews`."""
+    """Save the query under a name, replacing an existing view. Raises `TooManyViews`."""
     own = SavedView.objects.filter(project=project, user=user)
-    if not own.filter(name=name).exists() and own.count() >= MOST:
+    if not own.filter(name=name).exists() and own.count() >= MAX_VIEWS:
         raise TooManyViews
     view, _ = SavedView.objects.update_or_create(
         project=project, user=user, name=name, defaults={"query": query}
@@ -27,6 +27,6 @@ def view_save(*, project: Project, user: Any, name: str, query: str) -> SavedVie
 
 
 def view_delete(*, project: Project, user: Any, id: int) -> bool:
-    """Deletes a view of the user's own; False where it is none."""
+    """Delete a view of the user. Return False if there is none."""
     deleted, _ = SavedView.objects.filter(project=project, user=user, pk=id).delete()
     return bool(deleted)
