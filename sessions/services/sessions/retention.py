@@ -1,7 +1,8 @@
 """Retention: delete sessions that have been inactive for the project's retention period.
 
 Before it is set, a dry run shows what would be deleted. Deletion begins a week later; until then the
-project's pages announce it, and resetting it prevents it. Sessions are deleted in batches, each in its own transaction.
+project's pages announce it, and resetting it prevents it. Sessions are deleted in batches, each in a separate
+transaction.
 """
 
 from __future__ import annotations
