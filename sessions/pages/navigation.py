@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from accounts.models import Project
 
-#: Label and URL names of each entry. The first URL name is the link target; pages of the others highlight it.
+#: Label and URL names of each entry: the first is the link target, pages of all of them highlight the entry.
 ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Sessions", ("sessions", "session")),
     ("Trends", ("trends",)),

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from sessions.pages.lab import urls as lab_urls
-from sessions.pages.listing import urls as listing_urls
-from sessions.pages.memory import urls as memory_urls
-from sessions.pages.session import urls as session_urls
-from sessions.pages.settings import urls as settings_urls
-from sessions.pages.trends import urls as trends_urls
+from django.urls import include, path
 
-urlpatterns = [
-    *settings_urls.urlpatterns,
-    *trends_urls.urlpatterns,
-    *lab_urls.urlpatterns,
-    *listing_urls.urlpatterns,
-    *session_urls.urlpatterns,
-    *memory_urls.urlpatterns,
-]
+#: Packages of `sessions.pages`; each has the URLs of its pages in `urls.py`.
+PACKAGES = ("settings", "trends", "lab", "listing", "session", "memory")
+
+urlpatterns = [path("", include(f"sessions.pages.{name}.urls")) for name in PACKAGES]

@@ -1,10 +1,9 @@
-"""Fetches the browser libraries that `versions.json` pins, by npm package name.
+"""Download the browser libraries that `versions.json` pins, by npm package name.
 
-    python static/vendor/update.py          # fetch and check against the pinned sums
-    python static/vendor/update.py --pin    # after a change of version: write the new sums
+    python static/vendor/update.py          # download and verify the pinned checksums
+    python static/vendor/update.py --pin    # after a version change: write the new checksums
 
-Needs `npm` (for `npm pack` only); the product itself needs no Node. The files are committed, so nobody who
-only runs it needs this script.
+Needs `npm` (for `npm pack` only). The files are committed: running contextapp needs neither Node nor this script.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def sha256(data: bytes) -> str:
 
 
 def package_files(name: str, version: str, wanted: list[str]) -> dict[str, bytes]:
-    """The contents of the wanted files of one npm package."""
+    """Return the contents of files of an npm package."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(  # noqa: S603
             ["npm", "pack", "--silent", "--pack-destination", folder, f"{name}@{version}"],  # noqa: S607
@@ -48,14 +47,14 @@ def member_bytes(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 def package_update(name: str, pin: dict[str, Any], *, write_pin: bool) -> list[str]:
-    """Writes the files of one package; returns a line for each whose sum is not the pinned one."""
+    """Write the files of a package. Returns a message for each file with an unexpected checksum."""
     problems = []
     for path, data in package_files(name, pin["version"], list(pin["files"])).items():
         found = sha256(data)
         if write_pin:
             pin["files"][path] = found
         elif pin["files"][path] != found:
-            problems.append(f"{name}@{pin['version']} {path}: {found} is not the pinned sum")
+            problems.append(f"{name}@{pin['version']} {path}: {found} does not match the pinned checksum")
             continue
         target = HERE / pin["folder"] / Path(path).name
         target.parent.mkdir(exist_ok=True)
@@ -65,7 +64,7 @@ def package_update(name: str, pin: dict[str, Any], *, write_pin: bool) -> list[s
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--pin", action="store_true", help="write the sums of what was fetched")
+    parser.add_argument("--pin", action="store_true", help="write the checksums of the downloaded files")
     write_pin = parser.parse_args().pin
     pins = json.loads(PINS.read_text())
     problems = [line for name in pins for line in package_update(name, pins[name], write_pin=write_pin)]

@@ -1,4 +1,4 @@
-"""The browser of a member who is logged in."""
+"""Fixtures for page tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessions.services.samples.load import sample_load
 
 @pytest.fixture
 def at(page_as: Callable[[User], Page], member: User) -> Callable[[str], Page]:
-    """Opens addresses for the member, who is logged in."""
+    """Open a URL in the browser, logged in as the member."""
     page = page_as(member)
 
     def opened(address: str) -> Page:

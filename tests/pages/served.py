@@ -1,4 +1,4 @@
-"""Sessions that were pushed here and compacted, for the pages that explain compactions."""
+"""Sessions with compactions for page tests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from tests.pages.transcripts import make_session, reading_turn
 def compacted_session(
     project: Project, *, turns: int = 12, name: str = "s-1", budget: int = 6_000
 ) -> AgentSession:
-    """`turns` readings, compacted once behind the last, to a recap where the budget is small; nothing else
-    fires."""
+    """Create a session of `turns` file reads, compacted once after the last turn.
+
+    With a small budget, the compaction writes a recap. No other trigger is active.
+    """
     readings = [reading_turn(n, f"{n}: " + "a line of a file\n" * 300) for n in range(turns)]
     made = make_session(project, readings, name=name)
     made.budget_tokens, made.policy = budget, {"soft": 0, "hard": 0, "tail_share": 0.05}

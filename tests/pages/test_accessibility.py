@@ -1,47 +1,78 @@
-"""What axe-core says of the pages, in both themes."""
+"""Accessibility of the pages in both themes, checked with axe-core."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
-from django.urls import reverse
-from playwright.sync_api import expect
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from playwright.sync_api import Page, expect
 
 from tests.browsing import barriers
 from tests.pages.served import address, compacted_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+PROJECT_PAGE, SESSION_PAGE = {"slug"}, {"slug", "id"}
+
+
+def url_names(parameters: set[str], resolver: URLResolver | None = None) -> Iterator[str]:
+    """Yield the names of all URLs with these parameters, so that no new page is missed."""
+    for pattern in (resolver or get_resolver()).url_patterns:
+        if isinstance(pattern, URLResolver):
+            yield from url_names(parameters, pattern)
+        elif (
+            isinstance(pattern, URLPattern) and set(pattern.pattern.converters) == parameters and pattern.name
+        ):
+            yield pattern.name
+
+
+def is_document(page: Page, path: str) -> bool:
+    """Return whether a GET request for this path returns a full HTML page, not a fragment, JSON or CSV."""
+    response = page.request.get(path)
+    return response.ok and b"<html" in response.body()[:2_000]
+
+
+def check(page: Page, path: str) -> None:
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    assert barriers(page) == [], path
+
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_accessibility(at, page, sample, project, other_project, theme):
+def test_every_page_of_a_session_is_accessible(at, page, sample, project, theme):
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    whole_text = reverse("session_text", args=[project.slug, sample.pk, 0, 0])
-    table = reverse("session_chart_table", args=[project.slug, sample.pk])
     compacted = compacted_session(project, name="compacted")
-    own = [
+    sample_url = at(address("session", sample)).url
+    paths = [
+        sample_url,
+        f"{sample_url}?turn=20",
+        address("session_text", sample, 0, 0),
+        address("session_chart_table", sample),
         address("session_turn", compacted, 11),
-        address("session_prompt", compacted),
-        address("session_raw", compacted),
-        address("session_compactions", compacted),
         address("session_compaction", compacted, 1),
         address("session_recap", compacted, 1),
         address("session_past_prompt_entry", compacted, 12, 1),
+        *(path for name in url_names(SESSION_PAGE) if is_document(page, path := address(name, compacted))),
     ]
-    paths = [
-        reverse("sessions", args=[project.slug]),
-        address("session", sample),
-        whole_text,
-        table,
-        *own,
-    ]
-    for path in [*paths, f"{paths[0]}?q=nothing", f"{address('session', sample)}?turn=20"]:
-        at(path)
-        page.wait_for_load_state("networkidle")
-        assert barriers(page) == [], path
+    assert address("session_prompt", compacted) in paths
+    for path in paths:
+        check(page, path)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_accessibility_without_a_session(page, project, at, theme):
+def test_every_page_of_a_project_is_accessible(page_as, owner, sample, project, theme):
+    page = page_as(owner)
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    urls = [reverse(name, args=[project.slug]) for name in url_names(PROJECT_PAGE) if name != "schema"]
+    paths = [path for path in urls if is_document(page, path)]
+    assert reverse("sessions", args=[project.slug]) in paths
+    for path in [*paths, f"{reverse('sessions', args=[project.slug])}?q=nothing"]:
+        check(page, path)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_empty_project_and_the_login_are_accessible(page, project, at, theme):
     page.emulate_media(color_scheme=theme)
     at(reverse("sessions", args=[project.slug]))
     assert barriers(page) == []
@@ -50,7 +81,7 @@ def test_accessibility_without_a_session(page, project, at, theme):
     assert barriers(page) == []
 
 
-def test_an_address_that_is_not_there(at, page, complaints):
+def test_the_not_found_page_is_accessible(at, page, complaints):
     at("/p/no-such/sessions/")
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     assert barriers(page) == []

@@ -1,4 +1,4 @@
-"""The main path of the pages in a real browser: what people do, on every page, in both themes."""
+"""The main workflows in a real browser."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_log_out(at, page):
     page.wait_for_url("**/login/")
 
 
-def test_the_chart_says_exactly_what_it_shows(at, page, sample):
+def test_the_chart_tooltip_shows_exact_values(at, page, sample):
     at(address(sample))
     last = sample.turns.order_by("index").last()
     text = tooltip_at(page, 0.999)
@@ -69,7 +69,7 @@ def test_the_chart_says_exactly_what_it_shows(at, page, sample):
     assert f"{last.prompt_reported or last.prompt_estimate:,} tokens" in text
 
 
-def test_a_compaction_says_its_trigger_on_hover(at, page, sample):
+def test_the_tooltip_of_a_compaction_shows_its_trigger(at, page, sample):
     compacted = sample.turns.exclude(client_compaction=None).first()
     at(address(sample))
     text = tooltip_at(page, compacted.index / (sample.turn_count - 1))
@@ -94,7 +94,7 @@ def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
     expect(page.get_by_role("heading", name="What the model saw")).to_be_visible()
 
 
-def test_a_drag_zooms_in_and_the_button_out_again(at, page, project):
+def test_dragging_zooms_in_and_the_button_resets_the_zoom(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(60)])))
     box = chart_drawn(page).bounding_box()
     zoom_out = page.get_by_role("button", name="Reset zoom")
@@ -131,7 +131,7 @@ def test_one_turn_has_a_chart_too(at, page, project):
     assert "1,005 tokens" in tooltip_at(page, 0.5)
 
 
-def test_older_turns_load_in_place_and_what_is_read_stays(at, page, project):
+def test_older_turns_load_without_moving_the_scroll_position(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(60)])))
     expect(page.locator(".turn")).to_have_count(20)
     page.locator("#turn-41").scroll_into_view_if_needed()
@@ -156,7 +156,7 @@ def test_a_long_output_opens(at, page, project):
     expect(page.get_by_text("line 2999")).to_be_visible()
 
 
-def test_filters_are_in_the_address_and_back_goes_back(at, page, project):
+def test_filters_are_in_the_url_and_the_back_button_works(at, page, project):
     make_session(project, name="one", title="First thing", agent="alpha")
     make_session(project, name="two", title="Second thing", agent="beta")
     at(reverse("sessions", args=[project.slug]))
@@ -197,7 +197,7 @@ def test_keyboard_only(at, page, project):
     expect(page.locator("#turn-0 h3 a")).to_be_focused()
 
 
-def test_the_palette_goes_anywhere(at, page, project):
+def test_the_palette_finds_pages_and_turns(at, page, project):
     session = make_session(project, name="one", title="First thing")
     at(reverse("sessions", args=[project.slug]))
     page.keyboard.press("Control+k")
@@ -227,7 +227,7 @@ def test_the_palette_finds_a_session_from_any_page(at, page, project):
     page.wait_for_url(f"**{address(session)}")
 
 
-def test_a_filter_is_put_together_from_suggestions(at, page, project):
+def test_a_filter_is_built_from_suggestions(at, page, project):
     make_session(project, name="one", title="First thing", agent="code reader")
     make_session(project, name="two", title="Second thing", agent="writer")
     at(reverse("sessions", args=[project.slug]))
@@ -266,8 +266,8 @@ def test_a_column_orders_the_list_and_a_filter_keeps_it(at, page, project):
     assert "sort=" not in page.url
 
 
-def test_leaving_the_filter_for_a_column_asks_only_for_the_column(at, page, project):
-    """Of two answers the one to the filter might come last, and the order would be lost."""
+def test_clicking_a_column_from_the_filter_sends_one_request(at, page, project):
+    """With two requests, the response to the filter could arrive last and discard the order."""
     make_session(project, [reading_turn(0)], title="Read all")
     at(reverse("sessions", args=[project.slug]))
     page.locator("#q").fill("read")
@@ -280,7 +280,7 @@ def test_leaving_the_filter_for_a_column_asks_only_for_the_column(at, page, proj
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1024, 1280])
-def test_the_list_has_room_for_names_at_every_width(at, page, project, width):
+def test_names_are_readable_at_every_width(at, page, project, width):
     made = make_session(
         project, name="s-1", title="A session with a title", agent="an agent of a long name" * 3
     )
@@ -305,7 +305,7 @@ def test_the_id_of_a_session_is_copied(at, page, project):
     expect(page.get_by_role("button", name="Copy ID")).to_be_visible()
 
 
-def test_what_the_model_saw_stands_beside_the_original(at, page, project):
+def test_edited_messages_are_shown_next_to_the_original(at, page, project):
     session = compacted_session(project, budget=20_000)
     at(page_address("session_past_prompt", session, 12) + "?show=changed")
     page.locator(".prompt-row summary").first.click()
@@ -313,7 +313,7 @@ def test_what_the_model_saw_stands_beside_the_original(at, page, project):
     expect(page.locator(".beside pre").first).to_be_visible()
 
 
-def test_the_theme_is_kept_and_comes_with_the_first_byte(at, page, project):
+def test_the_theme_is_remembered_and_rendered_by_the_server(at, page, project):
     at("/")
     switch = page.locator("[data-theme-switch]")
     switch.click()
@@ -335,7 +335,7 @@ def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
         assert time.inner_text() != utc[:16]
 
 
-def test_nothing_is_wider_than_a_phone(at, page, sample, project):
+def test_pages_fit_a_phone_screen(at, page, sample, project):
     page.set_viewport_size({"width": 390, "height": 800})
     compacted = compacted_session(project, name="c" * 200)
     compacted.agent, compacted.model, compacted.tags = "a" * 100, "m" * 200, ["t" * 100]

@@ -1,4 +1,4 @@
-"""What the chart draws beside the sizes: components, idle gaps, records of compactions, the largest jumps."""
+"""Components, idle gaps, compaction markers, largest increases and most expensive calls of the chart."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_components_add_up_to_what_was_served(member_client, project, api_key):
 
 
 @pytest.mark.django_db
-def test_a_stretch_is_looked_at_more_closely(member_client, project):
+def test_zooming_loads_a_range_of_turns(member_client, project):
     session = make_session(project, [reading_turn(n) for n in range(30)])
     drawn = chart(member_client, session, **{"from": 10, "to": 14})
     assert drawn["turns"] == [10, 11, 12, 13, 14]
@@ -61,7 +61,7 @@ def test_a_stretch_is_looked_at_more_closely(member_client, project):
 
 
 @pytest.mark.django_db
-def test_a_marker_has_its_record(member_client, project):
+def test_compaction_markers_have_details(member_client, project):
     session = compacted_session(project)
     row = session.compactions.get()
     [marker] = chart(member_client, session)["own_compactions"]

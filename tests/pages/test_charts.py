@@ -7,12 +7,12 @@ def sizes(*tokens):
     return [PromptSize(turn=turn, estimate=size, reported=size) for turn, size in enumerate(tokens)]
 
 
-def test_few_points_all_stay():
+def test_few_points_are_not_downsampled():
     points = sizes(1, 2, 3)
     assert downsample(points, 10) == points
 
 
-def test_thinning_keeps_ends_peaks_and_compactions():
+def test_downsampling_keeps_ends_peaks_and_compactions():
     points = [PromptSize(turn=turn, estimate=100 + turn % 7) for turn in range(10_000)]
     points[5_001] = PromptSize(turn=5_001, estimate=9_999)
     points[7_003] = PromptSize(turn=7_003, estimate=103, client_compaction={"trigger": "auto"})
@@ -23,7 +23,7 @@ def test_thinning_keeps_ends_peaks_and_compactions():
     assert {0, 5_001, 7_003, 9_999} <= set(turns)
 
 
-def test_thinning_keeps_the_reports_between_turns_without():
+def test_downsampling_keeps_reported_sizes_between_turns_without():
     points = [
         PromptSize(turn=turn, estimate=turn, reported=None if turn % 9 == 0 else 2 * turn)
         for turn in range(10_000)
@@ -49,7 +49,7 @@ def test_columns_name_the_compactions():
     }
 
 
-def test_columns_name_our_compactions_apart():
+def test_columns_list_own_compactions_separately():
     points = [PromptSize(turn=0, estimate=10, served=10), PromptSize(turn=1, estimate=12, served=4)]
     own = OwnCompaction(turn=1, trigger="hard", tokens_before=12, tokens_after=4)
     drawn = columns(points, [own])
@@ -64,12 +64,12 @@ def test_columns_name_our_compactions_apart():
     )
 
 
-def test_thinning_keeps_the_turns_that_are_asked_for():
+def test_downsampling_keeps_requested_turns():
     points = [PromptSize(turn=turn, estimate=turn, served=100) for turn in range(10_000)]
     assert 4_321 in {point.turn for point in downsample(points, 200, keep={4_321})}
 
 
-def test_the_slope_is_that_of_what_is_served():
+def test_growth_is_measured_on_served_sizes():
     points = [PromptSize(turn=n, estimate=1_000 * n, served=5_000) for n in range(30)]
     assert slope_of(points, 16_000).verdict is Verdict.FLAT
 
@@ -78,11 +78,11 @@ def test_no_verdict_on_two_points():
     assert slope_of(sizes(1, 2), 100) is None
 
 
-def test_a_prompt_that_stays_is_flat():
+def test_a_constant_prompt_is_flat():
     assert slope_of(sizes(1_000, 1_001, 999, 1_000), 200_000).verdict is Verdict.FLAT
 
 
-def test_a_growing_prompt_says_by_how_much_and_how_long():
+def test_growth_per_turn_and_turns_left():
     slope = slope_of(sizes(*range(10_000, 20_000, 1_000)), 100_000)
     assert slope.verdict is Verdict.GROWING
     assert slope.tokens_per_turn == 1_000
@@ -93,7 +93,7 @@ def test_near_the_window_it_hits_the_wall():
     assert slope_of(sizes(80_000, 85_000, 90_000), 100_000).verdict is Verdict.WALL
 
 
-def test_growth_is_measured_since_the_last_fall():
+def test_growth_is_measured_since_the_last_compaction():
     slope = slope_of(sizes(10, 50_000, 99_000, 20_000, 21_000, 22_000, 23_000), 100_000)
     assert slope.tokens_per_turn == 1_000
 

@@ -23,7 +23,7 @@ def page_of(client, session, number=1):
     return response
 
 
-def test_it_says_why_and_what_it_did(viewer_client, session):
+def test_it_shows_reason_trigger_and_edits(viewer_client, session):
     row = session.compactions.get()
     page = page_of(viewer_client, session)
     for text in ("asked for by a test", "user", f'title="{row.tokens_before:,} tokens"', "Re-cached tokens"):
@@ -40,7 +40,7 @@ def test_by_component_before_and_after_add_up(viewer_client, session):
     assert sum(change.after for change in changes) == TokenBreakdown(tokens=session.shown_components).total
 
 
-def test_each_edit_has_its_original_one_click_away(viewer_client, session):
+def test_each_edit_opens_its_original(viewer_client, session):
     for edit in session.edits.all():
         target = address("session_compaction_edit", session, 1, edit.ordinal)
         assert target in page_of(viewer_client, session).text
@@ -56,7 +56,7 @@ def test_the_recap_names_its_sources(viewer_client, session):
     assert f"?message={sources[0]}#message-{sources[0]}" in page.text
 
 
-def test_whether_it_has_paid_for_itself(viewer_client, session):
+def test_break_even(viewer_client, session):
     row = session.compactions.get()
     row.record |= {"break_even_turns": 2.4}
     row.turn_index = 5
@@ -77,7 +77,7 @@ def test_later_references_are_listed(viewer_client, session):
     assert "<code>f3.py</code>" in page_of(viewer_client, session).text
 
 
-def test_a_record_of_an_earlier_version_lacks_components_and_shows_all_the_same(viewer_client, session):
+def test_records_without_components_are_displayed(viewer_client, session):
     row = session.compactions.get()
     del row.record["components"]
     row.save()
@@ -85,7 +85,7 @@ def test_a_record_of_an_earlier_version_lacks_components_and_shows_all_the_same(
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "skipped", "failed"])
-def test_one_that_is_not_done_has_a_page_too(viewer_client, session, state):
+def test_unfinished_compactions_have_a_page(viewer_client, session, state):
     session.compactions.create(number=2, state=state, trigger="soft", turn_index=11, snapshot_position=24)
     page = page_of(viewer_client, session, 2)
     assert ("every 3s" in page.text) == (state in {"pending", "running"})
@@ -100,11 +100,11 @@ def test_one_that_is_not_done_has_a_page_too(viewer_client, session, state):
         ("session_recap", [7]),
     ],
 )
-def test_what_is_not_there(viewer_client, session, name, more):
+def test_unknown_compactions_and_edits_are_not_found(viewer_client, session, name, more):
     assert viewer_client.get(address(name, session, *more)).status_code == 404
 
 
-def test_a_member_writes_the_recap_anew(member_client, viewer_client, session, project):
+def test_a_member_edits_the_recap(member_client, viewer_client, session, project):
     row = session.compactions.get()
     assert Recap.objects.filter(compaction=row).exists()
     target = address("session_recap", session, row.number)
@@ -119,7 +119,7 @@ def test_a_member_writes_the_recap_anew(member_client, viewer_client, session, p
     assert project.audit_events.filter(action="recap.edited").exists()
 
 
-def test_older_compactions_are_a_page_further(viewer_client, session):
+def test_older_compactions_are_paged(viewer_client, session):
     for number in range(2, 30):
         session.compactions.create(number=number, state="skipped", trigger="soft", turn_index=11,
                                    snapshot_position=24)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Compactions on a session's page: seen by every member, asked for and taken back by those who may write."""
+"""The list of a session's compactions: all members see it, members with write access compact and revert."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def address(name: str, session: AgentSession, *more: Any) -> str:
 
 @pytest.fixture
 def session(project: Any) -> AgentSession:
-    """A session that has something to compact: many outputs, nobody at work on it lately."""
+    """An idle session with many tool outputs that can be compacted."""
     turns = [reading_turn(n, f"{n}: " + "a line of a file\n" * 300) for n in range(12)]
     made = make_session(project, turns)
     made.budget_tokens, made.policy = 20_000, {"soft": 0, "hard": 0, "tail_share": 0.05}
@@ -35,7 +35,7 @@ def session(project: Any) -> AgentSession:
 
 @pytest.mark.django_db
 class TestTheList:
-    def test_a_compaction_is_asked_for_listed_and_taken_back(
+    def test_a_compaction_is_requested_listed_and_reverted(
         self, member_client: Client, session: AgentSession
     ) -> None:
         asked = {"instructions": "keep the paths"}
@@ -49,14 +49,14 @@ class TestTheList:
         assert "state-reverted" in shown
         assert "Not reverted" in member_client.post(address("session_revert", session, 1), headers=HTMX).text
 
-    def test_without_htmx_it_leads_back_to_the_page(
+    def test_without_htmx_it_redirects_to_the_page(
         self, member_client: Client, session: AgentSession
     ) -> None:
         response = member_client.post(address("session_compact", session))
         assert response.url == address("session_compactions", session)  # type: ignore[attr-defined]
         assert "<html" in member_client.get(address("session_compactions", session)).text
 
-    def test_it_looks_again_only_while_something_may_come(
+    def test_it_polls_only_while_a_compaction_is_open(
         self, member_client: Client, session: AgentSession
     ) -> None:
         def polls() -> bool:
@@ -83,7 +83,7 @@ class TestTheList:
         assert "tokens lose their cache discount" in shown
         assert not Compaction.objects.exists()
 
-    def test_a_viewer_may_only_look(self, viewer_client: Client, session: AgentSession) -> None:
+    def test_a_viewer_has_read_access_only(self, viewer_client: Client, session: AgentSession) -> None:
         assert viewer_client.get(address("session_compactions", session)).status_code == 200
         assert "Compact now" not in viewer_client.get(address("session_compactions", session)).text
         for target in (address("session_compact", session), address("session_revert", session, 1)):
@@ -101,10 +101,10 @@ def test_a_compaction_arrives_on_the_page(page_as: Any, member: Any, session: Ag
     page: Page = page_as(member)
     AgentSession.objects.update(last_active_at=timezone.now())
     page.goto(address("session_compactions", session))
-    expect(page.get_by_text("Nothing was compacted yet.")).to_be_visible()
+    expect(page.get_by_text("No compactions yet.")).to_be_visible()
     page.get_by_role("link", name="Preview").click()
-    expect(page.locator("#compact-preview")).to_contain_text("pays for itself")
-    # Another process begins one: the page shows it, and its end, without being asked.
+    expect(page.locator("#compact-preview")).to_contain_text("Breaks even after")
+    # Another process starts a compaction: the page shows it and its end without a reload.
     row = Compaction.objects.create(
         session=session, number=1, state="running", trigger="soft", turn_index=11, snapshot_position=24
     )

@@ -22,7 +22,7 @@ from sessions.pages import figures
         (-1_500, "−1.5k"),
     ],
 )
-def test_three_digits_say_how_many(value, shown):
+def test_short_numbers(value, shown):
     assert figures.short_number(value) == shown
 
 
@@ -39,7 +39,7 @@ def test_three_digits_say_how_many(value, shown):
         (1_234_567_890, "$1,234.57"),
     ],
 )
-def test_money_never_rounds_a_cost_away(microusd, shown):
+def test_costs_are_never_rounded_to_zero(microusd, shown):
     assert figures.money(microusd) == shown
 
 

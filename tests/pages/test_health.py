@@ -1,4 +1,4 @@
-"""Sparklines and health: counted from a session's turns, kept for lists, shown with their reasons."""
+"""Sparklines and health grades: calculation, storage and display."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 
 
-def test_a_session_without_any_sign_has_all_points():
+def test_a_session_without_issues_has_full_score():
     health = health_of(Signs(turns=100))
     assert (health.score, health.grade, health.reasons) == (100, "A", [])
 
@@ -30,13 +30,13 @@ def test_a_session_without_any_sign_has_all_points():
         ({"churning": True}, "churn", 10),
     ],
 )
-def test_each_sign_takes_its_points_up_to_its_limit(signs, code, points):
+def test_each_issue_costs_points_up_to_its_limit(signs, code, points):
     [reason] = health_of(Signs(turns=100, **signs)).reasons
     assert (reason.code, reason.points) == (code, points)
     assert "{" not in reason.text
 
 
-def test_all_at_once_is_the_worst_grade_and_never_below_nothing():
+def test_all_issues_together_give_the_worst_grade_and_no_negative_score():
     counts = dict.fromkeys(("pressed", "burst", "repeated", "mid_task", "spikes", "lost", "failures"), 9)
     worst = health_of(Signs(turns=9, churning=True, **counts))
     assert (worst.score, worst.grade) == (0, "F")
@@ -63,7 +63,7 @@ def test_a_sparkline_keeps_the_peaks():
 
 @pytest.mark.django_db
 class TestProfiles:
-    def test_the_beat_makes_those_that_are_missing_or_behind(self, project, django_assert_max_num_queries):
+    def test_the_scheduler_refreshes_profiles(self, project, django_assert_max_num_queries):
         session = make_session(project)
         assert profiles_refresh() == 1
         assert profiles_refresh() == 0
@@ -75,17 +75,17 @@ class TestProfiles:
         with django_assert_max_num_queries(10):
             assert profiles_refresh() == 1
 
-    def test_it_does_so_some_at_a_time_the_newest_first(self, project):
+    def test_it_works_in_batches_newest_first(self, project):
         for number in range(3):
             make_session(project, name=f"s-{number}")
         assert [profiles_refresh(limit=2), profiles_refresh(limit=2), profiles_refresh(limit=2)] == [2, 1, 0]
 
-    def test_a_spike_is_counted_and_told(self, project):
+    def test_spikes_are_counted_and_reported(self, project):
         turns = [reading_turn(n, "x y z " * (20_000 if n == 8 else 20)) for n in range(12)]
         profile = profile_write(session=make_session(project, turns))
         assert [reason["code"] for reason in profile.reasons] == ["spikes"]
 
-    def test_what_was_lost_is_counted(self, project):
+    def test_lost_references_are_counted(self, project):
         session = compacted_session(project)
         before = profile_write(session=session)
         session.edits.update(referenced_turn=11)
@@ -93,11 +93,11 @@ class TestProfiles:
         assert after.lost_references == session.edits.count()
         assert after.score < before.score
 
-    def test_a_session_without_turns_has_a_profile_too(self, project):
+    def test_a_session_without_turns_has_a_profile(self, project):
         empty = project.agent_sessions.create(external_id="empty", format="openai")
         assert (profile_write(session=empty).sparkline, empty.profile.grade) == ([], "A")
 
-    def test_the_page_tells_the_reasons(self, member_client, project):
+    def test_the_page_shows_the_reasons(self, member_client, project):
         session = compacted_session(project)
         assert "Calculating health" in member_client.get(address("session", session)).text
         session.edits.update(referenced_turn=11)

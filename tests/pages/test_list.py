@@ -20,7 +20,7 @@ def listed(client, project, **query):
 
 @pytest.fixture
 def many(project):
-    """Five sessions that were last active at the very same instant, and one later."""
+    """Five sessions that were last active at the same time, and a later one."""
     for number in range(5):
         make_session(project, name=f"same-{number}")
     late = make_session(project, name="late", title="A later one", agent="writer", tags=["nightly"])
@@ -30,11 +30,11 @@ def many(project):
     return project
 
 
-def test_front_page_leads_to_the_first_project(member_client, project):
+def test_the_front_page_redirects_to_the_first_project(member_client, project):
     assert member_client.get("/").url == reverse("sessions", args=[project.slug])
 
 
-def test_a_user_without_project_is_told_so(django_user_model, logged_in):
+def test_a_user_without_a_project(django_user_model, logged_in):
     client = logged_in(django_user_model.objects.create_user("nemo"))
     assert "You are not in a project yet" in client.get("/").text
 
@@ -45,7 +45,7 @@ def test_an_empty_project_offers_the_sample(member_client, project):
     assert f"import_sessions --discover --project {project.slug}" in page
 
 
-def test_a_viewer_is_not_offered_what_he_may_not(viewer_client, project):
+def test_a_viewer_is_not_offered_the_sample(viewer_client, project):
     assert "Load sample session" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
     assert viewer_client.post(reverse("sample", args=[project.slug])).status_code == 403
 
@@ -56,7 +56,7 @@ def test_loading_the_sample_twice_gives_one_session(member_client, project):
     assert AgentSession.objects.filter(project=project).count() == 1
 
 
-def test_a_row_says_sizes_and_sums_apart(member_client, project):
+def test_a_row_distinguishes_sizes_from_totals(member_client, project):
     make_session(project)
     page = member_client.get(reverse("sessions", args=[project.slug])).text
     assert '<data value="3005" title="3,005 tokens">3k</data>' in page  # last and peak prompt
@@ -110,18 +110,18 @@ def test_filters(member_client, many, query, found):
         {"compacted": "perhaps"},
     ],
 )
-def test_a_filter_that_cannot_be_read_says_so_and_narrows_nothing(member_client, many, query):
+def test_an_invalid_filter_is_reported_and_ignored(member_client, many, query):
     response = member_client.get(reverse("sessions", args=[many.slug]), query)
     assert len(response.context["page"].rows) == 6
     assert 'role="alert"' in response.text
 
 
 @pytest.mark.parametrize("cursor", ["x", "!!!", "AAAA", "%00", "MjAyNi0wMy0wMiBub3QtYS11dWlk"])
-def test_a_broken_cursor_begins_at_the_newest(member_client, many, cursor):
+def test_an_invalid_cursor_starts_at_the_newest(member_client, many, cursor):
     assert len(listed(member_client, many, after=cursor)) == 6
 
 
-def test_a_cursor_survives_the_way_through_the_address():
+def test_a_cursor_round_trips():
     cursor = Cursor(at=datetime(2026, 3, 2, 9, 0, 0, 123456, UTC), id=AgentSession().pk)
     assert Cursor.decode(cursor.encode()) == cursor
 
@@ -142,7 +142,7 @@ def test_htmx_gets_the_list_only(member_client, many):
     assert "HX-Request" in response["Vary"]
 
 
-def test_going_back_gets_the_whole_page(member_client, many):
+def test_history_restore_gets_the_full_page(member_client, many):
     headers = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<html" in member_client.get(reverse("sessions", args=[many.slug]), headers=headers).text
 

@@ -1,4 +1,4 @@
-"""The list's filter expression with its suggestions, saved views, CSV, sparklines, what moved meanwhile."""
+"""Filter expressions, suggestions, saved views, CSV export, sparklines and update notices of the list."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read(text):
         ("Agent:x", {"agent": "x"}),
     ],
 )
-def test_what_an_expression_asks_for(text, wanted):
+def test_valid_expressions(text, wanted):
     assert read(text).wanted == SessionFilter(**wanted)
     assert read(text).problems == []
 
@@ -62,7 +62,7 @@ def test_what_an_expression_asks_for(text, wanted):
     "text",
     ["peak:many", "peak:1.2.3k", "cost:dear", "cost:>NaN", "health:X", "compacted:perhaps", "active:soon"],
 )
-def test_what_cannot_be_read_says_so_and_narrows_nothing(text):
+def test_invalid_terms_are_reported_and_ignored(text):
     assert read(text).wanted == SessionFilter()
     assert len(read(text).problems) == 1
 
@@ -73,7 +73,7 @@ def test_anything_can_be_typed(text):
 
 
 @given(st.sampled_from(sorted(HINTS)), st.text(max_size=20))
-def test_anything_can_be_typed_behind_a_key(key, text):
+def test_any_value_can_be_typed_after_a_key(key, text):
     read(f"{key}:{text}")
 
 
@@ -83,12 +83,12 @@ def test_sizes():
         size_read("")
 
 
-def test_a_saved_query_has_no_place_in_the_list_and_no_empty_field():
+def test_a_saved_query_has_no_cursor_and_no_empty_fields():
     assert query_clean("q=x&agent=&after=abc&peak=50k") == "q=x&peak=50k"
     assert query_clean("q=" + "x" * 2_000) == "q=" + "x" * 998
 
 
-def test_a_sparkline_is_drawn_within_its_box_with_the_limit_where_it_is_near():
+def test_a_sparkline_fits_its_box_and_shows_a_limit_nearby():
     drawn = sparkline([100, 200, 150], Limit(name="budget", tokens=220))
     assert 'points="0.0,14.0 50.0,4.0 100.0,9.0"' in drawn
     assert "spark-limit" in drawn
@@ -127,10 +127,10 @@ class TestTheList:
             ("First agent:writer", set()),
         ],
     )
-    def test_an_expression_narrows_it(self, member_client, listed, query, found):
+    def test_an_expression_filters_the_list(self, member_client, listed, query, found):
         assert names(member_client.get(listed, {"q": query})) == found
 
-    def test_a_term_that_cannot_be_read_is_told(self, member_client, listed):
+    def test_an_invalid_term_is_reported(self, member_client, listed):
         response = member_client.get(listed, {"q": "peak:many"})
         assert 'role="alert"' in response.text
         assert names(response) == {"one", "two"}
@@ -140,7 +140,7 @@ class TestTheList:
         assert page.count('class="spark"') == 2
         assert page.count("grade-A") == 2
 
-    def test_suggestions_go_on_with_what_is_typed(self, project, listed):
+    def test_suggestions_complete_the_last_term(self, project, listed):
         def texts(text):
             return [suggestion.text for suggestion in suggestions_of(project=project, text=text)]
 
@@ -167,7 +167,7 @@ class TestTheList:
             assert member_client.get(address, {"q": text}).json() == {"sessions": []}
         assert stranger_client.get(address, {"q": "one"}).status_code == 404
 
-    def test_a_view_is_saved_under_a_name_and_forgotten(self, viewer_client, owner_client, project, listed):
+    def test_a_view_is_saved_and_deleted(self, viewer_client, owner_client, project, listed):
         save = reverse("saved_view_create", args=[project.slug])
         for query in ("q=tag%3Anightly", "q=tag%3Anightly&after=x"):
             viewer_client.post(save, {"name": "Nightly", "query": query})
@@ -182,7 +182,7 @@ class TestTheList:
         viewer_client.post(save, {"name": "", "query": "q=x"})
         assert not SavedView.objects.exists()
 
-    def test_the_csv_has_every_row_and_no_formula(self, member_client, project, listed):
+    def test_the_csv_has_all_rows_and_no_formulas(self, member_client, project, listed):
         address = reverse("sessions_export", args=[project.slug])
         response = member_client.get(address)
         rows = list(csv.DictReader(io.StringIO(response.getvalue().decode())))
@@ -192,7 +192,7 @@ class TestTheList:
         narrowed = member_client.get(address, {"q": "tag:nightly"}).getvalue().decode()
         assert len(narrowed.splitlines()) == 2
 
-    def test_what_moved_meanwhile_is_offered(self, member_client, project, listed):
+    def test_updated_sessions_are_announced(self, member_client, project, listed):
         address = reverse("sessions_updated", args=[project.slug])
         since = timezone.now() - timedelta(minutes=1)
         assert "updated session" not in member_client.get(address, {"since": since.isoformat()}).text
@@ -239,7 +239,7 @@ class TestOrder:
             answer = client.get(f"{address}?{answer.context['next_query']}")
 
     @pytest.mark.parametrize("order", list(COLUMNS))
-    def test_the_largest_come_first_on_all_pages_and_none_is_left_out(self, member_client, many, order):
+    def test_descending_order_across_all_pages(self, member_client, many, order):
         shown = self.pages(member_client, many, sort=order)
         values = [getattr(session, self.COLUMNS[order]) for session in shown]
         assert values == sorted(values, reverse=True)
@@ -254,11 +254,11 @@ class TestOrder:
         assert 'aria-sort="descending"' in answer.text
 
     @pytest.mark.parametrize("order", ["", "nothing", "id", "project"])
-    def test_any_other_order_is_the_newest_first(self, member_client, many, order):
+    def test_an_unknown_order_means_newest_first(self, member_client, many, order):
         answer = member_client.get(reverse("sessions", args=[many.slug]), {"sort": order})
         assert answer.context["order"] == "activity"
 
-    def test_the_cursor_of_another_order_begins_anew(self, member_client, many):
+    def test_a_cursor_of_another_order_starts_at_the_top(self, member_client, many):
         first = member_client.get(reverse("sessions", args=[many.slug]), {"sort": "cost"})
         after = first.context["page"].next_cursor
         address = reverse("sessions", args=[many.slug])
@@ -276,14 +276,14 @@ class TestOrder:
 
 
 @pytest.mark.django_db
-def test_an_empty_project_shows_ways_to_begin_and_no_filter(member_client, project):
+def test_an_empty_project_shows_first_steps_and_no_filter(member_client, project):
     page = member_client.get(reverse("sessions", args=[project.slug])).text
     assert "Load sample session" in page
     assert "http://testserver/api/v1" in page
     assert reverse("settings_keys", args=[project.slug]) in page
     assert "data-suggest" not in page
     assert "filter.js" not in page
-    # A filter that finds nothing stays where it is.
+    # A filter without matches stays visible.
     assert "data-suggest" in member_client.get(reverse("sessions", args=[project.slug]), {"q": "none"}).text
 
 

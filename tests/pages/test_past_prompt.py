@@ -1,4 +1,4 @@
-"""What the model saw at a turn: rebuilt from edits and messages, and equal to what was served."""
+"""Past prompts: rebuilt from messages and edits, and equal to the prompts that were served."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(params=[whole_turn, openai_turn])
 def served(request: Any, api_key: str, project: Any) -> AgentSession:
-    """Twenty requests in a budget of about ten, each a turn of its own before the turn with the rest."""
+    """Twenty requests with a budget for about ten; each question is pushed as a separate turn."""
     api = Api(api_key)
     format = "openai" if request.param is openai_turn else "anthropic"
     session = {"id": "s1", "format": format, "model": "claude-sonnet-4-5", "budget": {"input_tokens": 6_000}}
@@ -36,12 +36,12 @@ def served(request: Any, api_key: str, project: Any) -> AgentSession:
     return made
 
 
-def test_the_outline_of_every_turn_is_as_large_as_what_was_served(served):
+def test_outlines_are_as_large_as_the_served_prompts(served):
     sizes = {t.index: t.prompt_served for t in served.turns.all()}
     assert {n: outline_at(session=served, index=n).tokens for n in sizes} == sizes
 
 
-def test_the_call_that_comes_next_reads_what_a_fetch_answers(served, api_key):
+def test_the_next_prompt_equals_a_fetched_prompt(served, api_key):
     now = outline_at(session=served, index=served.turn_count)
     fetched = prompt(Api(api_key))
     assert now.turn is None
@@ -51,8 +51,8 @@ def test_the_call_that_comes_next_reads_what_a_fetch_answers(served, api_key):
     )
 
 
-def test_what_was_seen_is_what_a_fetch_answered_then(served, api_key):
-    """The prompt that a call read is the one behind the turn before, with what the turn asked."""
+def test_past_prompts_equal_the_prompts_fetched_then(served, api_key):
+    """The prompt of a call is the one after the previous turn plus the new input of the turn."""
     for index in range(1, served.turn_count, 2):  # turns whose call read nothing of their own
         outline = outline_at(session=served, index=index)
         fetched = prompt(Api(api_key), f"?at_turn={index - 1}")
@@ -60,7 +60,7 @@ def test_what_was_seen_is_what_a_fetch_answered_then(served, api_key):
         assert json_bytes(seen["messages"]) == json_bytes(fetched["messages"])
 
 
-def test_a_revert_shows_from_its_turn_on(project, django_assert_num_queries):
+def test_a_revert_applies_from_its_turn_on(project, django_assert_num_queries):
     session = compacted_session(project)
     changed = [e for e in outline_at(session=session, index=12).entries if e.rule != "verbatim"]
     assert changed
@@ -72,7 +72,7 @@ def test_a_revert_shows_from_its_turn_on(project, django_assert_num_queries):
         entry_contents(session=session, outline=outline, entries=outline.entries)
 
 
-def test_a_client_that_compacts_no_longer_sends_what_stands_before(project):
+def test_a_compaction_by_the_client_drops_earlier_messages(project):
     summary = message("user", "What happened so far.", "u3", is_summary=True)
     compacted = turn(3, [summary, message("assistant", "On.", "a3")],
                      compaction=ClientCompaction(trigger="auto", tokens_before=9_000))  # fmt: skip
@@ -84,7 +84,7 @@ def test_a_client_that_compacts_no_longer_sends_what_stands_before(project):
 
 
 @pytest.mark.parametrize("index", [-1, 21, 10**9])
-def test_there_is_no_outline_where_there_is_no_turn(project, index):
+def test_unknown_turns_have_no_outline(project, index):
     assert outline_at(session=make_session(project), index=index) is None
 
 
@@ -99,7 +99,7 @@ def test_the_difference_of_two_turns(project):
     evicted = session.edits.filter(op=Op.EVICT).exists()
     assert bool(gone) == evicted
     assert outline_diff(after, after).changes == []
-    # Behind no compaction the prompt only grows at its end.
+    # Without a compaction the prompt only grows at its end.
     growing = outline_diff(*(outline_at(session=session, index=n) for n in (4, 5)))
     assert {change.kind for change in growing.changes} == {"new"}
     assert growing.shared == len(outline_at(session=session, index=4).entries)

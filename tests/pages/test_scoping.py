@@ -1,4 +1,4 @@
-"""Who is no member sees nothing, at any address. The addresses come from the resolver: none is forgotten."""
+"""Only members see the pages of a project. The resolver provides all URLs, so that none is missed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.pages.served import compacted_session
 
 pytestmark = pytest.mark.django_db
 
-#: Pages that are no project's: what an anonymous visitor, and a stranger, get there.
+#: Pages outside of projects: status codes for an anonymous visitor and for a non-member.
 WITHOUT_PROJECT = {
     "login": (200, 302),
     "logout": (302, 405),
     "home": (302, 302),
     "password_change": (302, 200),
 }
-#: Addresses that are no pages; those who build them test who may call them.
+#: URLs that are not pages; their access is tested elsewhere.
 NOT_PAGES = ("api/", "healthz", "readyz", "metrics")
 
 
@@ -53,7 +53,7 @@ def project(module_db):
 
 @pytest.fixture(scope="module")
 def ids(project):
-    """A value of the project for every name that an address may have; a new name needs one here."""
+    """A value for every URL parameter; add one here for a new parameter."""
     session = compacted_session(project)
     memory_patch(session=session, changes={"task": "x"}, writer=Writer(author=Author.PERSON))
     return {
@@ -96,13 +96,13 @@ def test_a_stranger_gets_404(route, pattern, ids, stranger_client):
         return
     assert "slug" in pattern.pattern.converters, "an address of a page says its project"
     responses = (stranger_client.get(address), stranger_client.post(address))
-    # Which methods an address takes is no secret of the project's.
+    # The allowed methods of a URL are not confidential.
     assert {response.status_code for response in responses} <= {404, 405}
     assert 404 in {response.status_code for response in responses}
 
 
 @pytest.mark.parametrize(("route", "pattern"), [page for page in PAGES if "uuid:id" in page.values[0]])
-def test_an_id_of_another_project_is_404_under_ones_own(route, pattern, ids, stranger_client, other_project):
+def test_ids_of_other_projects_are_not_found(route, pattern, ids, stranger_client, other_project):
     address = address_of(pattern, {**ids, "slug": other_project.slug})
     statuses = {stranger_client.get(address).status_code, stranger_client.post(address).status_code}
     assert 404 in statuses
@@ -111,7 +111,7 @@ def test_an_id_of_another_project_is_404_under_ones_own(route, pattern, ids, str
 
 @pytest.mark.parametrize(("route", "pattern"), PAGES)
 def test_a_viewer_sees_every_page(route, pattern, ids, viewer_client):
-    """The other side of the coin: the walk above asks for addresses that are really there."""
+    """Counter-check: the URLs of the tests above exist."""
     status = viewer_client.get(address_of(pattern, ids)).status_code
     assert status in {200, 302, 405}
 

@@ -1,4 +1,4 @@
-"""The pages of a session that was pushed over the API and compacted here."""
+"""Pages of a session that was pushed through the API and compacted by contextapp."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUDGET = 6_000
 
 @pytest.fixture
 def session(api_key: str, project: Any) -> AgentSession:
-    """Twenty turns over the API, in a budget that holds about ten of them."""
+    """Twenty turns pushed through the API, with a budget for about ten of them."""
     api = Api(api_key)
     api.post("sessions/", {"id": "s1", "model": "claude-sonnet-4-5", "budget": {"input_tokens": BUDGET}})
     for number in range(20):
@@ -41,7 +41,7 @@ def test_the_chart_shows_what_was_served_within_the_budget(member_client, sessio
     assert max(chart["served"]) <= BUDGET < max(chart["estimate"])
 
 
-def test_each_compaction_stands_where_the_prompt_falls(member_client, session):
+def test_compactions_are_marked_where_the_prompt_shrinks(member_client, session):
     chart = shown(member_client, session).json()
     assert len(chart["own_compactions"]) == session.compactions.filter(state="done").count() > 0
     for marker in chart["own_compactions"]:
@@ -51,7 +51,7 @@ def test_each_compaction_stands_where_the_prompt_falls(member_client, session):
         assert marker["trigger"] == "hard"
 
 
-def test_what_changed_nothing_has_no_marker_and_what_was_taken_back_says_so(member_client, session):
+def test_skipped_compactions_have_no_marker_and_reverted_ones_are_labeled(member_client, session):
     first, *_ = session.compactions.order_by("number")
     session.compactions.filter(pk=first.pk).update(state=Compaction.State.REVERTED)
     session.compactions.create(number=99, state=Compaction.State.SKIPPED, trigger="user", turn_index=3,
@@ -73,7 +73,7 @@ def test_sizes_are_shares_of_the_budget(member_client, session):
     assert "of budget" in listed
 
 
-def test_a_prompt_that_is_kept_in_its_budget_hits_no_wall(member_client, session):
+def test_a_prompt_kept_within_its_budget_hits_no_wall(member_client, session):
     assert "hitting the wall" not in shown(member_client, session, "session").text
 
 

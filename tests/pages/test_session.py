@@ -45,7 +45,7 @@ def test_it_opens_at_the_newest_turns(member_client, long_session):
         ({"before": -1}, range(40, 60)),
     ],
 )
-def test_any_turn_has_an_address(member_client, long_session, query, shown):
+def test_every_turn_has_a_url(member_client, long_session, query, shown):
     assert turns_on(page_of(member_client, long_session, **query)) == list(shown)
 
 
@@ -69,7 +69,7 @@ def test_indexes_have_no_thousands_separator(member_client, project):
     assert "?before=1010" in page
 
 
-def test_a_turn_says_size_growth_usage_and_cost(member_client, project):
+def test_a_turn_shows_size_growth_usage_and_cost(member_client, project):
     page = page_of(member_client, make_session(project)).text
     assert 'title="3,005 tokens"' in page
     assert 'title="+1,000 tokens"' in page
@@ -137,7 +137,7 @@ def test_transcripts_are_text(member_client, project):
     assert "<img" not in page
 
 
-def test_what_no_encoding_holds_is_shown_all_the_same(member_client, project):
+def test_lone_surrogates_are_displayed(member_client, project):
     turns = [turn(0, [message("user", "\ud83d\x00\x1b[0m‮", "u0")])]
     page = page_of(member_client, make_session(project, turns)).text
     assert "\ufffd␀␛[0m⟨U+202E⟩" in page
@@ -168,7 +168,7 @@ def test_a_long_argument_is_fetched_when_opened(member_client, project):
 
 
 @pytest.mark.parametrize(("position", "part"), [(0, 9), (99, 0), (2**40, 0), (0, 2**70)])
-def test_there_is_no_text_where_there_is_no_part(member_client, project, position, part):
+def test_unknown_parts_have_no_text(member_client, project, position, part):
     session = make_session(project)
     address = reverse("session_text", args=[session.project.slug, session.pk, position, part])
     assert member_client.get(address).status_code == 404
@@ -191,7 +191,7 @@ def test_the_chart_is_also_a_table(member_client, project):
     assert "Tokens of every turn." in page
 
 
-def test_one_turn_and_none(member_client, project):
+def test_charts_of_one_turn_and_none(member_client, project):
     assert turns_on(page_of(member_client, make_session(project, [reading_turn(0)]))) == [0]
     empty = project.agent_sessions.create(external_id="empty", format="openai")
     assert "no turns yet" in page_of(member_client, empty).text
@@ -204,7 +204,7 @@ def test_sub_agents_and_parents_are_linked(member_client, project):
     assert reverse("session", args=[project.slug, parent.pk]) in page_of(member_client, child).text
 
 
-def test_a_model_without_a_price_says_so(member_client, project):
+def test_models_without_a_price_are_labeled(member_client, project):
     usage = Usage(uncached_tokens=10, output_tokens=1)
     messages = [message("user", "Hi.", "u0"), message("assistant", "Hello.", "a0")]
     turns = [turn(0, messages, usage=usage, model="house-model-1")]
@@ -236,7 +236,7 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
             member_client.get(reverse("session_chart", args=[project.slug, session.pk]))
 
 
-def test_a_session_without_turns_says_where_they_come_from(member_client, project):
+def test_a_session_without_turns_explains_how_to_push_them(member_client, project):
     empty = AgentSession.objects.create(project=project, external_id="just-made")
     page = page_of(member_client, empty).text
     assert "/api/v1/sessions/just-made/turns/" in page

@@ -10,7 +10,7 @@ def test_characters_that_reorder_text_are_shown_by_code():
     assert visible("user‮nimda") == "user⟨U+202E⟩nimda"
 
 
-def test_half_a_pair_does_not_break_the_page():
+def test_lone_surrogates_do_not_break_the_page():
     assert visible("a\ud83d b").encode() == "a\ufffd b".encode()
 
 
@@ -31,14 +31,14 @@ def test_a_long_text_shows_its_first_lines_and_carries_the_rest():
     assert folded.whole == text
 
 
-def test_a_very_long_text_is_fetched_when_asked_for():
+def test_a_very_long_text_is_fetched_on_request():
     folded = fold("x" * (INLINE_CHARACTERS + 1), OUTPUT)
     assert folded.is_folded
     assert folded.whole is None
     assert len(folded.start) == OUTPUT.characters
 
 
-def test_arguments_stand_beside_their_names():
+def test_short_arguments_are_inline():
     (argument,) = arguments_of('{"path": "a.py"}')
     assert (argument.name, argument.short) == ("path", "a.py")
 
@@ -67,7 +67,7 @@ def test_an_edit_too_long_to_compare_is_two_blocks():
     assert [argument.name for argument in arguments] == ["old_string", "new_string"]
 
 
-def test_arguments_that_are_no_object_are_shown_as_they_are():
+def test_arguments_that_are_not_an_object_are_shown_unchanged():
     (argument,) = arguments_of("not json")
     assert argument.short == "not json"
 
@@ -78,5 +78,5 @@ def test_a_structure_is_shown_indented():
     assert argument_text('{"todos": [1, 2]}', "todos") == "[\n  1,\n  2\n]"
 
 
-def test_an_argument_that_is_not_there():
+def test_an_unknown_argument():
     assert argument_text("{}", "content") is None

@@ -1,4 +1,4 @@
-"""The page of a turn, the prompt's tab and the raw one."""
+"""The page of a turn, and the tabs Prompt and Raw."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def get(client, name, session, *more, **query):
 
 @pytest.fixture
 def session(project):
-    """Twelve turns, compacted, and one more that reads the compacted prompt."""
+    """Twelve turns, a compaction, and another turn with the compacted prompt."""
     return compacted_session(project)
 
 
-def test_a_turn_says_what_entered_what_it_cost_and_what_was_seen(member_client, project):
+def test_a_turn_shows_new_input_cost_and_prompt(member_client, project):
     made = make_session(project, [reading_turn(0), reading_turn(1, "A" * 4_000), reading_turn(2)])
     page = get(member_client, "session_turn", made, 1)
     rows = page.context["new_input"].rows
@@ -42,7 +42,7 @@ def test_a_turn_says_what_entered_what_it_cost_and_what_was_seen(member_client, 
     assert reverse("session_turn", args=[project.slug, made.pk, 2]) in page.text
 
 
-def test_the_output_that_made_the_context_jump_is_named_first(member_client, project):
+def test_the_largest_new_input_is_listed_first(member_client, project):
     made = make_session(project, [reading_turn(n, "x y z " * (9_000 if n == 5 else 9)) for n in range(9)])
     page = get(member_client, "session_turn", made, 5)
     assert page.context["new_input"].rows[0].voice == "tool"
@@ -50,11 +50,11 @@ def test_the_output_that_made_the_context_jump_is_named_first(member_client, pro
 
 
 @pytest.mark.parametrize("turn", [12, 99, 2**40])
-def test_there_is_no_page_where_there_is_no_turn(member_client, session, turn):
+def test_unknown_turns_are_not_found(member_client, session, turn):
     assert member_client.get(address("session_turn", session, turn)).status_code == 404
 
 
-def test_a_changed_message_stands_beside_its_original(member_client, project):
+def test_an_edited_message_is_shown_next_to_its_original(member_client, project):
     session = compacted_session(project, budget=20_000)
     outline = outline_at(session=session, index=12)
     changed = next(e for e in outline.entries if e.rule != "verbatim" and not e.is_generated)
@@ -65,13 +65,13 @@ def test_a_changed_message_stands_beside_its_original(member_client, project):
     assert address("session_compaction", session, 1) in page
 
 
-def test_what_was_evicted_is_one_line_and_its_messages_a_click_away(member_client, session):
+def test_evicted_messages_are_one_row_that_opens_them(member_client, session):
     edit = session.edits.get(op="evict")
     page = get(member_client, "session_past_prompt_entry", session, 12, edit.position).text
     assert f'id="message-{edit.position}"' in page
 
 
-def test_a_search_says_what_the_model_still_saw(member_client, session):
+def test_search_reports_whether_hits_were_in_the_prompt(member_client, session):
     page = get(member_client, "session_past_prompt", session, 12, q="f0.py")
     fates = {hit.hit.position: hit.fate for hit in page.context["hits"].hits}
     assert fates
@@ -80,7 +80,7 @@ def test_a_search_says_what_the_model_still_saw(member_client, session):
     assert "<mark>f0.py</mark>" in page.text
 
 
-def test_a_hit_that_is_gone_names_the_compaction_that_took_it(member_client, session, project):
+def test_removed_hits_link_to_their_compaction(member_client, session, project):
     hits = get(member_client, "session_past_prompt", session, 12, q="f0.py")
     gone = [hit for hit in hits.context["hits"].hits if hit.fate == "removed"]
     edit = session.edits.get(op="evict")
@@ -89,12 +89,12 @@ def test_a_hit_that_is_gone_names_the_compaction_that_took_it(member_client, ses
     assert all(edit.position <= hit.hit.position <= edit.end for hit in gone)
     assert "removed since turn 12" in one_line(hits)
     assert address("session_compaction", session, 1) in hits.text
-    # Before that compaction nothing was gone.
+    # Nothing was removed before that compaction.
     before = get(member_client, "session_past_prompt", session, 11, q="f0.py").context["hits"].hits
     assert {hit.fate for hit in before} == {"shown"}
 
 
-def test_the_messages_of_a_line_are_no_notices_of_the_page(member_client, session):
+def test_messages_of_a_row_are_not_displayed_as_notices(member_client, session):
     edit = session.edits.get(op="evict")
     for name, *more in (
         ("session_past_prompt_entry", 12, edit.position),
@@ -116,17 +116,17 @@ def test_the_messages_of_a_line_are_no_notices_of_the_page(member_client, sessio
         ("one & two", " ", "one &amp; two"),
     ],
 )
-def test_the_words_of_a_search_are_marked_and_nothing_else_is_markup(text, asked, shown):
+def test_highlight_marks_words_and_escapes_text(text, asked, shown):
     assert highlight(text, asked) == shown
 
 
-def test_only_what_was_changed(member_client, session):
+def test_show_changes_only(member_client, session):
     rows = get(member_client, "session_past_prompt", session, 12, show="changed").context["window"].head
     assert rows
     assert all(row.is_changed for row in rows)
 
 
-def test_a_long_prompt_opens_at_both_ends_and_the_rest_is_fetched(member_client, project):
+def test_a_long_prompt_shows_both_ends_and_loads_the_rest(member_client, project):
     long = make_session(project, [reading_turn(n) for n in range(200)], name="long")
     window = get(member_client, "session_turn", long, 199).context["window"]
     assert (len(window.head), window.gap.rows, len(window.tail)) == (20, 299, 80)
@@ -148,14 +148,14 @@ def test_two_turns_compared(member_client, session):
     assert get(member_client, "session_turn_diff", session, 5, turn="x").context["other"] == 4
 
 
-def test_the_prompt_as_it_stands(member_client, session):
+def test_the_next_prompt(member_client, session):
     page = get(member_client, "session_prompt", session)
     assert page.context["outline"].index == session.turn_count
     assert "What the next call will send" in page.text
     assert sum(size for _, _, size in page.context["components"]) == page.context["outline"].tokens
 
 
-def test_raw_is_what_was_pushed(member_client, session):
+def test_raw_shows_messages_as_pushed(member_client, session):
     page = get(member_client, "session_raw", session)
     assert [row.position for row in page.context["page"].rows] == list(range(23, -1, -1))
     body = member_client.get(address("session_raw_message", session, 0))
@@ -166,13 +166,13 @@ def test_raw_is_what_was_pushed(member_client, session):
     assert member_client.get(address("session_raw_message", session, 999)).status_code == 404
 
 
-def test_a_message_has_an_address(member_client, project):
+def test_a_message_has_a_url(member_client, project):
     long = make_session(project, [reading_turn(n) for n in range(60)], name="long")
     shown = get(member_client, "session", long, message=20).context["turns"]
     assert any(m.position == 20 for turn in shown for m in turn.messages)
 
 
-def test_every_tab_is_there(member_client, session):
+def test_all_tabs_open(member_client, session):
     for tab in get(member_client, "session", session).context["tabs"]:
         page = member_client.get(tab.address)
         assert page.status_code == 200

@@ -1,4 +1,4 @@
-"""The vendored browser libraries are the pinned ones, and come with their licences."""
+"""The vendored browser libraries match their pinned versions and include their licenses."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Transcripts of our own making, imported the way that real ones are."""
+"""Synthetic transcripts, imported like real ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def turn(
 
 
 def reading_turn(index: int, text: str = "one line") -> ImportedTurn:
-    """A turn that answers the call of the one before and makes the next."""
+    """A turn with the result of the previous call and a new call."""
     result = {"type": "tool_result", "tool_use_id": f"call-{index - 1}", "content": text}
     call = {"type": "tool_use", "id": f"call-{index}", "name": "Read", "input": {"file_path": f"f{index}.py"}}
     question = [result] if index else "Please read the files."

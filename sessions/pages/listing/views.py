@@ -192,8 +192,8 @@ def _since(page: SessionsPage) -> str:
 
 
 def _order(request: HttpRequest) -> str:
-    asked = request.GET.get("sort", NEWEST)
-    return asked if asked in ORDERS else NEWEST
+    order = request.GET.get("sort", NEWEST)
+    return order if order in ORDERS else NEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
