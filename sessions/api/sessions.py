@@ -99,7 +99,7 @@ class Sessions(Endpoint):
         """Returns the project's sessions, most recently active first."""
         limit = limit_param(call)
         rows = sessions_page(
-            project_id=call.principal.project_id, wanted=_filter(call), after=_cursor(call), limit=limit + 1
+            project_id=call.principal.project_id, filters=_filter(call), after=_cursor(call), limit=limit + 1
         )
         return json_response(
             page_json(rows, limit, session_json, lambda row: (row.last_active_at.isoformat(), str(row.id)))

@@ -17,7 +17,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest
 from sessions.api.schema import error_responses, operation
-from sessions.selectors.usage import GROUPS, Span, Used, usage_sums
+from sessions.selectors.usage import GROUPS, Span, UsageTotals, usage_sums
 
 _MAX_DAYS = 366
 _DEFAULT_DAYS = 30
@@ -71,25 +71,25 @@ class Usage(Endpoint):
                 "to": span.last,
                 "time_zone": span.zone.key,
                 "group_by": groups,
-                "total": _used_json(total),
-                "data": [{**row.group, **_used_json(row)} for row in rows],
+                "total": _totals_json(total),
+                "data": [{**row.group, **_totals_json(row)} for row in rows],
             }
         )
 
     scopes = {"GET": Scope.READ}
 
 
-def _used_json(used: Used) -> Mapping[str, Any]:
+def _totals_json(totals: UsageTotals) -> Mapping[str, Any]:
     return {
-        "turns": used.turns,
-        "unpriced_turns": used.unpriced_turns,
+        "turns": totals.turns,
+        "unpriced_turns": totals.unpriced_turns,
         "billed_tokens": {
-            "uncached": used.uncached,
-            "cache_read": used.cache_read,
-            "cache_write": used.cache_write,
-            "output": used.output,
+            "uncached": totals.uncached,
+            "cache_read": totals.cache_read,
+            "cache_write": totals.cache_write,
+            "output": totals.output,
         },
-        "cost_microusd": used.cost_microusd,
+        "cost_microusd": totals.cost_microusd,
     }
 
 

@@ -1,4 +1,4 @@
-"""Reads of the API that are lists: sessions and turns, by keyset."""
+"""Lists for the API: sessions and turns, with keyset pagination."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_bytes
 from sessions.selectors.filters import Cursor, SessionFilter, filtered, page_after
 
-#: What a list tells of a session.
-_LISTED = (
+#: The columns that a list shows of a session.
+_COLUMNS = (
     "id",
     "external_id",
     "title",
@@ -47,23 +47,25 @@ _LISTED = (
 
 
 def sessions_page(
-    *, project_id: UUID, wanted: SessionFilter, limit: int, after: Cursor | None = None
+    *, project_id: UUID, filters: SessionFilter, limit: int, after: Cursor | None = None
 ) -> list[Any]:
-    """Sessions with what a list tells of them, newest activity first; `after` is the last row of the page
-    before."""
-    rows = filtered(AgentSession.objects.filter(project_id=project_id), wanted)
-    # Rows and no models: making fifty models takes as long as reading them.
-    return list(page_after(rows, after).values_list(*_LISTED, named=True)[:limit])
+    """Return one page of sessions, most recently active first, as named tuples.
+
+    `after` is the last row of the previous page.
+    """
+    rows = filtered(AgentSession.objects.filter(project_id=project_id), filters)
+    # Named tuples instead of models: creating fifty models takes as long as reading the rows.
+    return list(page_after(rows, after).values_list(*_COLUMNS, named=True)[:limit])
 
 
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Turn]:
-    """Turns from index `first` on."""
+    """Return turns in order, starting at index `first`."""
     rows = Turn.objects.filter(session_id=session_id, index__gte=first).order_by("index")
     return list(rows[:limit])
 
 
 def turn_messages(*, session_id: UUID, turns: Sequence[Turn]) -> dict[int, list[orjson.Fragment]]:
-    """The messages of consecutive turns as they were pushed, by turn."""
+    """Return the messages of consecutive turns as pushed, by turn index."""
     if not turns:
         return {}
     end = turns[-1].first_position + turns[-1].message_count

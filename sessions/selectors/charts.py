@@ -1,4 +1,4 @@
-"""Reads for the chart of one session: the prompt size of every turn, what it was made of, its compactions."""
+"""Data for the chart of one session: prompt sizes, their components and compactions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from sessions.models import AgentSession, Compaction
 def chart_points(
     *, session: AgentSession, last: int | None = None, first: int | None = None, end: int | None = None
 ) -> list[PromptSize]:
-    """The prompt size of each turn in order, of the `last` turns, or of those from `first` up to `end`.
-    One query over small columns."""
+    """Return the prompt size of each turn in order: of the `last` turns, or of turns `first` to `end`.
+
+    One query over small columns.
+    """
     turns = session.turns.order_by("index")
     if last is not None:
         turns = turns.filter(index__gte=max(session.turn_count - last, 0))
@@ -33,22 +35,22 @@ def chart_points(
 
 
 def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Mapping[str, int]]:
-    """What the prompts of these turns were made of as they were served, in tokens by component, in order."""
+    """Return the tokens by component of the prompts served at these turns, in order."""
     rows = session.turns.filter(index__in=turns) if len(turns) < session.turn_count else session.turns.all()
     sizes = rows.order_by("index").values_list("component_tokens", flat=True)
     return [TokenBreakdown.from_counts(size).tokens for size in sizes]
 
 
 def own_compactions(*, session: AgentSession) -> list[Compaction]:
-    """The compactions of ours that changed what was served, in order."""
+    """Return the compactions made by contextapp that changed the prompt, in order."""
     return list(session.compactions.filter(state__in=Compaction.APPLIED).order_by("number"))
 
 
 def compaction_markers(rows: Sequence[Compaction]) -> list[OwnCompaction]:
-    """What the chart shows of compactions; the last may lie behind every turn."""
+    """Return the chart's markers of compactions. The last may come after the last turn."""
     return [
         OwnCompaction(
-            # The prompt behind a turn is what the call of the next one reads.
+            # The prompt after a turn is the one that the next turn's call reads.
             turn=row.turn_index + 1,
             trigger=row.trigger,
             tokens_before=row.tokens_before,

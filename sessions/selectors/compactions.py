@@ -1,4 +1,4 @@
-"""Reads of a session's compactions, for its pages, and what is told of one to programs."""
+"""Compactions of a session for its pages, the API and webhooks."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from django.utils import timezone
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
 from sessions.selectors.recaps import RecapLines, recap_lines, recap_newest
 
-#: As many as a page of the list shows.
+#: Compactions per page of the list.
 SHOWN = 20
-#: Edits that the page of a compaction shows; the API has all of them.
+#: Edits shown on the page of a compaction. The API returns all of them.
 EDITS_SHOWN = 200
 
-#: So long after the last change something new may still arrive.
-_LIVELY = timedelta(minutes=1)
+#: How long after the last change a list is refreshed automatically.
+_LIVE_PERIOD = timedelta(minutes=1)
 
 
 def compaction_json(row: Compaction) -> dict[str, Any]:
-    """A compaction as the API and webhooks tell it."""
+    """Return the JSON of a compaction in the API and in webhooks."""
     return {
         "number": row.number,
         "state": row.state,
@@ -42,8 +42,10 @@ def compaction_json(row: Compaction) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionList:
-    """Compactions, newest first; `before` is where older ones go on, `is_live` says whether it is worth
-    looking again soon."""
+    """One page of compactions, newest first.
+
+    `before` is the cursor of the next page. `is_live` tells whether the list may change soon.
+    """
 
     rows: Sequence[Compaction]
     before: int | None
@@ -56,7 +58,7 @@ class CompactionList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecapVersion:
-    """A recap with what is known of its making."""
+    """A recap with its lines."""
 
     row: Recap
     lines: RecapLines
@@ -64,10 +66,10 @@ class RecapVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
-    """Whether a compaction has paid for what it made the cache read anew.
+    """Whether a compaction has broken even: saved more than re-writing the prompt cache cost.
 
-    `turns_needed` is after how many turns it does, `turns_run` how many prompts had its shape so far:
-    until the next compaction, the revert, or the newest turn.
+    `turns_needed` is the number of turns until break-even. `turns_run` is the number of prompts with its
+    edits so far: until the next compaction, the revert or the newest turn.
     """
 
     turns_needed: int
@@ -80,7 +82,7 @@ class Payback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionDetail:
-    """One compaction with all that its page shows. `turns` are those of the edits' first messages."""
+    """Everything that the page of a compaction shows. `turns` maps the edits' positions to turns."""
 
     row: Compaction
     edits: Sequence[Edit]
@@ -94,7 +96,7 @@ class CompactionDetail:
 
 
 def compactions_newest(*, session: AgentSession, before: int | None = None) -> CompactionList:
-    """One query. `before`: a page of older ones, which no longer change by themselves."""
+    """Return a page of compactions, newest first, or those `before` a number. One query."""
     rows = session.compactions.order_by("-number")
     if before is not None:
         rows = rows.filter(number__lt=before)
@@ -105,22 +107,23 @@ def compactions_newest(*, session: AgentSession, before: int | None = None) -> C
     return CompactionList(
         rows=page,
         before=page[-1].number if len(found) > SHOWN else None,
-        is_live=before is None and (is_open or max(times) > timezone.now() - _LIVELY),
+        is_live=before is None and (is_open or max(times) > timezone.now() - _LIVE_PERIOD),
     )
 
 
 def compaction_get(*, session: AgentSession, number: int) -> Compaction | None:
+    """Return a compaction by its number, or None."""
     return session.compactions.filter(number=number).first() if number < 2**31 else None
 
 
 def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDetail:
-    """Everything about one compaction, in eight queries at most."""
+    """Return the details of one compaction. At most eight queries."""
     edits = Edit.objects.filter(compaction=row)
     shown = list(edits.order_by("ordinal").defer("text")[:EDITS_SHOWN])
     count = len(shown) if len(shown) < EDITS_SHOWN else edits.count()
     lost = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn").defer("text")
     following = session.compactions.filter(number__gt=row.number).order_by("number")
-    places = Message.objects.filter(session=session, position__in={edit.position for edit in shown})
+    messages = Message.objects.filter(session=session, position__in={edit.position for edit in shown})
     return CompactionDetail(
         row=row,
         edits=shown,
@@ -128,14 +131,14 @@ def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDe
         lost=list(lost[:EDITS_SHOWN]),
         recap=recap_version(row),
         payback=_payback(session, row),
-        turns=dict(places.values_list("position", "turn_index")),
+        turns=dict(messages.values_list("position", "turn_index")),
         previous=row.number - 1 or None,
         next=following.values_list("number", flat=True).first(),
     )
 
 
 def recap_version(row: Compaction) -> RecapVersion | None:
-    """The newest recap of the compaction."""
+    """Return the newest version of the compaction's recap, or None."""
     recap = recap_newest(row)
     return RecapVersion(row=recap, lines=recap_lines(recap)) if recap is not None else None
 

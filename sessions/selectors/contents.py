@@ -1,4 +1,4 @@
-"""What a prompt no longer shows, brought back by its handle: whole, in pieces, or the lines that match."""
+"""Content removed from the prompt: retrieved by its handle, or found by search."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sessions.models import AgentSession, Edit, Message
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.store import bodies
 
-#: Lines that one grep answers at most.
+#: Maximum number of matches that a grep returns.
 MAX_MATCHES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A content that an edit took away, and where it stands in the transcript."""
+    """Content that an edit removed, and where it is in the transcript."""
 
     handle: str
     position: int
@@ -32,7 +32,7 @@ class Content:
 
 
 def content_find(*, session: AgentSession, handle: str) -> Content | None:
-    """The content behind a handle of this session; None where it has no such handle."""
+    """Return the content that a handle of this session identifies, or None."""
     if "\0" in handle:
         return None
     edit = Edit.objects.filter(session=session, handle=handle).order_by("-pk").first()
@@ -55,6 +55,7 @@ def content_find(*, session: AgentSession, handle: str) -> Content | None:
 
 
 def part_text(part: Part) -> str:
+    """Return the text of a message part."""
     match part:
         case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
             return text
@@ -65,7 +66,7 @@ def part_text(part: Part) -> str:
 
 
 def _tool_of(session_id: UUID, row: Message, parts: Sequence[Part], format: str) -> str:
-    """The name of the tool whose output this is: its call stands in one of the messages before."""
+    """Return the name of the tool that produced these parts, from its call in an earlier message."""
     calls = {part.call_id for part in parts if isinstance(part, ToolResult)}
     if not calls:
         return next((part.name for part in parts if isinstance(part, ToolCall)), "")
@@ -80,7 +81,7 @@ def _tool_of(session_id: UUID, row: Message, parts: Sequence[Part], format: str)
 
 
 def slice_lines(text: str, *, offset: int, limit: int) -> tuple[str, int | None]:
-    """`limit` lines from line `offset` on, and where the next piece begins."""
+    """Return `limit` lines starting at `offset`, and the offset of the next part."""
     lines = text.splitlines(keepends=True)
     piece = lines[offset : offset + limit]
     after = offset + len(piece)
@@ -88,15 +89,15 @@ def slice_lines(text: str, *, offset: int, limit: int) -> tuple[str, int | None]
 
 
 def slice_characters(text: str, *, offset: int, limit: int) -> tuple[str, int | None]:
-    """`limit` characters from character `offset` on, and where the next piece begins."""
+    """Return `limit` characters starting at `offset`, and the offset of the next part."""
     after = min(len(text), offset + limit)
     return text[offset:after], after if after < len(text) else None
 
 
 def grep(text: str, pattern: str, *, context: int = 0) -> tuple[list[Mapping[str, Any]], int]:
-    """Lines that match `pattern` (RE2, so in linear time), with `context` lines around; and how many matched.
+    """Return the lines that match `pattern` with `context` lines around each, and the number of matches.
 
-    Raises `BadPattern`.
+    Matching takes linear time (RE2). Raises `BadPattern`.
     """
     compiled = pattern_compile(pattern)
     lines = text.splitlines()
@@ -115,8 +116,8 @@ def grep(text: str, pattern: str, *, context: int = 0) -> tuple[list[Mapping[str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A message in which all terms of a search occur."""
+class SearchMatch:
+    """A message that contains all terms of a search."""
 
     position: int
     turn: int
@@ -125,24 +126,24 @@ class Hit:
     snippet: str
 
 
-#: Characters around the first term of a hit.
+#: Characters before and after the start of the first match.
 _SNIPPET = 120
 
-#: Messages that are read in one go, newest first.
+#: Messages read per query.
 _BATCH = 500
 
 
 def search(
     *, session: AgentSession, terms: Sequence[str], before: int | None, limit: int, scan: int | None = None
-) -> tuple[list[Hit], int | None]:
-    """Messages in which all `terms` occur, upper and lower case alike, newest first; and where to go on.
+) -> tuple[list[SearchMatch], int | None]:
+    """Return messages that contain all `terms`, newest first, and the position at which to continue.
 
-    The transcript lies compressed, without an index that would double it: it is read from its end until
-    the page is full, or `scan` messages are read.
+    Letter case is ignored. The transcript is compressed and has no search index, which would double its
+    size: it is read from its end until the page is full or `scan` messages are read.
     """
-    wanted = [term.casefold() for term in terms]
+    folded = [term.casefold() for term in terms]
     position = session.message_count if before is None else before
-    found: list[Hit] = []
+    found: list[SearchMatch] = []
     end = 0 if scan is None else max(position - scan, 0)
     while position > end:
         rows = list(
@@ -153,29 +154,29 @@ def search(
         if not rows:
             return found, None
         for row in rows:
-            if hit := _hit(row, wanted, session.format):
-                found.append(hit)
+            if match := _match(row, folded, session.format):
+                found.append(match)
                 if len(found) == limit:
                     return found, row.position
         position = rows[-1].position
     return found, position or None
 
 
-def _hit(row: Message, wanted: Sequence[str], format: str) -> Hit | None:
+def _match(row: Message, terms: Sequence[str], format: str) -> SearchMatch | None:
     data = message_bytes(row)
     if b"\\" not in data:
-        # Without escapes the bytes hold the words as they are: most messages end here, unparsed.
+        # Without escapes, the bytes contain the words literally. Most messages are rejected here, unparsed.
         plain = data.decode().casefold()
-        if not all(term in plain for term in wanted):
+        if not all(term in plain for term in terms):
             return None
     [value] = dialects.parse([bodies.json_value(data)], format=format)
     text = "\n".join(part_text(part) for part in value.parts)
     folded = text.casefold()
-    places = [folded.find(term) for term in wanted]
+    places = [folded.find(term) for term in terms]
     if min(places) < 0:
         return None
     start = max(0, places[0] - _SNIPPET)
-    return Hit(
+    return SearchMatch(
         position=row.position,
         turn=row.turn_index,
         role=row.role,

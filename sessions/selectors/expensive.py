@@ -1,4 +1,4 @@
-"""The calls of a session that cost most, and what there is to say why."""
+"""The most expensive calls of a session, and what explains their cost."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from datetime import datetime, timedelta
 
 from sessions.models import AgentSession, Compaction, Turn
 
-#: Calls that the page names.
+#: Number of calls shown.
 SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpensiveCall:
-    """The call of a turn: micro-dollars, and tokens that were read anew (uncached or written to the cache),
-    read from the cache, and written. `pause` is the time since the turn before; `compaction` is the number of
-    ours between the two, `client_compacted` says that the recording client's was."""
+    """A model call with its cost and tokens.
+
+    `uncached` tokens were not in the cache or were written to it. `pause` is the time since the previous
+    turn. `compaction` is the number of the contextapp compaction in between, if any; `client_compacted` tells
+    whether the recording client compacted there.
+    """
 
     turn: int
     microusd: int
-    anew: int
+    uncached: int
     cached: int
     output: int
     pause: timedelta | None
@@ -29,12 +32,12 @@ class ExpensiveCall:
 
     @property
     def is_cold(self) -> bool:
-        """Whether the provider's cache served less than half of the prompt."""
-        return self.anew > self.cached
+        """Whether less than half of the prompt came from the provider's cache."""
+        return self.uncached > self.cached
 
 
 def expensive_calls(*, session: AgentSession) -> list[ExpensiveCall]:
-    """The most expensive first; those without a price cannot be told. Three queries over small columns."""
+    """Return calls with a known price, most expensive first. Three queries over small columns."""
     if not session.cost_microusd:
         return []
     turns = session.turns.filter(billed=True, cost_microusd__gt=0).only(*_COLUMNS)
@@ -55,7 +58,7 @@ def _call(row: Turn, before: datetime | None, compaction: int | None) -> Expensi
     return ExpensiveCall(
         turn=row.index,
         microusd=row.cost_microusd or 0,
-        anew=(row.uncached_tokens or 0) + (row.cache_write_tokens or 0),
+        uncached=(row.uncached_tokens or 0) + (row.cache_write_tokens or 0),
         cached=row.cache_read_tokens or 0,
         output=row.output_tokens or 0,
         pause=row.at - before if before is not None else None,
@@ -65,7 +68,7 @@ def _call(row: Turn, before: datetime | None, compaction: int | None) -> Expensi
 
 
 def _compactions(session: AgentSession, turns: Sequence[int]) -> dict[int, int]:
-    """The last compaction of ours behind each turn."""
+    """Return the number of the last contextapp compaction after each turn."""
     if not session.compaction_count or not turns:
         return {}
     rows = session.compactions.filter(turn_index__in=turns, state__in=Compaction.APPLIED)

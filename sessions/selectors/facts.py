@@ -1,4 +1,4 @@
-"""Reads of the facts that sessions of a project share."""
+"""Facts shared between the sessions of a project."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from django.utils import timezone
 from sessions.models import AgentSession, FactObservation, SharedFact
 from sessions.selectors.memory import memory_latest, memory_value
 
-#: Sessions by which a fact is told to be in doubt.
+#: Number of doubts shown for a fact.
 DOUBTS = 3
 
-#: Proposals that wait for a review while a project's sessions propose nothing more by themselves.
+#: Maximum number of pending proposals: above it, sessions propose no further facts automatically.
 MAX_PENDING = 500
 
-#: Offers that one session is told of.
-_OFFERS = 200
+#: Maximum number of facts offered to a session.
+_MAX_OFFERS = 200
 
 
 def facts_of(*, project_id: UUID) -> QuerySet[SharedFact]:
-    """A project's facts, each with its newest doubtful observations in `doubts`."""
+    """Return a project's facts, each with the newest observations that contradict it in `doubts`."""
     doubtful = FactObservation.objects.exclude(stale="", removed="").select_related("session").order_by("-pk")
     doubts = Prefetch("observations", doubtful[:DOUBTS], to_attr="doubts")
     return SharedFact.objects.filter(project_id=project_id).select_related("session").prefetch_related(doubts)
@@ -35,7 +35,7 @@ def facts_page(
     after: UUID | None = None,
     limit: int,
 ) -> list[SharedFact]:
-    """A project's facts, newest first, all older than `after`."""
+    """Return a page of a project's facts, newest first. `after` is the last fact of the previous page."""
     rows = facts_of(project_id=project_id)
     if state is not None:
         rows = rows.filter(state=state)
@@ -47,36 +47,36 @@ def facts_page(
 
 
 def facts_review(*, project_id: UUID, state: str, limit: int) -> list[SharedFact]:
-    """The facts of one state, those that most sessions had first."""
+    """Return facts in one state, those found in most sessions first."""
     return list(facts_of(project_id=project_id).filter(state=state).order_by("-seen_in", "-pk")[:limit])
 
 
 def facts_pending_count(*, project_id: UUID) -> int:
-    """How many proposals wait for a review; `MAX_PENDING` are as many as are counted."""
+    """Return the number of proposals awaiting review, at most `MAX_PENDING`."""
     rows = SharedFact.objects.filter(project=project_id, state=SharedFact.State.PROPOSED)
     return rows[:MAX_PENDING].count()
 
 
 def facts_offered(*, session: AgentSession) -> list[SharedFact]:
-    """The accepted facts that hold now, for the session's agent or for all, and that it does not have."""
+    """Return accepted, unexpired facts for the session's agent that are not in its memory yet."""
     memory = memory_value(memory_latest(session_id=session.pk))
-    rows = facts_of(project_id=session.project_id).filter(_holds_for(session)).order_by("-created_at")
-    return [fact for fact in rows[:_OFFERS] if fact.text not in memory.items(fact.field)]
+    rows = facts_of(project_id=session.project_id).filter(_applies_to(session)).order_by("-created_at")
+    return [fact for fact in rows[:_MAX_OFFERS] if fact.text not in memory.items(fact.field)]
 
 
 def facts_offered_count(*, session: AgentSession) -> int:
-    """How many facts `facts_offered` has, without reading more of them than that takes."""
+    """Return the number of facts in `facts_offered`, reading only what counting needs."""
     latest = memory_latest(session_id=session.pk)
-    rows = SharedFact.objects.filter(_holds_for(session), project=session.project_id)
-    newest = rows.order_by("-created_at")[:_OFFERS]
+    rows = SharedFact.objects.filter(_applies_to(session), project=session.project_id)
+    newest = rows.order_by("-created_at")[:_MAX_OFFERS]
     if latest is None:
         return newest.count()
     memory = memory_value(latest)
     return sum(text not in memory.items(field) for field, text in newest.values_list("field", "text"))
 
 
-def _holds_for(session: AgentSession) -> Q:
-    """Facts that are accepted and hold now, for the session's agent or for all."""
+def _applies_to(session: AgentSession) -> Q:
+    """Return the filter for accepted, unexpired facts for the session's agent or for all agents."""
     return Q(
         Q(expires_at=None) | Q(expires_at__gt=timezone.now()),
         state=SharedFact.State.ACCEPTED,

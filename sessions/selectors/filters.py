@@ -1,4 +1,4 @@
-"""What the list of sessions can be narrowed by, and where a page of it begins."""
+"""Filters, orders and cursors of session lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.models import AgentSession
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A column that is to be at least `value`, or at most; `billed` is the sum of all billed tokens."""
+    """A minimum or maximum of a column. The column `billed` is the sum of all billed tokens."""
 
     column: str
     value: int
@@ -26,12 +26,12 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """Every field narrows; a field at its default does not.
+    """Conditions that sessions must all meet. Fields at their default are ignored.
 
-    `text` is words that must all occur in title, id, agent, model or a tag. `active_from` and `active_to`,
-    both inclusive, select sessions that were active at any time between them. `metadata` are values of keys
-    at its top level. `minimum_peak` is tokens. `grades` are those of
-    the profile: a session whose profile is not made yet has none.
+    The words of `text` must all occur in title, external id, agent, model or tags. `active_from` and
+    `active_to`, both inclusive, select sessions that were active at any time in between. `metadata` maps
+    top-level keys to values. `minimum_peak` is in tokens. `grades` are health grades: a session whose health
+    is not calculated yet has none.
     """
 
     text: str = ""
@@ -61,7 +61,7 @@ def last_moment(day: date) -> datetime:
     return datetime.combine(day, time.max, UTC)
 
 
-#: What a list may be ordered by, the largest or newest first: the column of each.
+#: The column of each order. Lists begin with the largest or newest value.
 ORDERS: Mapping[str, str] = {
     "activity": "last_active_at",
     "turns": "turn_count",
@@ -74,8 +74,10 @@ NEWEST = "activity"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """The last row of a page; the next begins behind it. `at` is what the row has in the column by which the
-    list is ordered; rows alike in it are told apart by id."""
+    """The last row of a page, after which the next page begins.
+
+    `at` is the row's value in the column by which the list is ordered. Ties are ordered by id.
+    """
 
     at: datetime | int
     id: UUID
@@ -86,7 +88,7 @@ class Cursor:
 
     @classmethod
     def decode(cls, text: str, order: str = NEWEST) -> Cursor | None:
-        """The cursor that `text` is in one of `ORDERS`, or None where it is none."""
+        """Decode a cursor of a list in one of `ORDERS`. Return None if `text` is not one."""
         try:
             at, _, id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
             if order != NEWEST:
@@ -97,36 +99,37 @@ class Cursor:
             return None
 
 
-def filtered(rows: QuerySet[AgentSession], wanted: SessionFilter) -> QuerySet[AgentSession]:
-    narrowing = {
-        "agent": wanted.agent,
-        "model": wanted.model,
-        "tags__contains": [tag for tag in (wanted.tag, *wanted.tags) if tag],
-        "metadata__contains": wanted.metadata,
-        "profile__grade__in": wanted.grades,
-        "peak_prompt_tokens__gte": wanted.minimum_peak,
-        "last_active_at__gte": wanted.active_from,
-        "started_at__lte": wanted.active_to,
+def filtered(rows: QuerySet[AgentSession], filters: SessionFilter) -> QuerySet[AgentSession]:
+    """Return the sessions that match `filters`."""
+    lookups = {
+        "agent": filters.agent,
+        "model": filters.model,
+        "tags__contains": [tag for tag in (filters.tag, *filters.tags) if tag],
+        "metadata__contains": filters.metadata,
+        "profile__grade__in": filters.grades,
+        "peak_prompt_tokens__gte": filters.minimum_peak,
+        "last_active_at__gte": filters.active_from,
+        "started_at__lte": filters.active_to,
     }
-    rows = rows.filter(**{lookup: value for lookup, value in narrowing.items() if value})
-    if not wanted.sub_agents and not wanted.text:
+    rows = rows.filter(**{lookup: value for lookup, value in lookups.items() if value})
+    if not filters.sub_agents and not filters.text:
         rows = rows.filter(parent=None)
-    if wanted.compacted is not None:
-        # The client's compaction moves the start of the context on; ours are counted.
+    if filters.compacted is not None:
+        # A compaction by the client moves `context_start`; our own are counted.
         was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
-        rows = rows.filter(was_compacted if wanted.compacted else ~was_compacted)
-    return _within_bounds(_with_text(rows, wanted.text), wanted.bounds)
+        rows = rows.filter(was_compacted if filters.compacted else ~was_compacted)
+    return _within_bounds(_with_text(rows, filters.text), filters.bounds)
 
 
 def page_after(
     rows: QuerySet[AgentSession], cursor: Cursor | None, order: str = NEWEST
 ) -> QuerySet[AgentSession]:
-    """The rows that follow the cursor, which is of the same one of `ORDERS`."""
+    """Return the rows after the cursor, in one of `ORDERS`."""
     column = ORDERS[order]
     rows = rows.order_by(f"-{column}", "-id")
     if cursor is None:
         return rows
-    # The first condition is implied by the second and lets the index find the place.
+    # The second condition implies the first, which lets Postgres use the index.
     return rows.filter(**{f"{column}__lte": cursor.at}).filter(
         Q(**{f"{column}__lt": cursor.at}) | Q(id__lt=cursor.id)
     )

@@ -1,4 +1,4 @@
-"""The turns at which a context grew most, and the message that did it."""
+"""The turns with the largest growth of the context, and the message that caused it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from django.db.models.functions import Lag
 from compaction.messages import Role
 from sessions.models import AgentSession, Message
 
-#: Turns that the page names.
+#: Number of turns shown.
 SHOWN = 5
-#: Growth below this is not worth naming, in tokens.
-LEAST = 1_000
+#: Minimum growth shown, in tokens.
+MIN_GROWTH = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jump:
-    """A turn whose prompt was `growth` tokens larger than the one before. `position`, `tokens` and `tool` are
-    of the largest message that entered; `is_output` says that it is what the tool answered."""
+    """A turn whose prompt was `growth` tokens larger than the previous one.
+
+    `position`, `tokens`, `role` and `tool` describe the largest new message. `is_output` tells whether it is
+    the output of the tool.
+    """
 
     turn: int
     growth: int
@@ -32,12 +35,12 @@ class Jump:
 
 
 def largest_jumps(*, session: AgentSession) -> list[Jump]:
-    """The largest first; two queries over small columns."""
+    """Return the largest jumps first. Two queries over small columns."""
     turns = session.turns.annotate(
         grown=F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index"),
         before=Window(Lag("first_position"), order_by="index"),
     ).values_list("index", "grown", "before", "first_position", "message_count")
-    found = [row for row in turns.order_by("-grown")[:SHOWN] if row[1] >= LEAST]
+    found = [row for row in turns.order_by("-grown")[:SHOWN] if row[1] >= MIN_GROWTH]
     if not found:
         return []
     spans = Q()
@@ -53,12 +56,14 @@ def largest_jumps(*, session: AgentSession) -> list[Jump]:
 
 
 def _jump(rows: Sequence[Message], turn: int, growth: int) -> Jump | None:
-    entered = [*_answered(rows, turn - 1), *_asked(rows, turn)]
+    entered = [*_output_messages(rows, turn - 1), *_input_messages(rows, turn)]
     if not entered:
         return None
     largest = max(entered, key=lambda row: row.tokens)
-    asked = (row for row in reversed(rows) if row.position < largest.position and row.role == Role.ASSISTANT)
-    before = next(asked, None)
+    callers = (
+        row for row in reversed(rows) if row.position < largest.position and row.role == Role.ASSISTANT
+    )
+    before = next(callers, None)
     is_output = largest.role != Role.ASSISTANT and before is not None and bool(before.tool_name)
     return Jump(
         turn=turn,
@@ -71,15 +76,15 @@ def _jump(rows: Sequence[Message], turn: int, growth: int) -> Jump | None:
     )
 
 
-def _asked(rows: Sequence[Message], turn: int) -> list[Message]:
-    """What the turn brought before its answer."""
-    own = [row for row in rows if row.turn_index == turn]
-    answer = next((row.position for row in own if row.role == Role.ASSISTANT), None)
-    return [row for row in own if answer is None or row.position < answer]
+def _input_messages(rows: Sequence[Message], turn: int) -> list[Message]:
+    """Return the messages of a turn before the model's response."""
+    messages = [row for row in rows if row.turn_index == turn]
+    response = next((row.position for row in messages if row.role == Role.ASSISTANT), None)
+    return [row for row in messages if response is None or row.position < response]
 
 
-def _answered(rows: Sequence[Message], turn: int) -> list[Message]:
-    """The answer of a turn and what came behind it, which the next call is the first to read."""
-    own = [row for row in rows if row.turn_index == turn]
-    answer = next((row.position for row in own if row.role == Role.ASSISTANT), None)
-    return [row for row in own if answer is not None and row.position >= answer]
+def _output_messages(rows: Sequence[Message], turn: int) -> list[Message]:
+    """Return the model's response and the messages after it: the next call is the first to read them."""
+    messages = [row for row in rows if row.turn_index == turn]
+    response = next((row.position for row in messages if row.role == Role.ASSISTANT), None)
+    return [row for row in messages if response is not None and row.position >= response]

@@ -1,4 +1,4 @@
-"""Finding a session by either of its ids, within a project."""
+"""Finding a session of a project by its id or external id."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What never changes of a session: enough to read a push before the lock."""
+    """The immutable fields of a session that are needed to parse a push."""
 
     id: UUID
     format: str
 
 
-#: Routes that this process has looked up. Only a deletion makes one wrong, and then the statement that uses
-#: it finds no session.
+#: Routes cached by this process. Only deleting the session makes one stale; the statement that uses it then
+#: finds no session.
 _routes: dict[tuple[UUID, str], Route] = {}
 
 _ROUTES_SIZE = 100_000
 
 
 def session_route(*, project_id: UUID, name: str) -> Route | None:
-    """The session that `name` is the id or the external id of; None where there is none."""
+    """Return the route of the session with this id or external id, or None. Cached."""
     if (known := _routes.get((project_id, name))) is not None:
         return known
     session = session_find(project_id=project_id, name=name)
@@ -46,22 +46,23 @@ def route_forget(*, project_id: UUID, name: str) -> None:
 
 
 def with_session_route(*, project_id: UUID, name: str, use: Callable[[Route], T | None]) -> T | None:
-    """What `use` makes of the session's route; None where there is no session.
+    """Return `use(route)` for the session's route, or None if there is no session.
 
-    None from `use` says that the session of that route is gone: the name is then looked up anew, since
-    another process may have deleted it and made it again.
+    `use` returns None if the session of the route no longer exists. The name is then looked up again,
+    because another process may have deleted and recreated the session.
     """
     for _ in range(2):
         route = session_route(project_id=project_id, name=name)
         if route is None:
             return None
-        if (made := use(route)) is not None:
-            return made
+        if (result := use(route)) is not None:
+            return result
         route_forget(project_id=project_id, name=name)
     return None
 
 
 def session_find(*, project_id: UUID, name: str) -> AgentSession | None:
+    """Return the session with this id or external id, or None."""
     rows = AgentSession.objects.filter(project_id=project_id)
     if (uuid := as_uuid(name)) is not None and (found := rows.filter(pk=uuid).first()):
         return found
@@ -69,6 +70,7 @@ def session_find(*, project_id: UUID, name: str) -> AgentSession | None:
 
 
 def as_uuid(text: str) -> UUID | None:
+    """Parse a UUID. Return None if `text` is not one."""
     try:
         return UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Reads of working memory: the newest revision, one, a page, how it moved, and a project's fields."""
+"""Working memory: revisions, their history, and the custom fields of a project."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from compaction.memory.updates.items import STATE
 from sessions.models import MemoryRevision
 from sessions.store import bodies
 
-#: Fields that every project has beyond the eight: what upkeep tells of commands.
+#: Fields in addition to the eight standard ones, filled by automatic updates.
 BUILT_IN = (CustomField(name=STATE, description="what commands changed, and the last runs of tests"),)
 
 
 def memory_latest(*, session_id: UUID) -> MemoryRevision | None:
-    """The revision that holds now; None where nothing was ever written."""
+    """Return the latest revision, or None if nothing was written yet."""
     return MemoryRevision.objects.filter(session_id=session_id).order_by("-number").first()
 
 
 def memory_revision(*, session_id: UUID, number: int) -> MemoryRevision | None:
+    """Return a revision by its number, or None."""
     return MemoryRevision.objects.filter(session_id=session_id, number=number).first()
 
 
 def memory_page(*, session_id: UUID, below: int | None, limit: int) -> list[MemoryRevision]:
-    """Revisions newest first, all below the number `below`."""
+    """Return a page of revisions below the number `below`, newest first."""
     rows = MemoryRevision.objects.filter(session_id=session_id)
     if below is not None:
         rows = rows.filter(number__lt=below)
@@ -36,39 +37,38 @@ def memory_page(*, session_id: UUID, below: int | None, limit: int) -> list[Memo
 
 
 def memory_span(*, session_id: UUID, first: int, last: int) -> Sequence[WorkingMemory]:
-    """The memories of the revisions `first` to `last`, oldest first. Revision 0 is the empty memory."""
+    """Return the memories of revisions `first` to `last`, oldest first. Revision 0 is the empty memory."""
     rows = MemoryRevision.objects.filter(session_id=session_id, number__range=(first, last))
     empty = [WorkingMemory()] if first == 0 else []
     return [*empty, *(memory_value(row) for row in rows.order_by("number"))]
 
 
 def memory_value(row: MemoryRevision | None) -> WorkingMemory:
-    """What a revision holds; the empty memory where there is none."""
+    """Return the memory of a revision, the empty memory for None."""
     if row is None:
         return WorkingMemory()
     return WorkingMemory.from_json(bodies.json_value(bodies.unpack(row.body)))
 
 
 def memory_notes(row: MemoryRevision | None) -> Notes:
-    """What a revision holds, with the origin of each item as far as it was noted."""
+    """Return the memory of a revision with the recorded origins of its items."""
     origins = bodies.json_value(bodies.unpack(row.origins)) if row is not None and row.origins else {}
     return Notes.from_json(memory_value(row), origins)
 
 
 def memory_schema(*, project_id: UUID) -> Schema:
-    """The fields that a project's memories have beyond the eight."""
+    """Return the memory fields of a project."""
     return schema_of(Project.objects.values_list("memory_fields", flat=True).get(pk=project_id))
 
 
 def schema_of(fields: Sequence[Mapping[str, Any]]) -> Schema:
-    """Raises `WorkingMemoryError` for fields that cannot be."""
+    """Return the schema with these custom fields. Raises `WorkingMemoryError` for invalid fields."""
     return Schema((*BUILT_IN, *(CustomField(**field) for field in fields)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One revision of a time line: what it changed against the one before, and the items that went stale or
-    hold again."""
+    """One revision of the timeline: its changes, and the items it marked as stale or as current again."""
 
     row: MemoryRevision
     changes: Sequence[Change]
@@ -77,7 +77,7 @@ class Step:
 
 
 def memory_timeline(*, session_id: UUID, below: int | None, limit: int) -> list[Step]:
-    """What each revision changed, newest first, all below the number `below`."""
+    """Return the changes of each revision below the number `below`, newest first."""
     rows = memory_page(session_id=session_id, below=below, limit=limit + 1)
     notes = [memory_notes(row) for row in rows]
     if len(rows) <= limit:
@@ -98,6 +98,6 @@ def _newly_stale(old: Notes, new: Notes) -> list[tuple[str, str, str]]:
 
 
 def memory_sizes(*, session_id: UUID, last: int) -> list[tuple[int, int, int]]:
-    """Revision, turn and tokens of the newest `last` revisions, oldest first."""
+    """Return revision, turn and tokens of the newest `last` revisions, oldest first."""
     rows = MemoryRevision.objects.filter(session_id=session_id).order_by("-number")
     return list(rows.values_list("number", "turn_index", "tokens")[:last])[::-1]

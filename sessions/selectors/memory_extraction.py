@@ -1,4 +1,4 @@
-"""How far a model has read a session for its working memory, or why it has not."""
+"""Progress of memory extraction: a model that reads a session and updates its working memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from sessions.selectors.summarizers import reader_missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionState:
-    """`missing` says why no model reads, "" where one does. `turn` is the next one to read, `told` why the
-    last try did not get through, `free_at` when the next one may begin, None where at once. The readings cost
-    `cost_microusd`, those without a price left out."""
+    """The state of memory extraction for a session.
+
+    `missing` is the reason why no model is used, or "". `turn` is the next turn to process. `last_error` is
+    the error of the last attempt, or "". `retry_at` is when the next attempt may begin, None for now.
+    `cost_microusd` excludes calls without a known price.
+    """
 
     model: str
     missing: str
@@ -31,12 +34,12 @@ class ExtractionState:
 
     @property
     def is_running(self) -> bool:
-        """Whether a worker has claimed the next turns, and has not said yet what came of it."""
+        """Whether a worker is processing the next turns."""
         return self.retry_at is not None and not self.last_error
 
 
 def extraction_state(*, session: AgentSession, project: Project) -> ExtractionState:
-    """Two queries."""
+    """Return the state of memory extraction for a session. Two queries."""
     row = MemoryExtractionState.objects.filter(session=session).first() or MemoryExtractionState(
         session=session
     )

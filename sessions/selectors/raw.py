@@ -1,4 +1,4 @@
-"""Reads of what was pushed, as a list: small columns, newest first."""
+"""The list of pushed messages, without their bodies."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPage:
-    """Messages without their bodies, newest first; `before` is where the next page goes on."""
+    """A page of messages without bodies, newest first. `before` is the cursor of the next page."""
 
     rows: Sequence[Message]
     before: int | None
 
 
 def raw_messages(*, session: AgentSession, before: int | None) -> RawPage:
-    """One query by the primary key."""
+    """Return a page of messages before a position. One query by the primary key."""
     rows = session.messages.only("position", "turn_index", "role", "tokens", "tool_name", "source_id")
     rows = rows.order_by("-position")
     if before is not None:

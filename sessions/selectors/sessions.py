@@ -1,4 +1,4 @@
-"""Reads of sessions: the list of a project, one session, its relatives. Always within one project."""
+"""Sessions of a project: lists, filters, one session and its sub-agents."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from accounts.models import Project
 from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, UsageRollup
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
 
-#: The list says "1,000+" from there on: counting further would cost more than it tells.
+#: The list shows "1,000+" above this: an exact count would take too long.
 COUNT_LIMIT = 1_000
-#: Tags are suggested from so many sessions.
-_TAGGED = 1_000
+#: Number of sessions from which tags are suggested.
+_MAX_TAGGED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubAgents:
-    """The sums of a session's direct sub-agents, which its own figures leave out."""
+    """Totals of a session's direct sub-agents, which its own totals do not include."""
 
     count: int
     billed_tokens: int
@@ -33,9 +33,11 @@ class SubAgents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savings:
-    """What compaction kept out of a session's prompts, summed over its calls: tokens at the provider's count,
-    and their price less what was paid for summaries and for working memory. As of the last filling of the
-    sums (see `rollups`)."""
+    """What compaction saved in a session, summed over its calls.
+
+    `tokens` are provider tokens. `microusd` is their price minus the cost of summaries and memory extraction.
+    As of the last update of the rollups.
+    """
 
     tokens: int
     microusd: int
@@ -43,6 +45,8 @@ class Savings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
+    """One row of the session list."""
+
     session: AgentSession
     sub_agents: SubAgents | None
     savings: Savings | None
@@ -50,13 +54,15 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsPage:
+    """One page of the session list."""
+
     rows: Sequence[SessionRow]
     next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """What there is to choose from in a project's filters."""
+    """The values to choose from in the filters of a project."""
 
     agents: Sequence[str]
     models: Sequence[str]
@@ -65,14 +71,16 @@ class Facets:
 def sessions_list(
     *,
     project: Project,
-    wanted: SessionFilter,
+    filters: SessionFilter,
     after: Cursor | None = None,
     order: str = NEWEST,
     limit: int = 50,
 ) -> SessionsPage:
-    """One page of the project's sessions, in one of `ORDERS`; four queries whatever the size. Only the newest
-    first come by an index: the other orders sort what the filter finds."""
-    rows = filtered(AgentSession.objects.filter(project=project).select_related("parent", "profile"), wanted)
+    """Return one page of the project's sessions, in one of `ORDERS`. Four queries.
+
+    Only the order `activity` uses an index; the others sort all sessions that match.
+    """
+    rows = filtered(AgentSession.objects.filter(project=project).select_related("parent", "profile"), filters)
     found = list(page_after(rows, after, order)[: limit + 1])
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
@@ -92,44 +100,46 @@ def sessions_list(
 
 
 def sessions_search(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
-    """Those whose names hold all the words, last active first, sub-agents too. One query."""
+    """Return sessions that contain all words of `text`, including sub-agents. One query."""
     rows = filtered(AgentSession.objects.filter(project=project), SessionFilter(text=text, sub_agents=True))
     return list(page_after(rows, None)[:limit])
 
 
-def sessions_count(*, project: Project, wanted: SessionFilter) -> int:
-    """How many there are, at most `COUNT_LIMIT` + 1."""
-    rows = filtered(AgentSession.objects.filter(project=project), wanted)
+def sessions_count(*, project: Project, filters: SessionFilter) -> int:
+    """Return the number of sessions that match, at most `COUNT_LIMIT` + 1."""
+    rows = filtered(AgentSession.objects.filter(project=project), filters)
     return rows.order_by()[: COUNT_LIMIT + 1].count()
 
 
 def sessions_facets(*, project: Project) -> Facets:
+    """Return the agents and models of the project's sessions."""
     return Facets(agents=_distinct(project, "agent"), models=_distinct(project, "model"))
 
 
 def sessions_tags(*, project: Project) -> list[str]:
-    """The tags of the project's newest sessions, in the order of their names."""
+    """Return the tags of the project's newest sessions, sorted by name."""
     newest = AgentSession.objects.filter(project=project).exclude(tags=[]).order_by("-last_active_at")
-    return sorted({tag for tags in newest.values_list("tags", flat=True)[:_TAGGED] for tag in tags})
+    return sorted({tag for tags in newest.values_list("tags", flat=True)[:_MAX_TAGGED] for tag in tags})
 
 
 def saved_views(*, project: Project, user: Any) -> list[SavedView]:
-    """The user's own views of the project."""
+    """Return the user's saved views of the project."""
     return list(SavedView.objects.filter(project=project, user=user).order_by("name"))
 
 
-def sessions_newer(*, project: Project, wanted: SessionFilter, since: datetime) -> int:
-    """How many sessions moved after a time, at most 100."""
-    rows = filtered(AgentSession.objects.filter(project=project, last_active_at__gt=since), wanted)
+def sessions_newer(*, project: Project, filters: SessionFilter, since: datetime) -> int:
+    """Return the number of sessions active after a time, at most 100."""
+    rows = filtered(AgentSession.objects.filter(project=project, last_active_at__gt=since), filters)
     return rows.order_by()[:100].count()
 
 
 def session_get(*, project: Project, id: UUID) -> AgentSession | None:
+    """Return a session by its id, or None."""
     return AgentSession.objects.filter(project=project, pk=id).select_related("parent", "profile").first()
 
 
 def session_children(*, session: AgentSession) -> Sequence[AgentSession]:
-    """The sub-agents that the session started, oldest first."""
+    """Return the sub-agents that the session started, oldest first."""
     return list(session.children.filter(project_id=session.project_id).order_by("started_at", "id"))
 
 
@@ -163,7 +173,7 @@ def _savings(ids: Sequence[UUID]) -> Mapping[UUID, Savings]:
 
 
 def _spent(ids: Sequence[UUID]) -> Mapping[UUID, int]:
-    """What was paid for each session to models that summarised or read, in micro-dollars. One query."""
+    """Return the cost of summaries and memory extraction by session, in micro-dollars. One query."""
     summaries, readings = (
         rows.filter(session_id__in=ids, cost_microusd__gt=0)
         .values("session_id")

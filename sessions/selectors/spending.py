@@ -1,4 +1,4 @@
-"""How much of its budgets a project has spent."""
+"""Spending of a project against its cost budgets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sessions.models.spending import Period
 from sessions.selectors.trends import TrendQuery, trend_total
 from sessions.selectors.usage import Span
 
-#: At these shares (per cent) of a budget somebody is told.
-SHARES = (50, 80, 100)
+#: Percentages of a budget at which alerts are sent.
+ALERT_PERCENTAGES = (50, 80, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What was spent of a budget in its present period, in micro-dollars."""
+class BudgetSpending:
+    """Spending in the current period of a budget, in micro-dollars."""
 
     budget: CostBudget
     span: Span
@@ -30,26 +30,27 @@ class Spent:
 
     @property
     def reached(self) -> int | None:
-        """The largest share that is reached."""
-        return max((share for share in SHARES if self.percent >= share), default=None)
+        """The highest alert percentage that is reached, or None."""
+        return max((share for share in ALERT_PERCENTAGES if self.percent >= share), default=None)
 
 
-def budgets_spent(*, project_id: UUID, now: datetime | None = None) -> list[Spent]:
-    """The project's budgets, the shortest period first. One query, and one for each budget."""
+def budgets_spent(*, project_id: UUID, now: datetime | None = None) -> list[BudgetSpending]:
+    """Return the spending of each budget, shortest period first. One query, and one per budget."""
     rows = CostBudget.objects.filter(project=project_id)
     order = {period: place for place, period in enumerate(Period.values)}
     return [budget_spent(row, now=now) for row in sorted(rows, key=lambda row: order[row.period])]
 
 
-def budget_spent(budget: CostBudget, *, now: datetime | None = None) -> Spent:
+def budget_spent(budget: CostBudget, *, now: datetime | None = None) -> BudgetSpending:
+    """Return the spending of a budget in its current period. One query."""
     zone = ZoneInfo(budget.time_zone)
     span = period_of(budget.period, (now or datetime.now(UTC)).astimezone(zone).date(), zone)
-    total = trend_total(project_id=budget.project_id, wanted=TrendQuery(span=span))
-    return Spent(budget=budget, span=span, microusd=total.cost_microusd)
+    total = trend_total(project_id=budget.project_id, query=TrendQuery(span=span))
+    return BudgetSpending(budget=budget, span=span, microusd=total.cost_microusd)
 
 
 def period_of(period: str, today: date, zone: ZoneInfo) -> Span:
-    """The day, week (from Monday) or month that `today` lies in."""
+    """Return the day, week (from Monday) or month that contains `today`."""
     if period == Period.DAY:
         return Span(first=today, last=today, zone=zone)
     if period == Period.WEEK:

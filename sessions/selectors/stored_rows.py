@@ -1,5 +1,7 @@
-"""Messages and edits as they are stored, for who reads them by hundreds: without Django's objects, which
-would take as long as reading their JSON."""
+"""Bulk reads of messages and edits without model instances.
+
+Creating instances takes as long as parsing the JSON of the messages.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.postgres import execute, raw_connection
 
-#: Positions from the first up to but without the second.
+#: A half-open range of positions.
 Span = tuple[int, int]
 
-#: Behind every message that a session can have.
+#: A position after every possible message.
 END = 2**31 - 1
 
 _ROWS: LiteralString = """
@@ -45,7 +47,7 @@ SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, e.text, e.handle, e.
 
 @dataclass(slots=True)
 class StoredMessage:
-    """One message: its JSON as it was pushed, and what was found out about it then."""
+    """A message: its JSON as pushed, and the values computed at that time."""
 
     position: int
     turn: int
@@ -54,7 +56,7 @@ class StoredMessage:
     data: bytes
 
     def value(self, format: str) -> MessageValue:
-        """The core's value of it; `format` is the session's."""
+        """Parse the message in the session's `format`."""
         return value_of(
             self.data,
             format=format,
@@ -66,7 +68,7 @@ class StoredMessage:
 
 
 def visible_spans(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
-    """What no eviction covers of the messages before `end`."""
+    """Return the spans before `end` that no eviction covers."""
     spans, start = [], 0
     for first, last in sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT):
         if first > start:
@@ -76,14 +78,14 @@ def visible_spans(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
 
 
 def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage]:
-    """The messages of a session in these spans, in order. No two spans may hold the same position."""
+    """Return the messages of a session in these spans, in order. Spans must not overlap."""
     firsts, ends = [], []
     for first, end in spans:
         firsts.append(Int4(first))
         ends.append(Int4(end))
-    asked = {"session": session_id, "firsts": firsts, "ends": ends}
+    parameters = {"session": session_id, "firsts": firsts, "ends": ends}
     with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _ROWS, asked).fetchall()
+        rows = execute(raw_connection(), _ROWS, parameters).fetchall()
     return [
         StoredMessage(
             position,
@@ -97,7 +99,7 @@ def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage
 
 
 def edits_load(keys: Iterable[int]) -> list[tuple[int, Edit]]:
-    """The edits of a session with these keys, in the order in which they were made, each with its key."""
+    """Return edits by primary key, each with its key, in the order in which they were made."""
     with connection.wrap_database_errors:
         rows = execute(raw_connection(), _EDITS, [list(map(Int8, keys))]).fetchall()
     return [

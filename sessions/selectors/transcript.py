@@ -1,4 +1,4 @@
-"""Reads of a transcript: a page of turns with their messages, or one message. Never the whole history."""
+"""The transcript: a page of turns with their messages, or one message. Never the whole history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sessions.models import AgentSession, Message, Turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnMessages:
-    """A turn, the one before it where there is one, and its messages in order."""
+    """A turn with its messages in order, and the previous turn, if any."""
 
     turn: Turn
     previous: Turn | None
@@ -20,9 +20,9 @@ class TurnMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPage:
-    """Turns in order. `older` and `newer` say whether there are turns before the first and behind the last.
+    """Turns in order. `older` and `newer` tell whether there are turns before the first and after the last.
 
-    `preceding` are the messages of the turn before the first: they hold the calls that it answers.
+    `preceding` are the messages of the turn before the first: they contain the tool calls that it answers.
     """
 
     turns: Sequence[TurnMessages]
@@ -47,9 +47,9 @@ def turns_page(
     around: int | None = None,
     limit: int = 20,
 ) -> TurnsPage:
-    """The newest `limit` turns, or those before one, behind one, or around one (indexes, from 0).
+    """Return the newest `limit` turns, or those before, after or around a turn index.
 
-    Two queries, whatever the length of the session: turns by their index, messages by their positions.
+    Two queries, whatever the length of the session: turns by index, messages by position.
     """
     if around is not None:
         before = min(around + limit // 2, session.turn_count)
@@ -57,7 +57,7 @@ def turns_page(
     if before == 0:
         return TurnsPage(turns=(), older=False, newer=False)
     end = first + limit if before is None else before
-    # One more in front: its time and size are what the first one is compared with.
+    # Also read the turn before the first one, which is compared with it.
     found = list(session.turns.filter(index__gte=max(first - 1, 0), index__lt=end).order_by("index"))
     previous = found.pop(0) if found and found[0].index < first else None
     turns, preceding = _with_messages(session, found, previous)
@@ -70,6 +70,7 @@ def turns_page(
 
 
 def message_get(*, session: AgentSession, position: int) -> Message | None:
+    """Return the message at a position, or None."""
     return session.messages.filter(position=position).select_related("blob").first()
 
 
@@ -79,10 +80,10 @@ def _with_messages(
     by_turn: defaultdict[int, list[Message]] = defaultdict(list)
     for message in _messages(session, [*([previous] if previous else []), *turns]):
         by_turn[message.turn_index].append(message)
-    befores = [previous, *turns[:-1]]
+    predecessors = [previous, *turns[:-1]]
     with_messages = [
         TurnMessages(turn=turn, previous=before, messages=by_turn[turn.index])
-        for turn, before in zip(turns, befores, strict=False)
+        for turn, before in zip(turns, predecessors, strict=False)
     ]
     return with_messages, by_turn[previous.index] if previous else ()
 

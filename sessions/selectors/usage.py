@@ -1,8 +1,7 @@
-"""What was used in a span of days: turns, tokens and cost, by day, model, agent and tag.
+"""Usage in a period: turns, tokens and cost by day, model, agent and tag.
 
-Read from the turns of the sessions that were active since the span began, which the index of the list of
-sessions finds; within each the primary key finds its turns. The cost grows with the span, never with what
-is older.
+Reads the turns of sessions active since the start of the period, found by the index of the session list. The
+run time depends on the length of the period, not on the amount of older data.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection
 
-#: How a group is named in SQL, over the sums of one session, day and model.
+#: The SQL expression of each group, over the sums of one session, day and model.
 _KEYS = {
     "day": "spent.day",
     "model": "spent.model",
@@ -38,7 +37,7 @@ WITH spent AS (
            sum(t.cost_microusd) AS cost_microusd
       FROM agent_sessions_agentsession s
       JOIN agent_sessions_turn t ON t.session_id = s.id
-     -- `last_active_at` is written once a second at most, so a turn may be younger than it says.
+     -- `last_active_at` is updated at most once per second, so it may be older than the last turn.
      WHERE s.project_id = %(project)s AND s.last_active_at >= %(start)s::timestamptz - interval '1 second'
        AND t.at >= %(start)s AND t.at < %(end)s AND t.billed
      GROUP BY day, t.model, s.id
@@ -48,7 +47,7 @@ WITH spent AS (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Whole days of a time zone, both ends included."""
+    """Whole days in a time zone, both ends included."""
 
     first: date
     last: date
@@ -59,7 +58,7 @@ class Span:
         return (self.last - self.first).days + 1
 
     def bounds(self) -> tuple[datetime, datetime]:
-        """The first moment of the span and the first one behind it."""
+        """Return the start of the first day and the end of the last."""
         start, end = (
             datetime.combine(day, time(), tzinfo=self.zone)
             for day in (self.first, self.last + timedelta(days=1))
@@ -68,8 +67,8 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
-    """Sums of one group, or of all. Tokens are what was billed; cost is in micro-dollars."""
+class UsageTotals:
+    """Totals of one group, or of all. Tokens are billed tokens; cost is in micro-dollars."""
 
     group: Mapping[str, Any]
     turns: int
@@ -81,11 +80,13 @@ class Used:
     cost_microusd: int
 
 
-def usage_sums(*, project_id: UUID, span: Span, groups: Sequence[str], limit: int) -> tuple[Used, list[Used]]:
-    """The total and at most `limit` groups, in the order of their names.
+def usage_sums(
+    *, project_id: UUID, span: Span, groups: Sequence[str], limit: int
+) -> tuple[UsageTotals, list[UsageTotals]]:
+    """Return the total and at most `limit` groups, sorted by name.
 
-    Turns that only repeat what another session was billed for (a fork's history) are left out. A session
-    with several tags counts in the group of each; the total counts it once.
+    Turns billed to another session (the history of a fork) are left out. A session with several tags counts
+    towards each of them; the total counts it once.
     """
     start, end = span.bounds()
     parameters: dict[str, Any] = {
@@ -98,8 +99,8 @@ def usage_sums(*, project_id: UUID, span: Span, groups: Sequence[str], limit: in
     with connection.cursor() as cursor:
         cursor.execute(_sql(groups), parameters)
         rows = cursor.fetchall()
-    used = [_used(groups, row) for row in rows]
-    return used[0], used[1:]
+    totals = [_totals(groups, row) for row in rows]
+    return totals[0], totals[1:]
 
 
 def _sql(groups: Sequence[str]) -> str:
@@ -109,7 +110,7 @@ def _sql(groups: Sequence[str]) -> str:
     names = ", ".join(f"key{index}" for index in range(len(keys)))
     none = "".join("NULL, " for _ in keys)
     tags = "LEFT JOIN LATERAL unnest(spent.tags) AS tag ON true" if "tag" in groups else ""
-    # Every piece is a name written in this file.
+    # Every interpolated value is a constant of this module.
     grouped = f"""
         UNION ALL
         SELECT * FROM (SELECT 1, {columns}{sums} FROM spent {tags} GROUP BY {names}) g
@@ -120,6 +121,7 @@ def _sql(groups: Sequence[str]) -> str:
     """  # noqa: S608
 
 
-def _used(groups: Sequence[str], row: Sequence[Any]) -> Used:
-    sums = dict(zip(_SUMS, row[1 + len(groups) :], strict=True))
-    return Used(group=dict(zip(groups, row[1:], strict=False)), **sums)
+def _totals(groups: Sequence[str], row: Any) -> UsageTotals:
+    _, *values = row
+    keys, sums = values[: len(groups)], values[len(groups) :]
+    return UsageTotals(group=dict(zip(groups, keys, strict=True)), **dict(zip(_SUMS, sums, strict=True)))

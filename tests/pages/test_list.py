@@ -71,7 +71,7 @@ def test_newest_first(member_client, many):
 def test_paging_shows_every_row_once_under_equal_times(member_client, many):
     seen, cursor = [], None
     while True:
-        page = sessions_list(project=many, wanted=SessionFilter(), after=cursor, limit=2)
+        page = sessions_list(project=many, filters=SessionFilter(), after=cursor, limit=2)
         seen += [row.session.external_id for row in page.rows]
         if page.next_cursor is None:
             break

@@ -29,7 +29,7 @@ def sessions_csv(*, project: Project, wanted: SessionFilter) -> Iterator[str]:
     yield _lines([COLUMNS])
     after: Cursor | None = None
     for _ in range(ROWS_LIMIT // _PAGE):
-        page = sessions_list(project=project, wanted=wanted, after=after, limit=_PAGE)
+        page = sessions_list(project=project, filters=wanted, after=after, limit=_PAGE)
         yield _lines(_cells(row) for row in page.rows)
         if page.next_cursor is None:
             return

@@ -105,7 +105,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = form.wanted()
     order = _order(request)
     after = Cursor.decode(request.GET.get("after", ""), order)
-    page = sessions_list(project=viewer.project, wanted=wanted, after=after, order=order)
+    page = sessions_list(project=viewer.project, filters=wanted, after=after, order=order)
     first_query = query_clean(request.GET.urlencode())
     context: dict[str, Any] = {
         "viewer": viewer,
@@ -119,7 +119,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "next_query": _query(request.GET, after=page.next_cursor) if page.next_cursor else "",
         "first_query": first_query,
         "since": _since(page) if after is None and order == NEWEST else "",
-        "count": sessions_count(project=viewer.project, wanted=wanted),
+        "count": sessions_count(project=viewer.project, filters=wanted),
         "count_limit": COUNT_LIMIT,
     }
     if not wants_fragment(request):
@@ -160,7 +160,7 @@ def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = FilterForm(request.GET).wanted()
     context = {
         "viewer": viewer,
-        "updated": sessions_newer(project=viewer.project, wanted=wanted, since=since),
+        "updated": sessions_newer(project=viewer.project, filters=wanted, since=since),
         "since": since.isoformat(),
         "query": query_clean(_query(request.GET, after=None, without=("since",))),
     }

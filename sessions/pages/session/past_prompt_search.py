@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.text import visible
-from sessions.selectors.contents import Hit, search
+from sessions.selectors.contents import SearchMatch, search
 from sessions.selectors.past_prompts import Eviction, Outline, eviction_covering, evictions_at
 
 #: Maximum number of hits.
@@ -25,7 +25,7 @@ class SearchHit:
     or None if the client did: its compactions are not recorded as evictions.
     """
 
-    hit: Hit
+    hit: SearchMatch
     fate: str
     evicted_by: Eviction | None = None
 
@@ -63,7 +63,7 @@ def transcript_search(session: AgentSession, outline: Outline, query: str) -> Se
     )
 
 
-def _hit(outline: Outline, evictions: Sequence[Eviction], hit: Hit) -> SearchHit:
+def _hit(outline: Outline, evictions: Sequence[Eviction], hit: SearchMatch) -> SearchHit:
     entry = outline.entry_at(hit.position)
     if entry is None or entry.is_generated:
         return SearchHit(hit=hit, fate="removed", evicted_by=eviction_covering(evictions, hit.position))

@@ -85,12 +85,12 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
-    groups = trend_groups(project_id=project.pk, wanted=parameters.current, group=parameters.group)
-    previous = trend_groups(project_id=project.pk, wanted=parameters.previous, group=parameters.group)
+    groups = trend_groups(project_id=project.pk, query=parameters.current, group=parameters.group)
+    previous = trend_groups(project_id=project.pk, query=parameters.previous, group=parameters.group)
     # A session counts once per tag, so the sum over tags is larger than the total.
     if parameters.group == "tag":
-        total = trend_total(project_id=project.pk, wanted=parameters.current)
-        total_previous = trend_total(project_id=project.pk, wanted=parameters.previous)
+        total = trend_total(project_id=project.pk, query=parameters.current)
+        total_previous = trend_total(project_id=project.pk, query=parameters.previous)
     else:
         total, total_previous = sum(groups.values(), Sums()), sum(previous.values(), Sums())
     largest = ranked(groups)[:_MAX_ROWS]
@@ -103,8 +103,8 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
             for key, sums in largest
         ],
         "more_rows": len(groups) - len(largest),
-        "savings": savings_of(project_id=project.pk, wanted=parameters.current, sums=total),
-        "top": top_sessions(project_id=project.pk, wanted=parameters.current)
+        "savings": savings_of(project_id=project.pk, query=parameters.current, sums=total),
+        "top": top_sessions(project_id=project.pk, query=parameters.current)
         if parameters.group != "session"
         else [],
         "filters": _filters(project, parameters),
@@ -139,7 +139,7 @@ def _filters(project: Project, parameters: Parameters) -> list[tuple[str, str, s
 
 def _rows(project: Project, parameters: Parameters) -> list[TrendRow]:
     return trend_rows(
-        project_id=project.pk, wanted=parameters.current, bucket=parameters.bucket, group=parameters.group
+        project_id=project.pk, query=parameters.current, bucket=parameters.bucket, group=parameters.group
     )
 
 

@@ -1,4 +1,4 @@
-"""What the model saw at a turn, and how that differs from what it saw at another one."""
+"""The prompt at an earlier turn, and how the prompts of two turns differ."""
 
 from sessions.selectors.past_prompts.contents import EntryContent, entry_contents, originals
 from sessions.selectors.past_prompts.diff import Change, Difference, outline_diff

@@ -1,4 +1,4 @@
-"""The contents behind some entries of an outline: what was pushed, and what the model saw instead."""
+"""The contents of outline entries: the pushed messages, and what the model saw instead."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from sessions.store import bodies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryContent:
-    """An entry with its contents. `row` and `original` are None where the entry stands for evicted messages.
+    """An entry with its contents.
 
-    `texts` is what each edit shows, by the edit's id.
+    `row` and `original` are None if the entry replaces evicted messages. `texts` maps edit ids to the text
+    that each edit shows.
     """
 
     entry: Entry
@@ -31,17 +32,17 @@ class EntryContent:
 def entry_contents(
     *, session: AgentSession, outline: Outline, entries: Sequence[Entry]
 ) -> list[EntryContent]:
-    """The entries with their contents; two queries, however many."""
+    """Return the contents of entries. Two queries."""
     edits = {id(entry): outline.edits_of(entry) for entry in entries}
     changed = [edit.id for entry in entries if not entry.is_generated for edit in edits[id(entry)]]
     texts = dict(Edit.objects.filter(pk__in=changed).values_list("pk", "text")) if changed else {}
-    wanted = [entry.first for entry in entries if not entry.is_generated]
-    rows = {row.position: row for row in _rows(session, wanted)}
-    return [_piece(session, entry, rows.get(entry.first), edits[id(entry)], texts) for entry in entries]
+    positions = [entry.first for entry in entries if not entry.is_generated]
+    rows = {row.position: row for row in _rows(session, positions)}
+    return [_content(session, entry, rows.get(entry.first), edits[id(entry)], texts) for entry in entries]
 
 
 def originals(*, session: AgentSession, first: int, last: int, limit: int) -> list[Message]:
-    """The first `limit` messages of a span, as they were pushed."""
+    """Return the first `limit` messages from position `first` to `last`, as pushed."""
     rows = session.messages.filter(position__gte=first, position__lte=last).select_related("blob")
     return list(rows.order_by("position")[:limit])
 
@@ -52,7 +53,7 @@ def _rows(session: AgentSession, positions: Sequence[int]) -> Sequence[Message]:
     return list(session.messages.filter(position__in=positions).select_related("blob"))
 
 
-def _piece(
+def _content(
     session: AgentSession,
     entry: Entry,
     row: Message | None,

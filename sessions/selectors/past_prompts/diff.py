@@ -1,4 +1,4 @@
-"""How the prompts of two turns differ: by which messages each shows, and by which rule. Pure."""
+"""The difference between the prompts of two turns. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sessions.selectors.past_prompts.outline import Outline
 class Change:
     """A stretch of entries that differ in one way: `kind` is "removed", "new" or "changed".
 
-    Tokens are those of the stretch in each prompt; rules those by which it is shown, "" where it is not.
+    Tokens are those of the entries in each prompt. Rules are the strategies that produced the entries, "" for
+    a prompt that does not contain them.
     """
 
     kind: str
@@ -29,7 +30,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`shared` entries with `shared_tokens` begin both prompts: so much the provider's cache can serve."""
+    """The changes between two prompts.
+
+    Both begin with the same `shared` entries of `shared_tokens`, which the provider's cache can serve.
+    """
 
     shared: int
     shared_tokens: int
@@ -40,6 +44,7 @@ _Key = tuple[int, int, str, int, tuple[int, ...]]
 
 
 def outline_diff(before: Outline, after: Outline) -> Difference:
+    """Return the difference between two prompts."""
     old, new = _keyed(before), _keyed(after)
     shared = 0
     for one, other in zip(old, new, strict=False):
@@ -54,7 +59,7 @@ def outline_diff(before: Outline, after: Outline) -> Difference:
 
 
 def _keyed(outline: Outline) -> dict[_Key, Entry]:
-    """The entries by what makes them look as they do."""
+    """Return the entries by what determines their content."""
     return {
         (
             entry.first,
@@ -68,13 +73,13 @@ def _keyed(outline: Outline) -> dict[_Key, Entry]:
 
 
 def _changes(old: dict[_Key, Entry], new: dict[_Key, Entry]) -> list[Change]:
-    gone = {(e.first, e.last): e for key, e in old.items() if key not in new}
-    came = {(e.first, e.last): e for key, e in new.items() if key not in old}
-    single = [_change(gone.get(span), came.get(span)) for span in sorted({*gone, *came})]
+    removed = {(e.first, e.last): e for key, e in old.items() if key not in new}
+    added = {(e.first, e.last): e for key, e in new.items() if key not in old}
+    changes = [_change(removed.get(span), added.get(span)) for span in sorted({*removed, *added})]
     return [
         _joined(list(alike))
         for _, alike in groupby(
-            single, key=lambda change: (change.kind, change.rule_before, change.rule_after)
+            changes, key=lambda change: (change.kind, change.rule_before, change.rule_after)
         )
     ]
 

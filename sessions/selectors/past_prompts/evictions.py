@@ -1,4 +1,4 @@
-"""Which compaction took a message out of the prompt."""
+"""Which compaction removed a message from the prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessions.selectors.edits import edits_in_force_after
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """Messages `first`..`last`, which a compaction behind `turn` took out of the prompt."""
+    """Messages `first` to `last`, which a compaction after `turn` removed from the prompt."""
 
     compaction: int
     turn: int
@@ -21,8 +21,10 @@ class Eviction:
 
 
 def evictions_at(*, session: AgentSession, index: int) -> list[Eviction]:
-    """The evictions that stood when turn `index` was called, the oldest first: the first that covers a
-    message is the one that took it."""
+    """Return the evictions in force at turn `index`, oldest first.
+
+    The first one that covers a message is the one that removed it.
+    """
     rows = Edit.objects.filter(edits_in_force_after(index - 1), session=session, op=Op.EVICT)
     columns = ("compaction__number", "compaction__turn_index", "position", "end")
     return [
@@ -32,4 +34,5 @@ def evictions_at(*, session: AgentSession, index: int) -> list[Eviction]:
 
 
 def eviction_covering(evictions: Sequence[Eviction], position: int) -> Eviction | None:
-    return next((made for made in evictions if made.first <= position <= made.last), None)
+    """Return the eviction that removed the message at a position, or None."""
+    return next((each for each in evictions if each.first <= position <= each.last), None)

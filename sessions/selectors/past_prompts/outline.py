@@ -1,7 +1,6 @@
-"""The outline of a prompt of the past: which messages it showed, by which rule, in how many tokens.
+"""The outline of a past prompt: which messages it contained, by which strategy, with how many tokens.
 
-Bodies are not read: an outline is a few small columns of the messages that were shown, so that its cost is
-bounded by the prompt and not by the history.
+An outline reads only small columns of the messages in the prompt and no bodies, so its cost depends on the size of the prompt and not on the length of the history.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from sessions.store import bodies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedEdit:
-    """An edit that a prompt shows, with the row that holds its text and the compaction that made it.
+    """An edit in a prompt, with its primary key and the number of its compaction.
 
-    `value.text` is read for evictions only; that of a changed part is read where it is looked at.
+    `value.text` is loaded for evictions only. The text of a replaced part is loaded when it is shown.
     """
 
     id: int
@@ -38,10 +37,10 @@ class RecordedEdit:
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """The prompt that the call of turn `index` read; `turn` is None for the call that comes next.
+    """The prompt of the call of turn `index`. `turn` is None for the next call.
 
-    `end` is the position behind its last message. The recording client no longer sent what stands before
-    `client_start`. `entries` have messages without parts.
+    `end` is the position after its last message. The recording client no longer sent messages before
+    `client_start`. The messages of `entries` have no parts.
     """
 
     index: int
@@ -55,11 +54,11 @@ class Outline:
 
     @property
     def tokens(self) -> int:
-        """Our estimate of the whole prompt."""
+        """The estimated tokens of the whole prompt."""
         return sum(entry.message.tokens for entry in self.entries) + self.components.total
 
     def edits_of(self, entry: Entry) -> Sequence[RecordedEdit]:
-        """The edits by which an entry looks as it does."""
+        """Return the edits that produced an entry."""
         return self._by_span.get((entry.first, entry.last, entry.is_generated), ())
 
     @cached_property
@@ -72,22 +71,22 @@ class Outline:
         return found
 
     def entry_at(self, position: int) -> Entry | None:
-        """The entry that shows the message, or that stands for it."""
+        """Return the entry that shows or replaces the message at a position, or None."""
         return next((entry for entry in self.entries if entry.first <= position <= entry.last), None)
 
 
 def outline_at(*, session: AgentSession, index: int) -> Outline | None:
-    """The outline for turn `index`, or for the call behind the last turn; None where there is none."""
+    """Return the outline for turn `index`, or for the call after the last turn. None if out of range."""
     if not 0 <= index <= session.turn_count:
         return None
     turn = session.turns.filter(index=index).first()
-    edits = _edits(session, behind=index - 1)
+    edits = _edits(session, after=index - 1)
     end = prompt_end(turn) if turn is not None else session.message_count
     start = client_start(session, index) if session.context_start else 0
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
     values = [edit.value for edit in edits]
-    messages = _light(session, values, start, end)
+    messages = _messages_without_parts(session, values, start, end)
     view = apply(values, messages)
     return Outline(
         index=index,
@@ -102,7 +101,7 @@ def outline_at(*, session: AgentSession, index: int) -> Outline | None:
 
 
 def prompt_end(turn: Turn) -> int:
-    """The position of the turn's answer: its call read what stands before. Where there is none, its end."""
+    """Return the end of the prompt of a turn's call: the position of the response, or the turn's end."""
     end = turn.first_position + turn.message_count
     answers = Message.objects.filter(
         session_id=turn.session_id, position__gte=turn.first_position, position__lt=end, role=Role.ASSISTANT
@@ -112,7 +111,7 @@ def prompt_end(turn: Turn) -> int:
 
 
 def client_start(session: AgentSession, index: int) -> int:
-    """Where the recording client's context began at a turn: it had compacted what stands before."""
+    """Return where the recording client's context began at a turn, after the client's own compactions."""
     turns = session.turns.filter(index__lte=index, client_compaction__isnull=False).order_by("-index")
     return turns.values_list("first_position", flat=True).first() or 0
 
@@ -120,8 +119,10 @@ def client_start(session: AgentSession, index: int) -> int:
 def _components(
     turn: Turn | None, session: AgentSession, preamble: Preamble | None, messages: Sequence[MessageValue]
 ) -> Components:
-    """What stands beside the messages. Of a log only the sizes are known, and its turns have counted them
-    with those of its system messages."""
+    """Return the tokens of system prompt and tools.
+
+    For imported logs, only their sizes are known, which include the system messages.
+    """
     if preamble is not None:
         return components_of(preamble)
     known = turn.components if turn is not None else session.context_components
@@ -129,11 +130,11 @@ def _components(
     return Components(system=max(known.get("system", 0) - counted, 0), tools=known.get("tools", 0))
 
 
-def _edits(session: AgentSession, *, behind: int) -> list[RecordedEdit]:
-    """The edits in force behind a turn. What may be of them is looked at without the texts."""
+def _edits(session: AgentSession, *, after: int) -> list[RecordedEdit]:
+    """Return the edits in force after a turn. Determines them before loading any text."""
     if not session.compaction_count:
         return []
-    rows = edits_not_evicted(Edit.objects.filter(edits_in_force_after(behind), session=session))
+    rows = edits_not_evicted(Edit.objects.filter(edits_in_force_after(after), session=session))
     light = [
         RecordedEdit(id=id, compaction=number, value=_edit(op, values))
         for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
@@ -148,15 +149,15 @@ def _edit(op: str, values: Sequence[Any]) -> EditValue:
     return EditValue(op=Op(op), **dict(zip(_FIELDS, values, strict=True)))
 
 
-#: The columns of an edit that are small.
+#: The small columns of an edit.
 _FIELDS = (
     "strategy", "position", "end", "part", "handle", "reason", "tokens_before", "tokens_after",
 )  # fmt: skip
 
 
 def _with_texts(edits: Sequence[RecordedEdit]) -> list[RecordedEdit]:
-    wanted = [edit.id for edit in edits if edit.value.op in (Op.EVICT, *COMPONENT_OPS)]
-    texts = dict(Edit.objects.filter(pk__in=wanted).values_list("pk", "text")) if wanted else {}
+    ids = [edit.id for edit in edits if edit.value.op in (Op.EVICT, *COMPONENT_OPS)]
+    texts = dict(Edit.objects.filter(pk__in=ids).values_list("pk", "text")) if ids else {}
     return [
         replace(edit, value=replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()))
         if edit.id in texts
@@ -165,8 +166,10 @@ def _with_texts(edits: Sequence[RecordedEdit]) -> list[RecordedEdit]:
     ]
 
 
-def _light(session: AgentSession, edits: Sequence[EditValue], start: int, end: int) -> list[MessageValue]:
-    """The shown messages without their parts."""
+def _messages_without_parts(
+    session: AgentSession, edits: Sequence[EditValue], start: int, end: int
+) -> list[MessageValue]:
+    """Return the messages that no eviction covers, without their parts."""
     shown, at = Q(), start
     for first, last in sorted((e.position, e.end) for e in edits if e.op is Op.EVICT):
         if first > at:

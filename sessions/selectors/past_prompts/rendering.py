@@ -1,4 +1,4 @@
-"""The JSON of a prompt of the past, as a provider's client would have sent it."""
+"""The JSON of a past prompt, as sent to the provider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.store.prompt_bytes import messages_of_view, request_fields
 
 
 def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
-    """`system`, `messages` and `tools`, ready for orjson. Reads all that the prompt shows."""
+    """Return `system`, `messages` and `tools`, ready for orjson. Reads all messages in the prompt."""
     shown = [entry.first for entry in outline.entries if not entry.is_generated]
     rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))
     view = apply(_edits(outline), [message_value(row, session.format) for row in rows])

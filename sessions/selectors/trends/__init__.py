@@ -1,4 +1,4 @@
-"""Reads of the sums by the quarter of an hour: what a project used over time, and what compaction saved."""
+"""Usage of a project over time and savings by compaction, read from the quarter-hour rollups."""
 
 from sessions.selectors.trends.savings import Savings, savings_of
 from sessions.selectors.trends.sums import (

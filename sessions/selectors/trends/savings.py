@@ -1,10 +1,11 @@
-"""What compactions cost, to be set against what they saved."""
+"""Savings by compaction and the costs to deduct from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -16,9 +17,11 @@ from sessions.selectors.trends.sums import Sums, TrendQuery, filter_conditions, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savings:
-    """Money in micro-dollars. `gross` is what the hidden tokens would have cost; a compaction makes the
-    provider read the rest anew, which is `rebilled`; a model that summarised is the `summariser`, one that
-    read for working memories the `reader`."""
+    """Savings and costs in micro-dollars.
+
+    `gross` is the price of the removed tokens. `rebilled` is the cost of re-writing the prompt cache after
+    compactions, `summariser` that of summaries, `reader` that of memory extraction.
+    """
 
     gross: int
     rebilled: int
@@ -32,56 +35,67 @@ class Savings:
         return self.gross - self.rebilled - self.summariser - self.reader
 
 
-def savings_of(*, project_id: UUID, wanted: TrendQuery, sums: Sums) -> Savings:
-    """The savings of a span whose sums are known. Two queries."""
-    start, _ = wanted.span.bounds()
-    parameters = query_parameters(project_id, wanted)
+class _ModelCosts(NamedTuple):
+    """One row of `_sql`: the compactions of sessions with one model."""
+
+    model: str
+    rebilled_tokens: float | None
+    compactions: int
+    without_model: int
+    cost_microusd: int | None
+
+
+def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
+    """Return the savings of a period with known `sums`. Two queries."""
+    start, _ = query.span.bounds()
+    parameters = query_parameters(project_id, query)
     with connection.cursor() as cursor:
-        cursor.execute(_sql(wanted), parameters)
-        rows = cursor.fetchall()
-        cursor.execute(_read_sql(wanted), parameters)
-        [(read,)] = cursor.fetchall()
+        cursor.execute(_sql(query), parameters)
+        rows = [_ModelCosts(*row) for row in cursor.fetchall()]
+        cursor.execute(_extraction_sql(query), parameters)
+        [(extraction,)] = cursor.fetchall()
     return Savings(
         gross=sums.saved_microusd,
-        rebilled=sum(_rebilled(model, tokens or 0, start) for model, tokens, *_ in rows),
-        summariser=sum(cost or 0 for *_, cost in rows),
-        reader=read or 0,
-        compactions=sum(row[2] for row in rows),
-        without_model=sum(row[3] for row in rows),
+        rebilled=sum(_rebilled(row.model, row.rebilled_tokens or 0, start) for row in rows),
+        summariser=sum(row.cost_microusd or 0 for row in rows),
+        reader=extraction or 0,
+        compactions=sum(row.compactions for row in rows),
+        without_model=sum(row.without_model for row in rows),
     )
 
 
 def _rebilled(model: str, tokens: float, at: datetime) -> int:
-    """Written to the cache instead of read from it."""
+    """Return the extra cost of tokens written to the cache instead of read from it."""
     table = pricing.rates(model, at.replace(minute=0, second=0, microsecond=0))
     if not table:
         return 0
-    dearer = max(table[0].cache_write - table[0].cache_read, Decimal(0))
-    return int(dearer * int(tokens) * 1_000_000)
+    difference = max(table[0].cache_write - table[0].cache_read, Decimal(0))
+    return int(difference * int(tokens) * 1_000_000)
 
 
-def _sql(wanted: TrendQuery) -> str:
+def _sql(query: TrendQuery) -> str:
     return f"""
         SELECT s.model,
                sum((c.record->>'tokens_rebilled')::float8 * coalesce((c.record->>'calibration')::float8, 1))
-                   FILTER (WHERE c.state IN ('done', 'reverted')),
-               count(*) FILTER (WHERE c.state IN ('done', 'reverted')),
+                   FILTER (WHERE c.state IN ('done', 'reverted')) AS rebilled_tokens,
+               count(*) FILTER (WHERE c.state IN ('done', 'reverted')) AS compactions,
                count(*) FILTER (WHERE c.state IN ('done', 'reverted') AND coalesce(c.cost_microusd, 0) = 0
-                                AND coalesce((c.record->>'summary_used')::bool, false) IS FALSE),
-               sum(c.cost_microusd)::bigint
+                                AND coalesce((c.record->>'summary_used')::bool, false) IS FALSE)
+                   AS without_model,
+               sum(c.cost_microusd)::bigint AS cost_microusd
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id
          WHERE s.project_id = %(project)s AND c.finished_at >= %(start)s AND c.finished_at < %(end)s
-               {filter_conditions(wanted, model="s.model")}
+               {filter_conditions(query, model="s.model")}
          GROUP BY s.model
-    """  # noqa: S608  every piece is a name written in this file
+    """  # noqa: S608  every interpolated value is a constant of this module
 
 
-def _read_sql(wanted: TrendQuery) -> str:
+def _extraction_sql(query: TrendQuery) -> str:
     return f"""
         SELECT sum(r.cost_microusd)::bigint
           FROM {MemoryExtraction._meta.db_table} r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
          WHERE s.project_id = %(project)s AND r.at >= %(start)s AND r.at < %(end)s
-               {filter_conditions(wanted, model="s.model")}
-    """  # noqa: S608  every piece is a name written in this file
+               {filter_conditions(query, model="s.model")}
+    """  # noqa: S608  every interpolated value is a constant of this module

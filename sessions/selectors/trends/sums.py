@@ -1,7 +1,7 @@
-"""Sums of a span of days in the viewer's zone, by bucket and group.
+"""Usage in a period by bucket (day, week or month) and group.
 
-Read from `UsageRollup` by the index on project and time; agent, tags and member come from the session. A
-session with several tags counts in the group of each, so sums over tags are not the total.
+Reads `UsageRollup` by the index on project and time; agent, tags and member come from the session. A session
+with several tags counts towards each of them, so the sum over tags is not the total.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sessions.selectors.usage import Span
 
 BUCKETS = ("day", "week", "month")
 
-#: How a group is named in SQL; "" where the session says nothing.
+#: The SQL expression of each group; "" for sessions without a value.
 _KEYS = {
     "agent": "s.agent",
     "model": "coalesce(nullif(r.model, ''), s.model)",
@@ -32,7 +32,7 @@ GROUPS = tuple(_KEYS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendQuery:
-    """A span of days and what narrows it; empty fields narrow nothing. `member` is the id of a user."""
+    """A period and its filters. Empty filters are ignored. `member` is the id of a user."""
 
     span: Span
     agent: str = ""
@@ -43,7 +43,7 @@ class TrendQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Tokens are what was billed; money is in micro-dollars. `hidden` and `saved`: see `UsageRollup`."""
+    """Billed tokens, and cost in micro-dollars. See `UsageRollup` for the last two fields."""
 
     turns: int = 0
     unpriced_turns: int = 0
@@ -65,7 +65,7 @@ class Sums:
 
     @property
     def unshrunk_tokens(self) -> int:
-        """What the calls would have read without edits."""
+        """Input tokens that the calls would have had without compaction."""
         return self.input_tokens + self.hidden_tokens
 
     def __add__(self, other: Sums) -> Sums:
@@ -79,7 +79,7 @@ _SUMS = ", ".join(f"sum(r.{name})::bigint" for name in _SUMMED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendRow:
-    """`bucket` is the first day of the day, week or month; `key` names the group."""
+    """Usage of one group in one bucket, which is identified by its first day."""
 
     bucket: date
     key: str
@@ -88,46 +88,52 @@ class TrendRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopSession:
+    """Usage of one of the most expensive sessions."""
+
     id: UUID
     title: str
     agent: str
     sums: Sums
 
 
-def trend_rows(*, project_id: UUID, wanted: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
-    """By bucket and group, in no order. One query."""
-    rows = _rows(f"r.bucket, {_KEYS[group]}", project_id, wanted, tags=group == "tag", bucket=bucket)
-    return [TrendRow(bucket=row[0], key=row[1], sums=_sums(row[2:])) for row in rows]
+def trend_rows(*, project_id: UUID, query: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
+    """Return usage by bucket and group, unordered. One query."""
+    rows = _rows(f"r.bucket, {_KEYS[group]}", project_id, query, tags=group == "tag", bucket=bucket)
+    return [TrendRow(bucket=day, key=key, sums=_sums(sums)) for day, key, *sums in rows]
 
 
-def trend_groups(*, project_id: UUID, wanted: TrendQuery, group: str) -> dict[str, Sums]:
-    """The sums of the whole span by group. One query."""
-    rows = _rows(_KEYS[group], project_id, wanted, tags=group == "tag")
-    return {row[0]: _sums(row[1:]) for row in rows}
+def trend_groups(*, project_id: UUID, query: TrendQuery, group: str) -> dict[str, Sums]:
+    """Return usage of the whole period by group. One query."""
+    rows = _rows(_KEYS[group], project_id, query, tags=group == "tag")
+    return {key: _sums(sums) for key, *sums in rows}
 
 
-def trend_total(*, project_id: UUID, wanted: TrendQuery) -> Sums:
-    rows = _rows("1", project_id, wanted)
-    return _sums(rows[0][1:]) if rows else Sums()
+def trend_total(*, project_id: UUID, query: TrendQuery) -> Sums:
+    """Return usage of the whole period. One query."""
+    rows = _rows("1", project_id, query)
+    return next((_sums(sums) for _, *sums in rows), Sums())
 
 
-def top_sessions(*, project_id: UUID, wanted: TrendQuery, limit: int = 10) -> list[TopSession]:
-    """Those that cost something, the dearest first. One query."""
+def top_sessions(*, project_id: UUID, query: TrendQuery, limit: int = 10) -> list[TopSession]:
+    """Return sessions with a cost, most expensive first. One query."""
     keys = "s.id, s.title, s.external_id, s.agent"
     order = "HAVING sum(r.cost_microusd) > 0 ORDER BY sum(r.cost_microusd) DESC, s.id"
-    rows = _rows(keys, project_id, wanted, tail=f"{order} LIMIT {int(limit)}")
-    return [TopSession(id=row[0], title=row[1] or row[2], agent=row[3], sums=_sums(row[4:])) for row in rows]
+    rows = _rows(keys, project_id, query, tail=f"{order} LIMIT {int(limit)}")
+    return [
+        TopSession(id=id, title=title or external_id, agent=agent, sums=_sums(sums))
+        for id, title, external_id, agent, *sums in rows
+    ]
 
 
 def _rows(
-    keys: str, project_id: UUID, wanted: TrendQuery, *, tags: bool = False, bucket: str = "", tail: str = ""
+    keys: str, project_id: UUID, query: TrendQuery, *, tags: bool = False, bucket: str = "", tail: str = ""
 ) -> list[Sequence[Any]]:
-    """Summed by session first: there are far fewer of them than quarters, and the rest is joined to those."""
+    """Run the query. Sums by session before joining, because sessions are far fewer than rollup rows."""
     assert bucket in {"", *BUCKETS}
-    # A quarter lies in one day of the zone as a whole.
+    # No quarter-hour spans two days in any time zone.
     begins = f"date_trunc('{bucket}', at AT TIME ZONE %(zone)s)::date" if bucket else "NULL::date"
     unnested = "LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if tags else ""
-    # Every piece is a name written in this file.
+    # Every interpolated value is a constant of this module.
     sql = f"""
         SELECT {keys}, {_SUMS}
           FROM (SELECT session_id, model, {begins} AS bucket, {_INNER}
@@ -136,37 +142,38 @@ def _rows(
                  GROUP BY 1, 2, 3) r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
           {unnested}
-         WHERE true{filter_conditions(wanted, model=_KEYS["model"])}
+         WHERE true{filter_conditions(query, model=_KEYS["model"])}
          GROUP BY {keys} {tail}
     """  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(sql, query_parameters(project_id, wanted))
+        cursor.execute(sql, query_parameters(project_id, query))
         found: list[Sequence[Any]] = cursor.fetchall()
     return found
 
 
-def filter_conditions(wanted: TrendQuery, *, model: str) -> str:
-    """The conditions of what narrows; `model` is the SQL of the model's name."""
+def filter_conditions(query: TrendQuery, *, model: str) -> str:
+    """Return the SQL conditions of the filters. `model` is the SQL expression of the model's name."""
     conditions = {
         "agent": "s.agent = %(agent)s",
         "model": f"{model} = %(model)s",
         "tag": "s.tags @> ARRAY[%(tag)s]::varchar[]",
         "member": "s.created_by_id = %(member)s",
     }
-    return "".join(f" AND {sql}" for name, sql in conditions.items() if getattr(wanted, name))
+    return "".join(f" AND {sql}" for name, sql in conditions.items() if getattr(query, name))
 
 
-def query_parameters(project_id: UUID, wanted: TrendQuery) -> dict[str, Any]:
-    start, end = wanted.span.bounds()
+def query_parameters(project_id: UUID, query: TrendQuery) -> dict[str, Any]:
+    """Return the parameters of the SQL statements."""
+    start, end = query.span.bounds()
     return {
         "project": project_id,
-        "zone": wanted.span.zone.key,
+        "zone": query.span.zone.key,
         "start": start,
         "end": end,
-        "agent": wanted.agent,
-        "model": wanted.model,
-        "tag": wanted.tag,
-        "member": wanted.member,
+        "agent": query.agent,
+        "model": query.model,
+        "tag": query.tag,
+        "member": query.member,
     }
 
 

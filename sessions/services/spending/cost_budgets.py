@@ -16,7 +16,7 @@ from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import BudgetAlert, CostBudget, WebhookEvent
-from sessions.selectors.spending import SHARES, Spent, budget_spent
+from sessions.selectors.spending import ALERT_PERCENTAGES, BudgetSpending, budget_spent
 from sessions.services.webhooks.deliveries import event_emit
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,9 @@ def cost_budgets_check(*, now: datetime | None = None) -> int:
 
 
 @transaction.atomic
-def _alert(spent: Spent) -> int:
+def _alert(spent: BudgetSpending) -> int:
     """Record the newly reached shares. If there are several, only the largest is reported."""
-    reached = [share for share in SHARES if spent.percent >= share]
+    reached = [share for share in ALERT_PERCENTAGES if spent.percent >= share]
     # Locking the budget's row serializes concurrent checks.
     if not reached or not CostBudget.objects.select_for_update().filter(pk=spent.budget.pk).first():
         return 0
@@ -88,7 +88,7 @@ def _alert(spent: Spent) -> int:
     return 1
 
 
-def _payload(spent: Spent, share: int) -> dict[str, object]:
+def _payload(spent: BudgetSpending, share: int) -> dict[str, object]:
     return {
         "project": spent.budget.project.slug,
         "budget": {
