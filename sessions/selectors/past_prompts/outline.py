@@ -1,6 +1,7 @@
 """The outline of a past prompt: which messages it contained, by which strategy, with how many tokens.
 
-An outline reads only small columns of the messages in the prompt and no bodies, so its cost depends on the size of the prompt and not on the length of the history.
+An outline reads only small columns of the messages in the prompt and no bodies, so its cost depends on the
+size of the prompt and not on the length of the history.
 """
 
 from __future__ import annotations
