@@ -12,7 +12,7 @@ from sessions.selectors.past_prompts.outline import Outline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A stretch of entries that differ in one way: `kind` is "removed", "new" or "changed".
+    """Consecutive entries that differ in the same way: `kind` is "removed", "new" or "changed".
 
     Tokens are those of the entries in each prompt. Rules are the strategies that produced the entries, "" for
     a prompt that does not contain them.
