@@ -12,7 +12,10 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message, Role, ToolResult
 from compaction.view import View
 
-#: The components of a prompt, in the order in which `Turn.component_tokens` stores them.
+#: The components of a prompt, in the order in which they appear in it. Charts and tables use this order.
+PROMPT_ORDER = ("system", "tools", "memory", "recap", "user", "assistant", "tool_outputs")
+
+#: The same components in the order in which `Turn.component_tokens` stores them: the last are often zero.
 COMPONENTS = ("user", "assistant", "tool_outputs", "recap", "system", "tools", "memory")
 
 
@@ -34,8 +37,8 @@ class TokenBreakdown:
     @classmethod
     def of_view(cls, view: View) -> TokenBreakdown:
         """Return the breakdown of a view. Replacements of evicted messages count as recap."""
-        beside = view.components
-        breakdown = cls().set(system=beside.system, tools=beside.tools, memory=beside.memory)
+        other = view.components
+        breakdown = cls().set(system=other.system, tools=other.tools, memory=other.memory)
         breakdown = breakdown.add(entry.message for entry in view.entries if not entry.is_generated)
         recap = sum(entry.message.tokens for entry in view.entries if entry.is_generated)
         return breakdown.set(recap=recap) if recap else breakdown

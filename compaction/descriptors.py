@@ -1,8 +1,8 @@
-"""The texts that stand for what is not shown: descriptors, clips, pointers.
+"""The texts that replace content in a prompt: descriptors, clips, pointers and markers.
 
-A descriptor tells the shape of an output in one line. It is derived from the content and never repeats
-what the content says about itself at any length, since that would let a tool's output speak in our name.
-Nothing here is ever recognised again by its text: the edit records know what was edited.
+A descriptor summarizes the shape of an output in one line. It is derived from the content but quotes it only
+briefly, since a longer quote would let a tool's output speak in our name. These texts are never parsed again:
+the edits record what was changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compaction.tools import Action, Kind
 _MAX_NAMES = 8
 _MAX_NAME = 40
 _MAX_PATH = 160
-_MAX_ARGUMENT = 300  #: characters of an argument that stays
+_MAX_ARGUMENT = 300  #: characters of an argument that is kept
 _NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
@@ -30,15 +30,18 @@ _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 def describe(
     text: str, action: Action, handle: str, *, names: int = 0, mentions: MentionCache | None = None
 ) -> str:
-    """One line for an output that is not shown: what made it, its shape, the identifiers that it mentions
-    most (at most `names`), and the handle to the whole. `mentions` is what was scanned already."""
+    """Return one line that replaces an output.
+
+    It contains the source of the output, its shape, the identifiers mentioned most (at most `names`), and the
+    handle that retrieves it. `mentions` caches earlier scans.
+    """
     mentioned = _mentioned(text, names, mentions or MentionCache())
-    told = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
-    return f"[Output not shown: {'; '.join(filter(None, told))}; handle {handle}]"
+    facts = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
+    return f"[Output not shown: {'; '.join(filter(None, facts))}; handle {handle}]"
 
 
 def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
-    """The identifiers that a text mentions most often, so that it can be told what to page back for."""
+    """Return the identifiers that a text mentions most often: reasons to retrieve it."""
     if not limit:
         return ""
     counted = mentions.counted(text)
@@ -47,34 +50,34 @@ def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
 
 
 def pointer(handle: str, *, turn: int, position: int) -> str:
-    """For an output that stands again further on."""
+    """Return the line for an output that appears again later."""
     return f"[Same output as in message {position}, turn {turn}; handle {handle}]"
 
 
 def superseded(action: Action, handle: str, *, turn: int, verb: str) -> str:
-    """For a file that was read again or changed later."""
+    """Return the line for a file that was read again or changed later."""
     return (
         f"[{_plain(action.path, _MAX_PATH)} as it was: superseded at turn {turn} ({verb}); handle {handle}]"
     )
 
 
 def dropped_marker(count: int, first: int, last: int) -> str:
-    """Stands where the oldest messages went, so that nobody takes the gap for the whole."""
+    """Return the line that marks evicted messages, so that the gap is visible."""
     return f"[{count} earlier messages ({first} to {last}) are not shown.]"
 
 
 def short_arguments(arguments: str, handle: str) -> str:
-    """A call's arguments as a JSON object whose long strings are told by their size."""
-    told = {
+    """Return a call's arguments as a JSON object with long values replaced by their size."""
+    short = {
         key: value
         if len(dumps(value)) <= _MAX_ARGUMENT
-        else f"[{len(_words(value))} characters; handle {handle}]"
+        else f"[{len(_text(value))} characters; handle {handle}]"
         for key, value in loads_object(arguments).items()
     }
-    return dumps(told)
+    return dumps(short)
 
 
-def _words(value: JSON) -> str:
+def _text(value: JSON) -> str:
     return value if isinstance(value, str) else dumps(value)
 
 
@@ -126,7 +129,7 @@ def _json_shape(value: JSON) -> str:
 
 
 def _table_shape(text: str) -> str:
-    """Columns of a Markdown table, or of comma or tab separated lines of one width."""
+    """Describe the columns of a Markdown table, or of comma- or tab-separated lines of one width."""
     lines = text[:4_000].splitlines()[:4]
     rows = [found[1] for line in lines if (found := _TABLE_ROW.fullmatch(line))]
     if len(rows) >= 2:
@@ -148,15 +151,15 @@ def _listed(names: Sequence[str], count: int) -> str:
 
 
 def _plain(text: str, limit: int) -> str:
-    """Foreign words within our line: no brackets, no line ends, no length."""
+    """Sanitize content for a generated line: no brackets, no line breaks, at most `limit` characters."""
     clean = _NOT_PLAIN.sub(" ", text).strip()
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def clip(text: str, *, cap: int, head_share: float, handle: str, counter: TokenCounter) -> str:
-    """`text` with its inside elided, at most about `cap` tokens; JSON stays JSON.
+    """Return `text` without its middle, at most about `cap` tokens long. JSON stays JSON.
 
-    The marker names the elided tokens and the handle. Cuts fall on line ends where there are any near.
+    The marker contains the number of elided tokens and the handle. Cuts are at line ends if any are near.
     """
     total = counter.count(text)
     if total <= cap:
@@ -185,8 +188,8 @@ def _from_line_start(text: str) -> str:
 
 
 def _clip_json(value: JSON, total: int, cap: int, handle: str, counter: TokenCounter) -> str:
-    """The value with its largest members replaced by a line that says so, until it is small enough."""
-    room = max(1, cap - 40) * 3  # characters: JSON takes some three a token at the least
+    """Replace the largest members of a value with a note until it is small enough."""
+    room = max(1, cap - 40) * 3  # characters: JSON has at least about three per token
     note = f"[… elided of {total} tokens; handle {handle} …]"
     return orjson.dumps(_shrunk(value, room, note)).decode()
 

@@ -1,7 +1,7 @@
-"""Edits: the recorded changes of what is shown. A prompt is `apply(edits, messages)` (see `view.py`).
+"""Edits: recorded changes to what a prompt shows. A prompt is `apply(edits, messages)` (see `view.py`).
 
-Edits say *what* stands in the prompt, with the text itself, so that applying them asks for no policy,
-no counter and no strategy: a prompt of the past comes out byte for byte under later versions too.
+An edit contains its replacement text. Applying it needs no policy, counter or strategy, so later versions
+rebuild a past prompt byte for byte.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ class Op(StrEnum):
     """What an edit does."""
 
     REPLACE = "replace"  #: one part of one message shows `text` instead of its content
-    STRIP = "strip"  #: one part of one message is left out (thinking)
-    EVICT = "evict"  #: messages `position`..`end` go; a message of ours with `text`, if any, stands for them
-    SHED = "shed"  #: a component that is not a message (`text`: memory, tools) is left out
+    STRIP = "strip"  #: one part of one message is removed (thinking)
+    EVICT = "evict"  #: messages `position`..`end` are removed; one with `text`, if any, replaces them
+    SHED = "shed"  #: a component that is not a message (`text` names it: memory, tools) is removed
     RESTORE = "restore"  #: a component that was shed is shown again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One change of what is shown.
+    """One change to what a prompt shows.
 
-    `position` and `end` are message positions, both inclusive; `part` is the index of the part within
-    its message, for REPLACE and STRIP. `handle` brings the whole content back. `reason` is one factual
-    line for people. `references` are the identifiers that the prompt no longer shows by this edit, at
-    most `MAX_REFERENCES`, most likely needed first. Token figures are of the touched content.
+    `position` and `end` are message positions, both inclusive; `part` is the index of the part within its
+    message, for REPLACE and STRIP. `handle` retrieves the original content. `reason` is one factual line for
+    people. `references` are the identifiers that the edit removed from the prompt, the most likely needed
+    first, at most `MAX_REFERENCES`. Token figures are those of the changed content.
 
-    A later EVICT whose span covers earlier edits replaces them, an earlier EVICT included; a later
-    REPLACE of the same part replaces the earlier one.
+    A later EVICT replaces all earlier edits within its span, including an earlier EVICT; a later REPLACE of
+    the same part replaces the earlier one.
     """
 
     strategy: str
@@ -46,5 +46,5 @@ class Edit:
     references: tuple[str, ...] = ()
 
 
-#: Identifiers kept with one edit: enough for what a later message may name, small enough to store.
+#: Identifiers stored with one edit: enough to recognize later references, few enough to store.
 MAX_REFERENCES = 64

@@ -1,18 +1,17 @@
 """The errors of the compaction core.
 
     CompactionError
-    ├── PolicyError         a policy or budget that cannot be: names the field
-    ├── FormatError         a message format that nobody registered
-    ├── WorkingMemoryError  a working memory over its limit, or with a field that it does not have
-    └── SummaryError        a model that sums a session up (in a recap, in memory) gave no answer that is
-        │                   of use: says what was spent on it
-        ├── SummaryUnavailable  overload, rate limit, time-out, cut connection: later it may work
-        ├── SummaryRejected     the provider refuses the request itself: key, model, size, credit
-        ├── SummaryRefused      the model declines to answer
-        ├── SummaryMalformed    the answer is not what was asked for
-        └── SummaryTooLong      the answer is over its cap
+    ├── PolicyError         an invalid policy or budget; names the field
+    ├── FormatError         an unknown message format
+    ├── WorkingMemoryError  a working memory over its limit, or with an unknown or invalid field
+    └── SummaryError        a model's summary or memory extraction failed; reports the usage
+        ├── SummaryUnavailable  overload, rate limit, timeout, dropped connection: may succeed later
+        ├── SummaryRejected     the provider rejected the request: key, model, size, credit
+        ├── SummaryRefused      the model declined to answer
+        ├── SummaryMalformed    the answer does not match the schema
+        └── SummaryTooLong      the answer exceeds its cap
 
-What agents push never raises: parsing tolerates it, and `validate` names what is wrong with it.
+Pushed messages never raise: parsing tolerates them, and `validate` reports what is wrong.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from compaction.messages import Usage
 
 
 class CompactionError(Exception):
-    """Root of the tree."""
+    """The base class of all errors of the core."""
 
 
 class PolicyError(CompactionError, ValueError):
-    """A policy or budget that cannot be. `field` names the setting, dots for nested ones."""
+    """Invalid policy or budget. `field` names the setting; nested names are separated by dots."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -35,11 +34,11 @@ class PolicyError(CompactionError, ValueError):
 
 
 class FormatError(CompactionError, LookupError):
-    """A message format that nobody registered."""
+    """Unknown message format."""
 
 
 class WorkingMemoryError(CompactionError, ValueError):
-    """A working memory over its limit, or with a field that it does not have. `field` names it."""
+    """A working memory over its limit, or with an unknown or invalid field. `field` names it."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -47,22 +46,24 @@ class WorkingMemoryError(CompactionError, ValueError):
 
 
 class SummaryError(CompactionError):
-    """A model gave no answer that is of use. `calls` is the usage of each request that was answered all the
-    same, `requests` counts every one that was sent."""
+    """A model call produced no usable answer.
+
+    `calls` is the usage of each request that was answered; `requests` counts all that were sent.
+    """
 
     calls: Sequence[Usage] = ()
     requests: int = 0
 
 
 class SummaryUnavailable(SummaryError):
-    """The provider did not answer in time, however often it was asked. `retry_after` are the seconds that
-    it asks to wait, where it does."""
+    """The provider did not answer in time, after all retries. `retry_after` is its requested delay in
+    seconds, if it sent one."""
 
     retry_after: float | None = None
 
 
 class SummaryRejected(SummaryError):
-    """The provider refuses the request: no retry will help. `status` is the HTTP status."""
+    """The provider rejected the request; a retry will not help. `status` is the HTTP status."""
 
     status: int = 0
 
@@ -72,8 +73,8 @@ class SummaryRefused(SummaryError):
 
 
 class SummaryMalformed(SummaryError):
-    """The model's answer is not what was asked for."""
+    """The model's answer does not match the schema."""
 
 
 class SummaryTooLong(SummaryError):
-    """The model's answer is over its cap, or was cut off."""
+    """The model's answer exceeds its cap or was cut off."""

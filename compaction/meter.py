@@ -1,92 +1,36 @@
-"""The meter: what a prompt is made of, how full it is, and where its size is heading.
+"""The meter: calibration of token estimates, spikes of tool output, and the slope of prompt sizes.
 
-Every figure can be kept up to date by the newest turn alone; nothing here reads a history.
+Every figure is updated from the newest turn alone; nothing here reads the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-
-from compaction.messages import Message, Role, Text, ToolResult
-from compaction.view import View
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composition:
-    """Tokens of a prompt by component. `recap` is all that we wrote in place of evicted messages."""
-
-    system: int = 0
-    tools: int = 0
-    memory: int = 0
-    recap: int = 0
-    user: int = 0
-    assistant: int = 0
-    tool_outputs: int = 0
-
-    @property
-    def total(self) -> int:
-        return sum(getattr(self, field.name) for field in fields(self))
-
-    def __add__(self, other: Composition) -> Composition:
-        names = (field.name for field in fields(self))
-        return Composition(**{name: getattr(self, name) + getattr(other, name) for name in names})
-
-
-def compose(messages: Iterable[Message]) -> Composition:
-    """Composition of pushed messages; add it to that of the turns before."""
-    total = Composition()
-    for message in messages:
-        total += _of_message(message)
-    return total
-
-
-def measure(view: View) -> Composition:
-    """Composition of a shown prompt."""
-    made = sum(entry.message.tokens for entry in view.entries if entry.is_generated)
-    pushed = compose(entry.message for entry in view.entries if not entry.is_generated)
-    parts = view.components
-    return pushed + Composition(system=parts.system, tools=parts.tools, memory=parts.memory, recap=made)
-
-
-def _of_message(message: Message) -> Composition:
-    match message.role:
-        case Role.SYSTEM:
-            return Composition(system=message.tokens)
-        case Role.ASSISTANT:
-            return Composition(assistant=message.tokens)
-        case Role.TOOL:
-            return Composition(tool_outputs=message.tokens)
-    outputs = sum(len(part.text) for part in message.parts if isinstance(part, ToolResult))
-    if not outputs:
-        return Composition(user=message.tokens)
-    words = sum(len(part.text) for part in message.parts if isinstance(part, Text))
-    share = message.tokens * outputs // (outputs + words)
-    return Composition(tool_outputs=share, user=message.tokens - share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Real tokens per estimated token of one model, from the usage that agents report.
+    """Real tokens per estimated token, from the usage that agents report.
 
-    The newest reports count most (an exponential mean), as the content of sessions changes. A report far
-    off the mark is taken at the bound: it may be of a prompt that we did not see whole.
+    An exponential mean: the newest reports count most, since the content of sessions changes. An outlier is
+    limited to the bounds, since it may be the usage of a prompt that was not pushed completely.
     """
 
     ratio: float = 1.0
     reports: int = 0
 
     def updated(self, *, estimated: int, reported: int) -> Calibration:
-        """With one more report. `reported` is the whole prompt, cached parts included."""
+        """Return the calibration after one more report. `reported` includes cached tokens."""
         if estimated < _LEAST_ESTIMATE or reported <= 0:
             return self
-        seen = min(max(reported / estimated, _RATIO_MIN), _RATIO_MAX)
+        observed = min(max(reported / estimated, _RATIO_MIN), _RATIO_MAX)
         weight = max(_WEIGHT, 1 / (self.reports + 1))
-        return Calibration(ratio=self.ratio + weight * (seen - self.ratio), reports=self.reports + 1)
+        return Calibration(ratio=self.ratio + weight * (observed - self.ratio), reports=self.reports + 1)
 
     def real(self, estimated: int) -> int:
-        """Real tokens for an estimate."""
+        """Return the real tokens for an estimate."""
         return round(estimated * self.ratio)
 
 
@@ -97,14 +41,9 @@ _RATIO_MIN, _RATIO_MAX = 0.5, 3.0
 _LEAST_ESTIMATE = 500
 
 
-def occupancy(tokens: int, budget: int) -> float:
-    """Share of the budget that a prompt takes; over 1 where it does not fit."""
-    return tokens / budget
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputMean:
-    """Running mean of tool output tokens a turn, which a spike is measured against."""
+    """The running mean of tool output tokens per turn, to which a spike is compared."""
 
     turns: int = 0
     tokens: int = 0
@@ -113,7 +52,7 @@ class OutputMean:
         return OutputMean(turns=self.turns + 1, tokens=self.tokens + tokens)
 
     def is_spike(self, tokens: int, budget: int) -> bool:
-        """Whether this turn's outputs pad the context: a large share of the budget and far from usual."""
+        """Whether these outputs are a spike: a large share of the budget and far above the mean."""
         if tokens < _SPIKE_SHARE * budget:
             return False
         return self.turns < _SPIKE_TURNS or tokens > _SPIKE_FACTOR * self.tokens / self.turns
@@ -125,7 +64,7 @@ _SPIKE_TURNS = 3
 
 
 class Verdict(StrEnum):
-    """Where the size of the prompts is heading."""
+    """The trend of prompt sizes."""
 
     FLAT = "flat"
     GROWING = "growing"
@@ -134,14 +73,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slope:
-    """`tokens_per_turn` is the least-squares slope; `turns_left` until the budget, None where never."""
+    """`tokens_per_turn` is the least-squares slope; `turns_left` until the budget is full, None if never."""
 
     verdict: Verdict
     tokens_per_turn: float
     turns_left: int | None
 
 
-#: The slope is taken over the newest prompts, and what is set up in the first turns is left out.
+#: The slope covers the newest prompts, without the first turns, which set up the session.
 SLOPE_TURNS = 20
 _SETTLING_TURNS = 5
 
@@ -151,7 +90,7 @@ _WALL_TURNS = 10
 
 
 def slope(sizes: Sequence[int], budget: int) -> Slope:
-    """The verdict over prompt sizes, oldest first; the newest `SLOPE_TURNS` are looked at."""
+    """Return the slope of the newest `SLOPE_TURNS` prompt sizes, oldest first."""
     recent = list(sizes[_SETTLING_TURNS:] if len(sizes) > 2 * _SETTLING_TURNS else sizes)[-SLOPE_TURNS:]
     rise = _least_squares(recent)
     left = None

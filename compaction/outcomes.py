@@ -1,7 +1,7 @@
-"""Whether a tool's answer is an error, and what it ended with.
+"""Whether a tool result is an error, and its exit code.
 
-The provider's flag decides where there is one. Where there is none, the content does: an exit code, a
-traceback, a first line that says so. A file that merely holds such words is no error.
+The provider's error flag decides if there is one. Otherwise the content does: an exit code, a traceback, or a
+first line that reports an error. A file that merely contains these words is not an error.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _FIRST_LINE = re.compile(
 )
 _TRACEBACK = "Traceback (most recent call last)"
 
-#: Exit codes and tracebacks stand at the ends of an output; its inside is the output's own matter.
+#: Exit codes and tracebacks are at the beginning or end of an output (characters).
 _ENDS = 400
 _TRACE_END = 4_000
 
 
 def exit_code(text: str) -> int | None:
-    """The exit code that an output names at its beginning or end, None where it names none."""
+    """Return the exit code at the beginning or end of an output, or None."""
     for end in (text[:_ENDS], text[-_ENDS:]):
-        words = end.lower()  # most outputs name none: looking for the words is a tenth of the pattern's work
+        words = end.lower()  # cheaper than the pattern, and most outputs have no exit code
         if ("code" in words or "status" in words) and (found := _EXIT_CODE.search(end)):
             return int(found[1] or found[2])
     return None
 
 
 def is_error(result: ToolResult, *, shows_file: bool = False) -> bool:
-    """Whether the answer tells of a failure. `shows_file`: it is a file's content, so only flags count."""
+    """Whether the result reports a failure. For file content (`shows_file`) only flags count."""
     if result.is_error is not None:
         return result.is_error
     code = exit_code(result.text)

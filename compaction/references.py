@@ -1,16 +1,15 @@
-"""The identifiers that a text mentions: what a later message may need to name again.
+"""The identifiers that a text mentions, which later messages may need again.
 
-An identifier is a run of characters that somebody made up or measured, so that a reader who has lost it
-cannot guess it: a path or file name, a qualified, snake, camel or kebab name, an id or hash, a version,
-a figure of at least three digits or with a decimal point, an e-mail address, a URL. Plain words are none,
-however important: nothing in their shape tells `Session` the class from "Session" the word.
+An identifier is a string that cannot be guessed once it is lost: a path or file name, a qualified,
+snake-case, camel-case or kebab-case name, an id or hash, a version, a figure of at least three digits or
+with a decimal point, an e-mail address, a URL. Plain words do not count, however important: their shape
+does not distinguish `Session` the class from "Session" the word.
 
-A path also mentions its file name, and a qualified name its last part, since that is how people and
-models shorten them. Line numbers in the margin of a file listing are not mentions.
+A path also mentions its file name, and a qualified name its last part, since that is how people and models
+shorten them. Line numbers in the margin of a file listing are not mentions.
 
-A text is cut into runs at C speed, and each distinct run is classified once per process: four in five are
-plain words, which one look into a set passes over. A message need be scanned only once, since messages
-never change.
+A text is split into runs of characters at C speed, and each distinct run is classified once per process. Four
+out of five are plain words, which one set lookup skips. Messages never change, so each is scanned only once.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
 
 
 class Kind(StrEnum):
-    """What sort of identifier a run of characters is."""
+    """The kind of an identifier."""
 
     URL = "url"
     EMAIL = "email"
@@ -40,7 +39,7 @@ class Kind(StrEnum):
 
 _RUN_BYTES = bytes(c if c >= 128 or chr(c).isalnum() or chr(c) in "_@~./:-" else 32 for c in range(256))
 _NOT_ASCII_RUN = re.compile(r"[^\w@~./:-]+")
-_MARGIN = re.compile(r"\n *\d+(?:→|\t|:(?=\s))")  # begins plainly: found fast
+_MARGIN = re.compile(r"\n *\d+(?:→|\t|:(?=\s))")  # begins with a literal, which is fast to find
 _ESCAPE = re.compile(r"\\[nrt]")
 _EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
@@ -48,27 +47,27 @@ _SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d|[a-z0-9][A-Z]|[A-Z]{2}[a-z
 _FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
 _GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
 
-#: Endings that tell a file name from an attribute: `pool.py` is a file, `pool.size` is not.
+#: Endings that distinguish a file name from an attribute: `pool.py` is a file, `pool.size` is not.
 _FILE_ENDING = re.compile(
     r"\.(?:bash|bat|cc?|cfg|conf|cpp|cs|css|csv|diff|env|fs|go|gz|h|hpp|html?|in[ic]|ipynb|java|jpe?g|[cm]?js|jsonl?"
     r"|jsx|kt|lock|log|lua|md|mod|patch|php|pdf|pl|png|po|proto|pyi?|rb|rs|rst|s?css|sh|sql|sum|svelte|svg"
     r"|swift|tar|tex|tf|toml|tsx?|tsv|txt|vue|xml|ya?ml|zip|zsh)$"
 )
 
-#: How far into a text the first numbered line may stand for its margin to be looked for.
+#: A margin is only removed if a numbered line begins within this distance (characters).
 _MARGIN_WINDOW = 400
 
 #: Longer runs are data (base64, minified code), not names. Paths of this length do occur.
 MAX_LENGTH = 200
 
-#: Distinct runs kept classified; a long session has about 20,000.
+#: Number of classified runs to keep; a long session has about 20,000.
 _CLASSIFIED_RUNS = 1 << 17
 
 
-class _Named(dict[bytes, tuple[str, ...]]):
-    """By run the identifiers that it mentions, found out when first asked for.
+class _NameCache(dict[bytes, tuple[str, ...]]):
+    """Maps a run to the identifiers that it mentions, computed on first use.
 
-    Runs that mention none are kept apart, for `_telling` to pass over. Both start anew when full.
+    Runs without any are stored separately in `plain`, for `_naming_runs` to skip. Both are cleared when full.
     """
 
     def __init__(self) -> None:
@@ -90,68 +89,68 @@ class _Named(dict[bytes, tuple[str, ...]]):
         self.plain.clear()
 
 
-_NAMED = _Named()
+_NAMES = _NameCache()
 
 
 def references(*texts: str) -> frozenset[str]:
-    """The identifiers that the texts mention. Of many texts at once it costs less than of each."""
-    return frozenset(chain.from_iterable(map(_NAMED.__getitem__, set(_telling(*texts)))))
+    """Return the identifiers that the texts mention. One call is faster than one per text."""
+    return frozenset(chain.from_iterable(map(_NAMES.__getitem__, set(_naming_runs(*texts)))))
 
 
 def first_mentions(text: str) -> dict[str, None]:
-    """The identifiers of `text` in the order of their first mentions."""
+    """Return the identifiers of `text` in the order of their first mentions."""
     return dict.fromkeys(mentions(text))
 
 
 @lru_cache(_CLASSIFIED_RUNS)
 def forms(name: str) -> frozenset[str]:
-    """An identifier and its short forms: `src/pool.py` and `pool.py`."""
+    """Return an identifier and its short forms: `src/pool.py` and `pool.py`."""
     if name.isascii() and name.isidentifier():
         return frozenset((name,))
     return references(name) | {name}
 
 
 def mentions(text: str) -> Iterator[str]:
-    """The identifiers of `text` in the order they stand, each as often as it is mentioned."""
-    return chain.from_iterable(map(_NAMED.__getitem__, _telling(text)))
+    """Yield the identifiers of `text` in order, each as often as it is mentioned."""
+    return chain.from_iterable(map(_NAMES.__getitem__, _naming_runs(text)))
 
 
 def counted_mentions(text: str) -> Counter[str]:
-    """How often `text` mentions each identifier, in the order of their first mentions."""
+    """Count the mentions of each identifier in `text`, in the order of their first mentions."""
     return Counter(mentions(text))
 
 
 class MentionCache:
-    """Scans a text once, whoever asks. It keeps the texts, so it is for the length of one plan."""
+    """Scans each text once. It keeps the texts, so use one per plan."""
 
     def __init__(self) -> None:
         self._counted: dict[str, Counter[str]] = {}
 
     def counted(self, text: str) -> Mapping[str, int]:
-        """`counted_mentions`."""
+        """Return `counted_mentions(text)`."""
         known = self._counted.get(text)
         if known is None:
             known = self._counted[text] = counted_mentions(text)
         return known
 
     def first(self, text: str) -> Mapping[str, object]:
-        """`first_mentions`: the identifiers are its keys."""
+        """Return a mapping with the keys of `first_mentions(text)`."""
         return self._counted.get(text) or first_mentions(text)
 
 
 def forget() -> None:
-    """Lets go of what the process knows of names: for measuring what a session's first plan takes."""
-    _NAMED.forget()
+    """Clear the caches of the process, to measure the first plan of a session."""
+    _NAMES.forget()
     forms.cache_clear()
 
 
 def message_references(*messages: Message) -> frozenset[str]:
-    """The identifiers in messages' words, tool results and tool-call arguments (thinking left out)."""
+    """Return the identifiers in texts, tool results and call arguments; thinking does not count."""
     return references(*chain.from_iterable(map(_texts, messages)))
 
 
 def argument_text(arguments: str) -> str:
-    """The strings and numbers in a call's JSON arguments, a line each; the text itself if not JSON."""
+    """Return the strings and numbers in JSON arguments, one per line; the text itself if it is not JSON."""
     try:
         return "\n".join(_leaves(orjson.loads(arguments)))
     except orjson.JSONDecodeError:
@@ -159,7 +158,7 @@ def argument_text(arguments: str) -> str:
 
 
 def kind_of(name: str) -> Kind:
-    """What sort of identifier `name`, one of `references`, is."""
+    """Return the kind of an identifier."""
     if "://" in name:
         return Kind.URL
     if "@" in name and _EMAIL.fullmatch(name):
@@ -180,17 +179,17 @@ def _texts(message: Message) -> Iterator[str]:
 
 
 def runs(text: str) -> list[bytes]:
-    """The text cut at every ASCII character that no identifier holds; the pieces in UTF-8."""
+    """Split a text at every ASCII character that identifiers cannot contain; the runs are UTF-8."""
     return text.encode("utf-8", "replace").translate(_RUN_BYTES).split()
 
 
-def _telling(*texts: str) -> Iterator[bytes]:
-    """The runs of the texts without those that are known to mention nothing."""
-    return filterfalse(_NAMED.plain.__contains__, runs("".join(map(_plain, texts))))
+def _naming_runs(*texts: str) -> Iterator[bytes]:
+    """Yield the runs of the texts, without those known to mention nothing."""
+    return filterfalse(_NAMES.plain.__contains__, runs("".join(map(_plain, texts))))
 
 
 def _plain(text: str) -> str:
-    """`text` behind a line end, without line numbers in its margin, escaped line ends as blanks."""
+    """Return `text` after a line break, without margin line numbers, escaped line breaks as spaces."""
     text = "\n" + text
     if _MARGIN.search(text, 0, _MARGIN_WINDOW + 1):
         text = _MARGIN.sub("\n", text)
@@ -209,7 +208,7 @@ def _leaves(value: JSON) -> Iterator[str]:
 
 
 def _names(run: bytes) -> tuple[str, ...]:
-    """The identifiers that one run of characters mentions: none for plain words."""
+    """Return the identifiers that one run of characters mentions: none for plain words."""
     if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):
         return ()
     if run.isascii():
@@ -226,12 +225,12 @@ def _piece_names(piece: str) -> tuple[str, ...]:
 
 
 def _word_names(word: str) -> tuple[str, ...]:
-    """The identifiers in a word without colons: itself, and the short form of a path or qualified name."""
-    if word.isidentifier():  # most are, and all the rest is about other characters
+    """Return the identifiers in a word without colons: itself, and its short form if it has one."""
+    if word.isidentifier():  # most words are; the rest handles other characters
         return (word,) if len(word) >= 3 and _is_shaped(word) else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
     if "." in name and "-" in name:
-        name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a line of context in grep's output
+        name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a context line of grep
     if "/" in name:
         return _path_names(name) if len(name) > 2 else ()
     if "@" in name.lstrip("@"):

@@ -1,7 +1,7 @@
-"""Asking a model for JSON of a schema: what it is sent, what it answers, and how the answer is read.
+"""Model calls that return JSON of a schema: the request, the reply, and how the reply is parsed.
 
-What people, tools and web pages said in a session is not trusted. It stands between tags whose names are
-derived from the data itself, so that nothing in the data can close them.
+The content of a session comes from users, tools and web pages and is not trusted. It is enclosed in tags
+whose names are derived from the content itself, so that nothing in it can close them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from compaction.messages import JSON
 _REFUSAL = "refusal"
 _CUT_OFF = ("max_tokens", "model_context_window_exceeded")
 
-#: Output tokens that are allowed for thinking, beside the answer.
+#: Output tokens allowed for thinking, in addition to the answer.
 THINKING_ROOM = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the model is sent: `content` is the one user message, `schema` the JSON schema of the answer."""
+    """A request to a model: `content` is the only user message, `schema` the JSON schema of the answer."""
 
     system: str
     content: str
@@ -32,30 +32,30 @@ class Request:
     max_tokens: int
 
     def again(self, note: str) -> Request:
-        """The same request with what was wrong with the last answer."""
+        """Return the same request with a note on what was wrong with the last answer."""
         return replace(self, content=f"{self.content}\n\n{note}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A model's answer: its text, and why it stopped, in the words of Anthropic's API."""
+    """A model's answer: its text, and the stop reason as named by Anthropic's API."""
 
     text: str
     stop_reason: str | None
 
 
 def fence_of(data: str) -> str:
-    """A tag that the data does not hold: nobody can write the hash of a text into the text."""
+    """Return a tag that the data cannot contain, since it includes the hash of the data."""
     return f"session-{hashlib.sha256(data.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def answer_of(reply: Reply) -> Mapping[str, JSON]:
-    """The JSON object that a model answered.
+    """Return the JSON object of a model's answer.
 
     Raises:
         SummaryRefused: the model declined.
         SummaryTooLong: the answer was cut off.
-        SummaryMalformed: the answer is no JSON object.
+        SummaryMalformed: the answer is not a JSON object.
     """
     if reply.stop_reason == _REFUSAL:
         raise SummaryRefused("the model declined to answer")
@@ -66,11 +66,11 @@ def answer_of(reply: Reply) -> Mapping[str, JSON]:
     except orjson.JSONDecodeError as error:
         raise SummaryMalformed(f"the answer is not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise SummaryMalformed(f"the answer has {type(data).__name__} where an object belongs")
+        raise SummaryMalformed(f"the answer is of type {type(data).__name__}, not an object")
     return data
 
 
-# -- Schemas: every property is required and nothing else is allowed, as structured outputs ask for.
+# Schemas: structured outputs require every property and allow no others.
 
 STRING: JSON = {"type": "string"}
 INTEGER: JSON = {"type": "integer"}

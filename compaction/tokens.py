@@ -1,4 +1,4 @@
-"""Counting tokens: the protocol that the core asks for, and the overhead that a message adds."""
+"""Token counting: the protocol of a counter, and the overhead of messages and parts."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Protocol
 from compaction.jsontext import dumps
 from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
-#: Tokens that providers add around a message (role, separators). OpenAI's cookbook names 3; the
-#: difference to Anthropic's is below the error of counting with another vocabulary.
+#: Tokens that providers add to a message (role, separators). OpenAI's cookbook specifies 3; Anthropic's
+#: overhead differs by less than the error of counting with another vocabulary.
 MESSAGE_OVERHEAD = 3
 
 #: Tokens around a tool call or result: id, name and the JSON that carries them.
 PART_OVERHEAD = 8
 
-#: What an image costs where its size is not known: a 1092 x 1092 picture at Anthropic, (w * h) / 750.
+#: Tokens of an image of unknown size: 1092 x 1092 pixels at Anthropic, (w * h) / 750.
 IMAGE_TOKENS = 1_590
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a text. Never fails: special tokens in the text count as plain text."""
+    """Counts the tokens of a string. Never fails: special tokens count as plain text."""
 
     def count(self, text: str) -> int: ...
 
 
 class CharacterCounter:
-    """Four characters a token: the textbook estimate, for tests and where no vocabulary is at hand."""
+    """Estimates four characters per token, for tests and for use without a vocabulary."""
 
     def count(self, text: str) -> int:
         return (len(text) + 3) // 4
 
 
 class OnceCounter:
-    """Counts each distinct text once. It keeps the texts, so it is for the length of one plan."""
+    """Counts each distinct string once. It keeps the strings, so use one per plan."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -46,7 +46,7 @@ class OnceCounter:
 
 
 def part_tokens(part: Part, counter: TokenCounter) -> int:
-    """Tokens of one part, overhead included. An unknown block without media counts as its JSON."""
+    """Return the tokens of one part with its overhead. An unknown block without media counts as JSON."""
     match part:
         case Text(text=text) | Thinking(text=text):
             return counter.count(text)
@@ -59,5 +59,5 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
-    """Tokens of a message: its parts and the overhead of a message. The raw estimate, not calibrated."""
+    """Return the tokens of a message: its parts and its overhead. A raw estimate, not calibrated."""
     return MESSAGE_OVERHEAD + sum(part_tokens(part, counter) for part in message.parts)

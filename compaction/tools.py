@@ -1,8 +1,7 @@
-"""What a tool call does, as far as names and arguments tell: which file it reads or changes, which
-command it runs.
+"""What a tool call does, judged by its name and arguments: the file or the command that it uses.
 
-Known are the tools of Claude Code, OpenHands, mini-swe-agent, Codex, Gemini CLI and pi, and the names
-that others commonly use. A shell command that only prints a file counts as reading it.
+Recognizes the tools of Claude Code, OpenHands, mini-swe-agent, Codex, Gemini CLI and pi, and names that
+others commonly use. A shell command that only prints a file counts as reading it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from compaction.messages import Message, ToolCall, ToolResult
 class Kind(StrEnum):
     READ = "read"  #: shows a file
     EDIT = "edit"  #: changes a part of a file
-    WRITE = "write"  #: makes a file anew
+    WRITE = "write"  #: creates or replaces a file
     SEARCH = "search"
     COMMAND = "command"
     OTHER = "other"
@@ -29,7 +28,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What a call does. `span` is the part of the file that it asks for, "" for the whole."""
+    """What a call does. `span` is the requested part of the file, "" for all of it."""
 
     kind: Kind
     path: str = ""
@@ -68,12 +67,12 @@ _SED_EDIT = re.compile(r"^sed\s+(?:-\S+\s+)*-i\S*\s+.*?(?P<path>[^\s'\"|<>&;]+)\
 _HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>[^\s|<>&;]+)")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.MULTILINE)
 
-#: Commands longer than this are scripts, and not looked into.
+#: Longer commands are scripts and are not inspected (characters).
 _MAX_COMMAND = 4_000
 
 
 def action_of(call: ToolCall) -> Action:
-    """What the call does; never fails."""
+    """Return what the call does. Never fails."""
     name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
     arguments = loads_object_fast(call.arguments)
     path = _first(arguments, _PATH_FIELDS)
@@ -109,25 +108,25 @@ def _command(arguments: Mapping[str, Any]) -> str:
 
 
 def _command_action(command: str) -> Action:
-    told = command.strip()
-    bare = _CD.sub("", told[:_MAX_COMMAND])
+    command = command.strip()
+    bare = _CD.sub("", command[:_MAX_COMMAND])
     if found := _HEREDOC.match(bare):
-        return Action(kind=Kind.WRITE, path=found["path"], command=told)
+        return Action(kind=Kind.WRITE, path=found["path"], command=command)
     if found := _PRINTS.match(bare):
         whole = found["tool"] in ("cat", "nl") and "|" not in bare
-        return Action(kind=Kind.READ, path=found["path"], command=told, span="" if whole else bare)
+        return Action(kind=Kind.READ, path=found["path"], command=command, span="" if whole else bare)
     if found := _SED_EDIT.match(bare):
-        return Action(kind=Kind.EDIT, path=found["path"], command=told)
+        return Action(kind=Kind.EDIT, path=found["path"], command=command)
     if found := _PATCHED.search(bare):
-        return Action(kind=Kind.EDIT, path=found["path"].strip(), command=told)
-    return Action(kind=Kind.COMMAND, command=told)
+        return Action(kind=Kind.EDIT, path=found["path"].strip(), command=command)
+    return Action(kind=Kind.COMMAND, command=command)
 
 
 def edited_tools(edits: Sequence[Edit], messages: Sequence[Message]) -> list[str]:
-    """For each edit the tool whose call or output it changed; "" where it changed no such thing."""
+    """Return for each edit the tool whose call or output it changed; "" if it changed neither."""
     places = {(edit.position, edit.part) for edit in edits if edit.op is Op.REPLACE}
     tools: dict[tuple[int, int | None], str] = {}
-    names: dict[str, str] = {}  # ids may come again: the call that stands nearest before is meant
+    names: dict[str, str] = {}  # ids can repeat: the nearest earlier call is meant
     for message in messages:
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):

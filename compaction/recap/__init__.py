@@ -1,8 +1,7 @@
-"""The recap: what stands in the prompt for the messages that were evicted.
+"""The recap: the message that replaces evicted messages in a prompt.
 
-Four sections, for people and models alike: decisions, entities, facts, open items. `extract` makes one
-from the messages alone, without a model; a model-made summary fills the same `Recap`, and `complete`
-fills the room that it leaves.
+A recap has four sections: decisions, entities, facts and open items. `extract` builds one without a model. A
+model's summary has the same form; `complete` fills the remaining space with identifiers.
 """
 
 from compaction.recap.extract import complete, extract

@@ -1,4 +1,4 @@
-"""What the evicted messages held, gathered message by message on top of the previous recap."""
+"""The contents of evicted messages, collected message by message on top of the previous recap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import MentionCache, argument_text, mentions
 from compaction.tools import Action, Kind, action_of
 
-#: Sentences that state a choice, a cause or a rule, in the words that models and people use for it.
+#: Sentences that state a choice, a cause or a rule.
 _DECISION = re.compile(
     r"\b(?:decid|instead|because|so that|root cause|the (?:issue|problem|cause|fix|reason) (?:is|was)"
     r"|going with|I'll (?:use|keep|make|add|change)|let's (?:use|keep)|we (?:should|must)|must not|prefer"
@@ -27,7 +27,7 @@ _LETTERS = re.compile(r"[^\W\d_]{2}")
 _VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
 _UNKNOWN = Action(kind=Kind.OTHER)
 
-#: Sentences longer than this are prose about the work, not a choice.
+#: Longer sentences are prose about the work, not a choice (characters).
 _MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 _MAX_LINE = 160
 _MAX_COMMAND = 120
@@ -36,7 +36,7 @@ _OUTCOME_WINDOW = 4_000
 
 @dataclass(slots=True)
 class Tally:
-    """A `Mention` while it is counted: thousands are, and most never get into the recap."""
+    """A mutable `Mention`: thousands are counted, and most are never part of the recap."""
 
     name: str
     last: int
@@ -54,7 +54,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Contents:
-    """Everything that a recap may tell, by what it is about; insertion order is order of time."""
+    """Everything that a recap may contain, by subject, in chronological order."""
 
     scanned: MentionCache = field(default_factory=MentionCache)
     files: dict[str, Item] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class Contents:
     decisions: dict[str, Item] = field(default_factory=dict)
     requests: dict[str, Item] = field(default_factory=dict)
     names: dict[str, Tally] = field(default_factory=dict)
-    home: dict[str, str] = field(default_factory=dict)  #: the file that a name was met in
+    home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
 
     def fold(self, previous: Recap) -> None:
-        """Takes over what an earlier recap told."""
+        """Add the contents of an earlier recap."""
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
@@ -80,22 +80,22 @@ class Contents:
                     self.home[mention.name] = item.text
 
     def observe(self, message: Message) -> None:
-        """Takes in one evicted message. Messages come in order of time."""
+        """Add one evicted message. Messages must be added in chronological order."""
         for part in message.parts:
             if isinstance(part, Text):
-                self._observe_words(part.text, message)
+                self._observe_text(part.text, message)
             elif isinstance(part, ToolCall):
                 self._observe_call(part, message)
             elif isinstance(part, ToolResult):
                 self._observe_result(part, message)
 
-    def _observe_words(self, text: str, message: Message) -> None:
+    def _observe_text(self, text: str, message: Message) -> None:
         self._mention(self.scanned.first(text), message)
         if message.role is Role.USER:
             self._observe_request(text, message)
         elif message.role is Role.ASSISTANT:
             if not message.tool_calls:
-                self._answer(message.position)
+                self._close_requests(message.position)
             for sentence in _decisions(text):
                 text = f"t{message.turn}: {sentence}"
                 self.decisions[text] = Item(text=text, sources=(message.position,))
@@ -106,8 +106,8 @@ class Contents:
             key = f"user t{message.turn}: {words}"
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
 
-    def _answer(self, position: int) -> None:
-        """The assistant ended its turn: what was asked before counts as answered."""
+    def _close_requests(self, position: int) -> None:
+        """Mark earlier requests as done: the assistant ended its turn."""
         for key, item in self.requests.items():
             if item.status is Status.OPEN and item.sources and item.sources[-1] < position:
                 self.requests[key] = replace(item, status=Status.DONE)
@@ -120,7 +120,7 @@ class Contents:
             self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)
 
     def _note(self, path: str, note: str, position: int) -> None:
-        """Says of a file what was last done to it, once per verb."""
+        """Note what was last done to a file, once per verb."""
         verb = note.partition(" ")[0]
         item = self.files.pop(path, None) or Item(text=path)
         notes = tuple(n for n in item.notes if n.partition(" ")[0] != verb)
@@ -134,7 +134,7 @@ class Contents:
 
     def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:
         failed = is_error(result)
-        line = _telling_line(result.text, failed)
+        line = _key_line(result.text, failed)
         outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f" {line}" if line else "")
         key = _clip(f"`{' '.join(command.split())}`", _MAX_COMMAND)
         self.commands.pop(key, None)
@@ -146,7 +146,7 @@ class Contents:
         )
 
     def _mention(self, names: Collection[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
-        """Counts names, in order of mention, so that ties always fall the same way."""
+        """Count names in the order of mention, so that ties are always resolved the same way."""
         is_own = message.role is Role.ASSISTANT
         weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
         tallies, position = self.names, message.position
@@ -162,7 +162,7 @@ class Contents:
             self.home.update((name, home) for name in names if name != home)
 
     def _mention_in_order(self, text: str, message: Message, home: str, is_read: bool) -> None:
-        """In a file's text names belong to that file, in a list of matches to the file named before them."""
+        """Names in a file belong to that file; in a list of matches, to the file named before them."""
         names = self.scanned.first(text)
         self._mention(names, message, home, 0.64 if is_read else 0.0)
         if not home and not self.files.keys().isdisjoint(names):
@@ -178,7 +178,7 @@ class Contents:
 
 
 def _decisions(text: str) -> Sequence[str]:
-    """The first and the last sentence that state one: what came between was thinking aloud."""
+    """Return the first and the last sentence that state a decision; those between are thinking aloud."""
     if not _DECISION.search(text):
         return ()
     sentences = (sentence.strip(" -*#") for sentence in _SENTENCE_END.split(text))
@@ -186,8 +186,8 @@ def _decisions(text: str) -> Sequence[str]:
     return found if len(found) <= 2 else (found[0], found[-1])
 
 
-def _telling_line(text: str, failed: bool) -> str:
-    """The line of an output that tells most: of a failure the last that says error, else the last one."""
+def _key_line(text: str, failed: bool) -> str:
+    """Return the most informative line of an output: the last error line of a failure, or the last line."""
     last = ""
     for line in map(str.strip, reversed(text[-_OUTCOME_WINDOW:].splitlines())):
         if line.startswith("<") or not _LETTERS.search(line):

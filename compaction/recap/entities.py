@@ -1,8 +1,9 @@
-"""The entities of a recap: files with what was done to them, and the names met in them.
+"""The entities of a recap: files, what was done to them, and the identifiers found in them.
 
-Which identifiers a later message needs was measured on real transcripts (docs/benchmarks.md): those that
-the assistant itself used are eight times as likely to be used again as those that only stood in a tool's
-output; the newer, the shorter the output, and the more its file was worked on, the likelier.
+The ranking was measured on real transcripts (docs/benchmarks.md): identifiers that the assistant used
+itself are eight times as likely to be used again as those that only appeared in a tool's output. The
+probability also rises with recency, with the brevity of the output, and with the amount of work on the
+file.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from compaction.references import forms
 
 OTHER_NAMES = "other names"
 
-#: Names kept for the next recap to weigh again. Without, four in a hundred far references fewer were kept.
+#: Names kept for the next recap. Without them, 4% fewer far references were kept.
 RESERVE = 400
 
-#: A line with as many names takes only names that the assistant used: past that it is a heap.
+#: Lines with this many names accept only further names that the assistant used.
 LINE_NAMES = 100
 
 Count = Callable[[str], int]
 
-#: A name's age where nobody worked on its file, as a logarithm.
+#: The logarithmic age of a name whose file was not worked on.
 _COLD = 6.0
 
 
 def rank(contents: Contents, end: int) -> list[Tally]:
-    """All names, the most needed first. `end` is the position behind the evicted messages."""
+    """Return all names, most likely needed first. `end` is the position after the evicted messages."""
     return sorted(contents.names.values(), key=lambda tally: _need(tally, contents, end), reverse=True)
 
 
 def pack(
     contents: Contents, ranked: Iterable[Tally], *, shown: Collection[str], room: int, count: Count
 ) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
-    """As many names as `room` tokens hold, the most needed first, each under its file; and a reserve of
-    the most needed of the rest, which the next recap may find room for.
+    """Return items with as many names as fit in `room` tokens, each under its file, and a reserve of others.
 
-    `shown` are names that the prompt shows anyway. `count` tells the tokens of a text.
+    Names are taken in the order of `ranked`. `shown` are names that the prompt shows elsewhere. The reserve
+    is for the next recap. `count` counts the tokens of a string.
     """
     packing = _Packing(contents, count)
     reserve: list[Mention] = []
@@ -58,23 +59,23 @@ def pack(
 
 
 class _Packing:
-    """The names that are listed so far, each on the line of its file, in order of need."""
+    """The names listed so far, each on the line of its file, in the order of ranking."""
 
     def __init__(self, contents: Contents, count: Count) -> None:
-        self.listed: dict[str, str] = {}  #: by a name, the line that tells it
+        self.listed: dict[str, str] = {}  #: by name, the line that contains it
         self._contents, self._count = contents, count
         self._lines: dict[str, dict[str, Tally]] = {}
         self._groups: set[tuple[str, Group]] = set()
 
     def is_full(self, name: str) -> bool:
-        """Whether the line of a name has room only for names that the assistant used."""
+        """Whether the line of a name accepts only names that the assistant used."""
         return len(self._lines.get(self._home(name), ())) >= LINE_NAMES
 
     def add(self, tally: Tally, room: int) -> int:
-        """Lists a name, if it takes less than `room` tokens. The room that is left, 0 if it does not."""
+        """List a name if it fits in `room` tokens. Return the remaining room, 0 if it was not listed."""
         home = self._home(tally.name)
-        told = forms(home)
-        group = None if tally.name in told else (home, group_of(tally.name, tally.own))
+        known = forms(home)
+        group = None if tally.name in known else (home, group_of(tally.name, tally.own))
         covered = self._covered(tally.name)
         cost = self._count(f" {tally.name}") if group else 0
         cost -= sum(self._count(f" {short}") for short in covered)
@@ -88,7 +89,7 @@ class _Packing:
             del self._lines[self.listed[short]][short]
         if home not in self._lines:
             self._lines[home] = {}
-            self.listed.update(dict.fromkeys(told, home))
+            self.listed.update(dict.fromkeys(known, home))
         if group:
             self._groups.add(group)
             self._lines[home][tally.name] = tally
@@ -96,7 +97,7 @@ class _Packing:
         return room - cost
 
     def items(self) -> tuple[Item, ...]:
-        """The lines, the file that was worked on last first."""
+        """Return the lines, the file that was changed last first."""
         files = self._contents.files
         order = sorted(self._lines, key=lambda home: (home in files, self._line(home).sources), reverse=True)
         return tuple(
@@ -105,11 +106,11 @@ class _Packing:
         )
 
     def _covered(self, name: str) -> list[str]:
-        """Listed names that `name` tells too: `pool.PoolError` tells `PoolError`."""
+        """Return listed names that `name` includes: `pool.PoolError` includes `PoolError`."""
         return [form for form in forms(name) if form in self._lines.get(self.listed.get(form, ""), ())]
 
     def _home(self, name: str) -> str:
-        """The line that a name belongs to: the path of its file, or the line of the names of no file."""
+        """Return the line that a name belongs to: the path of its file, or `OTHER_NAMES`."""
         files = self._contents.files
         home = name if name in files else self._contents.home.get(name, "")
         return home if home in files else OTHER_NAMES
@@ -119,8 +120,11 @@ class _Packing:
 
 
 def _need(tally: Tally, contents: Contents, end: int) -> float:
-    """How much a name is worth its room: the logarithm of the odds that a later message uses it, up to a
-    constant, less half the logarithm of its length."""
+    """Return the value of a name relative to its size.
+
+    The logarithm of the odds that a later message uses it, up to a constant, minus half the logarithm of its
+    length.
+    """
     worth = tally.weight - 0.5 * math.log1p(end - tally.last) - 0.5 * math.log(2 + len(tally.name))
     if tally.own >= 0:
         return worth + math.log1p(tally.count) - 0.3 * math.log1p(end - tally.own)

@@ -1,7 +1,7 @@
-"""The deterministic recap: what to keep of the evicted messages, and how it fits its cap.
+"""The deterministic recap: select what to keep of evicted messages within a cap.
 
-`extract` makes a whole recap, `complete` adds to a model's what only counting finds: the names that later
-messages are likely to need.
+`extract` builds a complete recap. `complete` adds to a model's recap the identifiers that later messages are
+likely to need.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from compaction.recap.values import Item, Recap, Status
 from compaction.references import MentionCache, references
 from compaction.tokens import TokenCounter
 
-#: Shares of the cap that the sections may take before entities take what is left.
+#: Shares of the cap for the other sections; entities take the rest.
 REQUEST_SHARE = 0.30
 DECISION_SHARE = 0.12
 FACT_SHARE = 0.16
 
-#: A request is clipped to no less than this, however many there are.
+#: Requests are never clipped further than this (characters).
 _MIN_REQUEST = 80
 _CHARACTERS_PER_TOKEN = 4
 _TITLE_TOKENS = 4
 
-#: How many messages an open item counts as newer than it is.
+#: Open items are ranked as if they were this many messages newer.
 _OPEN_BONUS = 40
 
 
@@ -39,11 +39,10 @@ def extract(
     visible: Collection[str] = frozenset(),
     mentions: MentionCache | None = None,
 ) -> Recap:
-    """The recap of `evicted`, messages in order of time that follow those of `previous`.
+    """Return the recap of `evicted`, which are in chronological order and follow those of `previous`.
 
-    `visible` are the identifiers that the rest of the prompt still shows: they take no room. `mentions` is
-    what was scanned already. The recap's
-    text takes at most `cap_tokens`, except that a cap too small for the frame itself is exceeded by it.
+    `visible` are identifiers that the rest of the prompt still shows; they take no room. `mentions` caches
+    earlier scans. The text takes at most `cap_tokens`, unless the cap is too small for the frame itself.
     """
     contents = _contents(evicted, previous, mentions or MentionCache())
     turns = [message.turn for message in evicted]
@@ -65,8 +64,10 @@ def complete(
     cap_tokens: int,
     previous: Recap | None = None,
 ) -> Recap:
-    """A model's recap of `evicted` with as many of the names that it left out as its cap has room for, and
-    the rest in reserve. Everything that the model wrote stays as it is."""
+    """Return a model's recap of `evicted` with as many of the missing names as fit its cap.
+
+    The others are kept in reserve. Nothing that the model wrote is changed.
+    """
     return _with_entities(
         recap, _contents(evicted, previous, MentionCache()), frozenset(), _end(evicted), cap_tokens, counter
     )
@@ -93,7 +94,7 @@ def _with_entities(
     cap_tokens: int,
     counter: TokenCounter,
 ) -> Recap:
-    """The recap with as many names as its cap leaves room for."""
+    """Add as many names to the recap as its cap allows."""
     shown = references(recap.render()).union(visible)
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
     ranked = rank(contents, end)
@@ -103,22 +104,24 @@ def _with_entities(
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:
             return full
-        room -= over  # tokens of the parts are not quite those of the whole
+        room -= over  # the tokens of the parts do not exactly add up to those of the whole
 
 
-def _joined(told: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
-    """The items that were told, with the names that were packed under the same title; then the rest."""
+def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
+    """Merge packed items into existing ones with the same text; append the others."""
     named = {item.text: item for item in packed}
     joined = (
         replace(item, mentions=item.mentions + (named.pop(item.text).mentions if item.text in named else ()))
-        for item in told
+        for item in existing
     )
     return (*joined, *named.values())
 
 
 def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
-    """Every request, the longest clipped so far that all fit. Where there are so many that not even their
-    beginnings do, the oldest answered ones go."""
+    """Return every request, with the longest clipped so that all fit.
+
+    If not even the beginnings fit, the oldest completed requests are dropped.
+    """
     items = list(contents.requests.values())
     room = cap_tokens * _CHARACTERS_PER_TOKEN
     size = max((len(item.text) for item in items), default=0)
@@ -129,7 +132,7 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
 
 
 def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
-    """As many of the newest items as fit, in order of time. An open one counts as newer than it is."""
+    """Return as many of the newest items as fit, in chronological order. Open items have a bonus."""
     kept, room = [], cap_tokens
     for item in sorted(items, key=_recency, reverse=True):
         room -= counter.count(item.render()) + 1

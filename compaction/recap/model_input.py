@@ -1,4 +1,4 @@
-"""Messages as the text that a summarising model reads: compact, numbered, cut into pieces that fit."""
+"""Messages as input of a summarizing model: compact, numbered, split into parts that fit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResul
 from compaction.outcomes import is_error
 from compaction.tokens import TokenCounter
 
-#: Characters of each that are shown. Outputs are what a recap should leave out, so little of them is read;
-#: of a failure more, since it may be what the work is about.
+#: Limits of each kind of content (characters). Recaps should leave out tool outputs, so these are short;
+#: failures get more, since they may be what the work is about.
 REQUEST_LIMIT = 8_000
 ANSWER_LIMIT = 4_000
 ARGUMENTS_LIMIT = 800
@@ -26,18 +26,20 @@ _FIRST_WORD = re.compile(r"\A\S{1,200}")
 
 
 def message_texts(messages: Sequence[Message]) -> list[str]:
-    """Each message as text that begins with its position and turn, `#12 t3 user: …`, other lines indented.
-    Thinking is left out."""
+    """Return each message as text, without thinking.
+
+    The first line begins with position, turn and role, as in `#12 t3 user: …`; the other lines are indented.
+    """
     names = {call.call_id: call.name for message in messages for call in message.tool_calls}
-    return [_told(message, names) for message in messages]
+    return [_format(message, names) for message in messages]
 
 
 def split_by_tokens(
     messages: Sequence[Message], room: int, counter: TokenCounter
 ) -> Iterator[Sequence[Message]]:
-    """The messages in runs whose texts take at most `room` tokens each, cut between tool groups.
+    """Split the messages into runs whose texts take at most `room` tokens each, between tool groups.
 
-    A group that is larger itself is cut between messages, and a message that is larger stands alone.
+    A larger group is split between messages; a larger message is a run by itself.
     """
     sizes = [counter.count(text) for text in message_texts(messages)]
     bounds = sorted({0, *safe_cuts(messages), len(messages)})
@@ -54,7 +56,7 @@ def split_by_tokens(
         yield messages[start:]
 
 
-def _told(message: Message, names: dict[str, str]) -> str:
+def _format(message: Message, names: dict[str, str]) -> str:
     limit = REQUEST_LIMIT if message.role is Role.USER else ANSWER_LIMIT
     lines = []
     for part in message.parts:
@@ -67,9 +69,8 @@ def _told(message: Message, names: dict[str, str]) -> str:
                 lines.append(_output(part, names))
             case Opaque(kind=kind):
                 lines.append(f"({kind})")
-    told = "\n".join(lines)
-    # Only a message's first line begins at the margin, so no content can pass for another message.
-    text = "\n ".join(clip(told, MESSAGE_LIMIT).splitlines())
+    # Only the first line of a message is not indented, so that no content can look like another message.
+    text = "\n ".join(clip("\n".join(lines), MESSAGE_LIMIT).splitlines())
     return f"#{message.position} t{message.turn} {message.role}: {text}"
 
 
@@ -80,8 +81,10 @@ def _output(result: ToolResult, names: dict[str, str]) -> str:
 
 
 def clip(text: str, size: int) -> str:
-    """At most some `size` characters: the text's head and tail, cut between words, so that no name is cut
-    into another. What a JSON body cannot hold (halves of surrogate pairs) becomes `?`."""
+    """Return the head and tail of a text, about `size` characters, cut between words.
+
+    Lone surrogates, which a JSON body cannot contain, become `?`.
+    """
     if len(text) > size:
         head = int(size * _HEAD_SHARE)
         start = _LAST_WORD.sub("", text[:head])

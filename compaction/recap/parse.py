@@ -1,4 +1,4 @@
-"""A recap that a person wrote: from its text to the value, so that the next recap can fold it."""
+"""Parse a recap that a user wrote, so that the next recap can include it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterator
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import references
 
-#: What stands around the recap in the prompt and is not the writer's.
+#: The first lines of texts around a recap in the prompt, which are not the user's.
 _FRAME = "[Recap of "
 _MEMORY = "[Working memory]"
 
 _HEADING = re.compile(r"#+\s*(.+?):?\s*")
 _ITEM = re.compile(r"[-*•]\s+(?:\[(open|done|superseded)\]\s+)?(.+)", re.IGNORECASE)
 
-#: A line that goes on with the one above: the names of a file.
+#: A line that continues the one above: the names of a file.
 _CONTINUED = re.compile(r"\n[ \t]+(?=\w+:)")
 
 _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
 
 
-def recap_parse(text: str, *, standing: Recap, position: int) -> Recap:
-    """The recap that `text` tells, for the turns of the one that stood there before.
+def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
+    """Return the recap in `text`, for the same turns as `previous`, which it replaces.
 
-    A line is an item, under its section's title; without a title it is a fact. What a person wrote counts as
-    said at `position`, the last message that it stands for: new, so that it is not the first to go when the
-    next recap has little room.
+    Each line is an item of the section whose title precedes it; without a title it is a fact. Items count as
+    mentioned at `position`, the last message that the recap replaces, so that the next recap ranks them as
+    new.
     """
     sections: dict[str, list[Item]] = {_DECISIONS: [], _ENTITIES: [], _FACTS: [], _OPEN: []}
     lines = list(_lines(text))
@@ -34,10 +34,10 @@ def recap_parse(text: str, *, standing: Recap, position: int) -> Recap:
         sections[section].append(_item(line, section, position))
     names = references("\n".join(line for _, line in lines))
     named = {name: Mention(name=name, last=position, own=position, count=1) for name in names}
-    kept = tuple(mention for mention in standing.reserve if mention.name not in named)
+    kept = tuple(mention for mention in previous.reserve if mention.name not in named)
     return Recap(
-        first_turn=standing.first_turn,
-        last_turn=standing.last_turn,
+        first_turn=previous.first_turn,
+        last_turn=previous.last_turn,
         decisions=tuple(sections[_DECISIONS]),
         entities=tuple(sections[_ENTITIES]),
         facts=tuple(sections[_FACTS]),
@@ -47,7 +47,7 @@ def recap_parse(text: str, *, standing: Recap, position: int) -> Recap:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """The writer's lines with the section that each is in."""
+    """Yield the user's lines, each with its section."""
     section = _FACTS
     for line in map(str.strip, _CONTINUED.sub("; ", text).splitlines()):
         if line == _MEMORY:
@@ -66,9 +66,9 @@ def _item(line: str, section: str, position: int) -> Item:
     text = " ".join(text.split())
     notes: tuple[str, ...] = ()
     if section == _ENTITIES and ": " in text:
-        # What was done to a file are its notes: by them the next recap knows the file again.
-        text, _, told = text.partition(": ")
-        notes = (told,)
+        # Notes identify an entity as a file for the next recap.
+        text, _, note = text.partition(": ")
+        notes = (note,)
     return Item(
         text=text,
         notes=notes,

@@ -1,8 +1,8 @@
-"""Reading a model's summary: strict about its form, and nothing in it that the model made up.
+"""Parse and validate a model's summary.
 
-A recap stands in every later prompt, so what a hostile text could make a model write is kept small: an
-item is one line, so it cannot pass for a heading or another message, its sources are messages that were
-evicted, and every identifier in it occurs in what the model was given.
+A recap is part of every later prompt, so the influence of hostile content on it is limited: an item is
+one line, so it cannot look like a heading or another message; its sources are evicted messages; and every
+identifier in it occurs in the model's input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compaction.references import argument_text, references
 from compaction.structured_output import Reply, answer_of
 from compaction.tokens import TokenCounter
 
-#: What stands for an identifier that the model made up.
+#: Replaces an identifier that the model invented.
 REMOVED = "[…]"
 
 _TURN = re.compile(r"t\d{1,7}", re.ASCII)
@@ -30,7 +30,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a summary is made from. `positions` are those that its items may name as their sources."""
+    """The input of a summary. `positions` are those that its items may name as sources."""
 
     text: str
     positions: frozenset[int]
@@ -39,39 +39,39 @@ class Source:
 
     @classmethod
     def of(cls, evicted: Sequence[Message], previous: Recap | None = None, *others: str) -> Source:
-        """`others` are texts that were told beside the messages and the recap before them."""
-        told = [previous.render()] if previous else []
+        """Return the source of a summary. `others` are texts of the request besides messages and recap."""
+        recap = [previous.render()] if previous else []
         items = [item for section in previous.sections().values() for item in section] if previous else []
         turns = [message.turn for message in evicted]
         first = previous.first_turn if previous else min(turns, default=0)
         return cls(
-            text="\n".join((*others, *told, *_texts(evicted))),
+            text="\n".join((*others, *recap, *_texts(evicted))),
             positions=frozenset(m.position for m in evicted).union(*(item.sources for item in items)),
             first_turn=first,
             last_turn=max(turns, default=previous.last_turn if previous else first),
         )
 
-    def holds(self, name: str) -> bool:
-        """Whether the text has `name` as a whole word, path or part of a path; or it is a turn, `t12`."""
+    def contains(self, name: str) -> bool:
+        """Whether the text contains `name` as a word, path or part of a path, or it is a turn, `t12`."""
         if _TURN.fullmatch(name) and int(name[1:]) <= self.last_turn:
             return True
         if _find(name, self.text) >= 0:
             return True
         if name.isascii() or "://" in name:
             return False
-        # Scripts without blanks run names and words together: the names are the ASCII in between.
-        return all(map(self.holds, references(_NOT_ASCII.sub(" ", name))))
+        # Scripts without spaces join names and words: the names are the ASCII parts.
+        return all(map(self.contains, references(_NOT_ASCII.sub(" ", name))))
 
 
 def summary_read(
     reply: Reply, *, source: Source, cap_tokens: int, counter: TokenCounter
 ) -> tuple[Recap, tuple[str, ...]]:
-    """The recap that the model wrote, and the identifiers that were taken out of it.
+    """Return the recap that the model wrote, and the identifiers that were removed from it.
 
     Raises:
         SummaryRefused: the model declined.
         SummaryTooLong: the answer was cut off, or the recap's text takes more than `cap_tokens`.
-        SummaryMalformed: the answer is not JSON of the schema, or says nothing.
+        SummaryMalformed: the answer does not match the schema, or is empty.
     """
     reader = _Reader(source)
     recap = reader.recap(answer_of(reply))
@@ -84,7 +84,7 @@ def summary_read(
 
 
 class _Reader:
-    """Makes items of JSON objects, and keeps what it takes out of them."""
+    """Converts JSON objects to items and collects the identifiers that it removes."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -124,16 +124,16 @@ class _Reader:
         return self._item(
             data["name"],
             data["sources"],
-            notes=tuple(filter(_says_something, notes)),
+            notes=tuple(filter(_has_content, notes)),
             mentions=tuple(
-                Mention(name=name, last=last, own=last, count=1) for name in names if _says_something(name)
+                Mention(name=name, last=last, own=last, count=1) for name in names if _has_content(name)
             ),
         )
 
     def _item(self, text: JSON, sources: JSON, **fields: Any) -> Item | None:
-        """An item; None where nothing is left of its text."""
+        """Return an item; None if nothing is left of its text."""
         line = self._line(_string(text))
-        if not _says_something(line):
+        if not _has_content(line):
             return None
         return Item(text=line, sources=self._sources(sources), **fields)
 
@@ -141,7 +141,7 @@ class _Reader:
         return tuple(sorted(self._source.positions.intersection(_list(sources, int))))
 
     def _line(self, text: str) -> str:
-        """`text` as one line, without identifiers that the source does not hold."""
+        """Return `text` as one line, without identifiers that the source does not contain."""
         line = " ".join(text.split())
         for name in sorted(references(line), key=len, reverse=True):
             if not self._is_known(name):
@@ -150,7 +150,7 @@ class _Reader:
 
     def _is_known(self, name: str) -> bool:
         if name not in self._known:
-            self._known[name] = self._source.holds(name)
+            self._known[name] = self._source.contains(name)
         return self._known[name]
 
     def _without(self, name: str, line: str) -> str:
@@ -170,7 +170,7 @@ def _texts(messages: Iterable[Message]) -> Iterable[str]:
 
 
 def _find(name: str, text: str) -> int:
-    """Where `name` stands in `text` with no ASCII letter, digit or underscore beside it; else -1."""
+    """Return the index of `name` in `text` without adjacent ASCII letters, digits or underscores, or -1."""
     at = text.find(name)
     while at >= 0:
         around = text[max(0, at - 1) : at] + text[at + len(name) : at + len(name) + 1]
@@ -180,19 +180,19 @@ def _find(name: str, text: str) -> int:
     return -1
 
 
-def _says_something(line: str) -> bool:
+def _has_content(line: str) -> bool:
     return any(map(str.isalnum, line.replace(REMOVED, "")))
 
 
 def _mapping(data: JSON) -> Mapping[str, JSON]:
     if not isinstance(data, dict):
-        raise SummaryMalformed(f"the answer has {type(data).__name__} where an object belongs")
+        raise SummaryMalformed(f"expected an object in the answer, got {type(data).__name__}")
     return data
 
 
 def _keys(data: Mapping[str, JSON], *names: str) -> None:
     if set(data) != set(names):
-        raise SummaryMalformed(f"an object of the answer has other fields than {', '.join(names)}")
+        raise SummaryMalformed(f"expected the fields {', '.join(names)} in an object of the answer")
 
 
 def _each(data: JSON, read: Callable[[Mapping[str, JSON]], Item | None]) -> tuple[Item, ...]:
@@ -202,13 +202,13 @@ def _each(data: JSON, read: Callable[[Mapping[str, JSON]], Item | None]) -> tupl
 
 def _list(data: JSON, kind: type) -> list[JSON]:
     if not isinstance(data, list) or not all(type(entry) is kind for entry in data):
-        raise SummaryMalformed(f"the answer has no list of {kind.__name__} where one belongs")
+        raise SummaryMalformed(f"expected a list of {kind.__name__} in the answer")
     return data
 
 
 def _string(data: JSON) -> str:
     if not isinstance(data, str):
-        raise SummaryMalformed(f"the answer has {type(data).__name__} where a text belongs")
+        raise SummaryMalformed(f"expected a string in the answer, got {type(data).__name__}")
     return data
 
 
@@ -216,4 +216,4 @@ def _status(data: JSON) -> Status:
     try:
         return Status(data)
     except ValueError as error:
-        raise SummaryMalformed("the answer has a status that there is not") from error
+        raise SummaryMalformed("the answer has an unknown status") from error

@@ -1,4 +1,4 @@
-"""Summaries by a model: what one that makes them offers, and what it hands back."""
+"""The protocol of a summarizer, and its result."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from compaction.recap.values import Recap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:
-    """A model's recap and what it took. `calls` is the usage of each request that the provider answered,
-    repeated ones included; `requests` counts every one that was sent. `dropped_identifiers` are those
-    that the model wrote and that occur nowhere in what it was given: they are not in `recap`."""
+    """A model's recap and its usage.
+
+    `calls` is the usage of each answered request, retries included; `requests` counts all that were sent.
+    `dropped_identifiers` are identifiers that the model invented; they were removed from `recap`.
+    """
 
     recap: Recap
     calls: Sequence[Usage]
@@ -24,7 +26,7 @@ class SummaryResult:
 
 
 class Summarizer(Protocol):
-    """Writes the recap of evicted messages with a model. Blocks for as long as the model takes."""
+    """Writes the recap of evicted messages with a model. Blocks until the model has answered."""
 
     def summarize(
         self,
@@ -34,10 +36,10 @@ class Summarizer(Protocol):
         cap_tokens: int,
         instructions: str = "",
     ) -> SummaryResult:
-        """The recap of `evicted`, messages in order of time that follow those of `previous`.
+        """Return the recap of `evicted`, which are in chronological order and follow those of `previous`.
 
-        Its text takes at most `cap_tokens`, by the summariser's own counter. `instructions` are those of
-        the person who asked for the compaction. Raises SummaryError (see `compaction.errors`): the
-        deterministic recap stands in then.
+        Its text takes at most `cap_tokens`, by the summarizer's own counter. `instructions` are those of the
+        user who requested the compaction. Raises SummaryError (see `compaction.errors`); the caller then uses
+        the deterministic recap.
         """
         ...

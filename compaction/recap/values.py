@@ -19,11 +19,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """An identifier (see `compaction.references`) and where it was last met.
+    """An identifier (see `compaction.references`) and where it was last mentioned.
 
-    `last` is the position of the newest message that mentions it, `own` of the newest message of the
-    assistant itself that does, -1 where none did. `count` is how many messages of the assistant do.
-    `weight` says how telling the place was where it was met last, as a logarithm of odds.
+    `last` is the position of the newest message that mentions it; `own` that of the newest assistant
+    message that does, or -1. `count` is the number of assistant messages that do. `weight` rates the
+    place of the last mention, as a logarithm of odds.
     """
 
     name: str
@@ -37,9 +37,9 @@ class Mention:
 class Item:
     """One line of a recap.
 
-    `text` says what it is about; two entities or facts of one text are the same thing, and the later one
-    takes the place of the earlier. `notes` are what happened to it, `mentions` the identifiers that
-    belong to it. `sources` are positions of messages that it comes from, oldest first.
+    `text` is its subject; a later entity or fact with the same text replaces the earlier one. `notes`
+    describe what happened to it, `mentions` are the identifiers that belong to it. `sources` are the
+    positions of the messages that it comes from, oldest first.
     """
 
     text: str
@@ -49,9 +49,9 @@ class Item:
     sources: tuple[int, ...] = ()
 
     def render(self) -> str:
-        """`- [status] text: note, note`, and below it a line for each group of names.
+        """Return `- [status] text: note, note`, followed by a line for each group of names.
 
-        Blanks are between names, since a blank costs no token of its own and a comma does.
+        Names are separated by spaces, which take no extra tokens; commas do.
         """
         status = f"[{self.status}] " if self.status else ""
         line = f"- {status}{self.text}" + (f": {', '.join(self.notes)}" if self.notes else "")
@@ -64,10 +64,10 @@ class Item:
 
 
 class Group(StrEnum):
-    """How the names of an item are grouped, in the order in which they are shown."""
+    """The groups of names in an item, in order."""
 
     USED = "used"  #: by the assistant itself
-    SEEN = "seen"  #: only in what it read
+    SEEN = "seen"  #: by the assistant's sources only
     FIGURES = "figures"
 
     @property
@@ -76,7 +76,7 @@ class Group(StrEnum):
 
 
 def group_of(name: str, own: int) -> Group:
-    """The group of a name; `own` as in `Mention`."""
+    """Return the group of a name; `own` as in `Mention`."""
     if name.replace(".", "").isdecimal():
         return Group.FIGURES
     return Group.USED if own >= 0 else Group.SEEN
@@ -91,10 +91,10 @@ _SECTIONS = ("decisions", "entities", "facts", "open_items")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recap:
-    """What an evicted span held. `first_turn` and `last_turn` are the turns that it stands for.
+    """The recap of the turns `first_turn` to `last_turn`.
 
-    `reserve` are identifiers that found no room, or that the prompt shows elsewhere: they are not in the
-    text, but kept for the next recap to weigh again.
+    `reserve` are identifiers that did not fit, or that the prompt shows elsewhere. They are not part of the
+    text, but are candidates for the next recap.
     """
 
     first_turn: int
@@ -106,8 +106,8 @@ class Recap:
     reserve: tuple[Mention, ...] = ()
 
     def render(self) -> str:
-        """The text that stands in the prompt. It says that it is a record, so that no model takes an old
-        request in it for a new one."""
+        """Return the text for the prompt. It is marked as a record, so that no model treats an old request in
+        it as a new one."""
         span = f"turns {self.first_turn} to {self.last_turn}"
         lines = [f"[Recap of {span}, no longer shown. {_FRAME}]"]
         for title, items in self.sections().items():
@@ -117,7 +117,7 @@ class Recap:
         return "\n".join(lines)
 
     def sections(self) -> Mapping[str, tuple[Item, ...]]:
-        """The sections by their titles, in the order in which they are shown."""
+        """Return the sections by title, in order."""
         return {
             "Decisions": self.decisions,
             "Entities": self.entities,
@@ -126,7 +126,7 @@ class Recap:
         }
 
     def to_json(self) -> dict[str, JSON]:
-        """A JSON object that `from_json` reads back. A mention is a list, since there are hundreds."""
+        """Return a JSON object for `from_json`. Mentions are lists, since there are hundreds."""
         return {
             "first_turn": self.first_turn,
             "last_turn": self.last_turn,
@@ -136,10 +136,10 @@ class Recap:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Recap:
-        """The recap that `to_json` wrote.
+        """Return the recap that `to_json` wrote.
 
         Raises:
-            KeyError, TypeError, ValueError: the data is not a recap's JSON.
+            KeyError, TypeError, ValueError: the data is not the JSON of a recap.
         """
         return cls(
             first_turn=data["first_turn"],

@@ -1,6 +1,6 @@
-"""Referenced later: whether a model needs what a compaction took away from its prompt.
+"""Re-references: whether a model later needs what a compaction removed from its prompt.
 
-`hidden` names what an edit took away; `watch` looks at the messages that come after it.
+`hidden` determines the identifiers that an edit removed; `watch` looks for them in the messages that follow.
 """
 
 from compaction.referenced.hidden import MAX_REFERENCES, with_references

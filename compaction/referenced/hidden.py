@@ -1,9 +1,9 @@
-"""The identifiers that an edit took out of the prompt: few, and such that a later mention means something.
+"""The identifiers that an edit removed from the prompt, limited to those whose later mention is significant.
 
-Not every identifier tells: a model that writes `os.path` or `README.md` need not have read it here. Kept are
-those that nobody writes by chance: paths, addresses, long numbers, ids, and names of some length that stand
-for something of this work. At most `MAX_REFERENCES` an edit: first what the assistant itself had used, since
-that comes back ten times as often as what it only saw (docs/benchmarks.md), then what was mentioned last.
+Not every mention is: a model can write `os.path` or `README.md` without having read it here. Distinctive
+are paths, addresses, long numbers, ids, and longer names that are specific to the work. At most
+`MAX_REFERENCES` are kept per edit: first those that the assistant used itself, since they recur ten times
+as often as those that it only read (docs/benchmarks.md), then those mentioned last.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from compaction.view import COMPONENT_OPS, View
 
 __all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
 
-#: Shorter names and ids are words of a language or library as often as not.
+#: Shorter names and ids are often words of a language or library (characters).
 _LEAST_NAME, _LEAST_ID = 11, 7
-#: Shorter figures are counts, ports and line numbers.
+#: Shorter figures are counts, ports and line numbers (digits).
 _LEAST_DIGITS = 5
 
-#: File names that every project has.
+#: File names that are common to many projects.
 _EVERYWHERE = re.compile(
     r"(README|CHANGELOG|LICENSE|CLAUDE|AGENTS)\.md|package(-lock)?\.json|(tsconfig|settings|config)\.json"
     r"|pyproject\.toml|setup\.(py|cfg)|requirements\.txt|(conftest|__init__|__main__|main|app|utils)\.py"
     r"|main\.go|go\.(mod|sum)|index\.(js|ts|html)|Cargo\.(toml|lock)|docker-compose\.yml|\.gitignore"
 )
 
-#: Words of the trade that only look like names, and what people write where any id would do.
+#: Common words that look like names, and typical placeholder ids.
 _WORDS = frozenset({"PostgreSQL", "JavaScript", "TypeScript", "StackOverflow", "OpenTelemetry"})
 _CLICHE = re.compile(r"a1b2c3|abc123|abcdef|123456|12345678|deadbeef|0{6}|x{4}", re.IGNORECASE)
 
@@ -42,7 +42,7 @@ _OF_THE_SYSTEM = ("/dev/", "/usr/", "/bin/", "/etc/", "/proc/", "/opt/", "/var/"
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a mention of `name` says that its writer has what it was read from in mind."""
+    """Whether a mention of `name` implies knowledge of the content that it was read from."""
     match kind_of(name):
         case Kind.PATH:
             known = _EVERYWHERE.fullmatch(name) or name.startswith(_OF_THE_SYSTEM)
@@ -62,10 +62,10 @@ def is_distinctive(name: str) -> bool:
 
 
 def with_references(edits: Sequence[Edit], messages: Sequence[Message], view: View) -> tuple[Edit, ...]:
-    """The edits with the identifiers that the prompt no longer shows by each.
+    """Return the edits, each with the identifiers that it removed from the prompt.
 
-    Reads every edited text: call it off the request path. `messages` are those that the edits touch, `view`
-    is the view after the edits.
+    Scans every edited text, so do not call it on the request path. `messages` are those that the edits
+    change, `view` is the view after the edits.
     """
     prompt = _Prompt(view)
     by_position = {message.position: message for message in messages}
@@ -87,19 +87,19 @@ def _hidden(edit: Edit, messages: Mapping[int, Message], prompt: _Prompt) -> tup
 
 
 class _Prompt:
-    """What a prompt says, and what was found out about names and texts for the edits before: those of an
-    eviction stand in the edits that it covers, too."""
+    """The identifiers of a prompt. Caches the results for names and texts, since an eviction and the edits
+    that it covers share theirs."""
 
     def __init__(self, view: View) -> None:
         texts = (text for message in view.messages for text in _texts(message, None))
         self._runs = set(runs("\n".join(texts)))
-        # Searched as a text: who sees `a/b/c.py` knows `a/b` too. No name reaches over the end of a run.
+        # Searched as text, since `a/b/c.py` also shows `a/b`. No name extends beyond a run.
         self._text = b"\n".join(self._runs)
         self._lacks: dict[str, bool] = {}
         self.mentioned = cache(first_mentions)
 
     def lacks(self, name: str) -> bool:
-        """Whether it tells nothing of `name`, and that means something."""
+        """Whether `name` is distinctive and not in the prompt."""
         known = self._lacks.get(name)
         if known is None:
             known = self._lacks[name] = is_distinctive(name) and not self._shows(name.encode())
@@ -119,6 +119,6 @@ def _texts(message: Message, part: int | None) -> Iterator[str]:
 
 
 def _is_library(name: str) -> bool:
-    """`strings.Contains`, `os.path.join`: a module and what it has, as any program writes them."""
+    """Whether a name is a module and its member, such as `strings.Contains` or `os.path.join`."""
     first, dot, _ = name.partition(".")
     return bool(dot) and first.islower() and first.isalpha()

@@ -1,10 +1,10 @@
-"""Looks at the messages of a session as they come: does the model use what its prompt no longer shows?
+"""Detect re-references: does the model use what its prompt no longer shows?
 
-    watch.compacted(edits) after a compaction, watch.seen(message) for each message behind it
+    tracker.add_edits(edits) after a compaction, tracker.add_message(message) for each later message
 
-A name that a later message shows again (a tool's output, a person's words) is hidden no more; one that the
-assistant uses while it is hidden is a reference to the edit that hid it. Constant work for a message: each of
-its identifiers is looked up once, in a table of at most `MAX_NAMES`.
+A name that a later message shows again (a tool output, a user's text) is no longer hidden. A name that
+the assistant uses while it is hidden is a reference to the edit that hid it. The work per message is
+constant: each of its identifiers is looked up once, in a table of at most `MAX_NAMES`.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from compaction.messages import JSON, Message, Role, ToolCall
 from compaction.references import message_references
 from compaction.tools import Kind, action_of
 
-#: Names that are looked for in one session; the oldest go first.
+#: Names tracked per session; the oldest are dropped first.
 MAX_NAMES = 4_000
 
-#: Handles and read files that are looked for in one session; the oldest go first.
+#: Handles and read files tracked per session; the oldest are dropped first.
 MAX_EDITS = 1_000
 
-#: The agent's own tool that searches what is no longer shown.
+#: The agent tool that searches removed messages.
 SEARCH_TOOL = "search_history"
 
-#: Longer paths are data.
-_MOST_PIECES = 20
+#: Longer paths are not names (components).
+_MAX_COMPONENTS = 20
 
-#: So many turns behind a reference the agent may still bring the content back.
+#: Turns after a reference in which the agent can still retrieve the content.
 LATER_TURNS = 3
 
 
 class How(StrEnum):
-    """What the agent did about it."""
+    """How the agent reacted."""
 
-    SILENT = "silent"  #: nothing: it went on with what it remembered, or made up
-    EXPANDED = "expanded"  #: it brought the content back by its handle, or searched the history
+    SILENT = "silent"  #: not at all: it continued from memory, or invented the content
+    EXPANDED = "expanded"  #: it retrieved the content by its handle, or searched the history
     READ_AGAIN = "read_again"  #: it read the file again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedEdit:
-    """An edit that is watched. `key` is what the caller knows it by, `paths` were read in what it hid."""
+    """A tracked edit. `key` is the caller's id for it; `paths` are the files whose content it hid."""
 
     key: int
     edit: Edit
@@ -53,7 +53,7 @@ class WatchedEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The first use of what the edit `key` hid: in `turn`, by `name`."""
+    """The first use of the content that the edit `key` hid: in `turn`, by `name`."""
 
     key: int
     turn: int
@@ -65,8 +65,8 @@ class Reference:
 class ReferenceTracker:
     """The state of one session.
 
-    `names` are hidden, with the edit that hid each; `handles` and `paths` would bring a content back;
-    `recent` are references whose agent may still do so; `flagged` edits have had their reference.
+    `names` maps hidden names to the edit that hid each; `handles` and `paths` retrieve contents; `recent` are
+    references after which the agent may still retrieve the content; `flagged` edits have had a reference.
     """
 
     names: dict[str, int] = field(default_factory=dict)
@@ -75,8 +75,8 @@ class ReferenceTracker:
     recent: list[Reference] = field(default_factory=list)
     flagged: set[int] = field(default_factory=set)
 
-    def compacted(self, edits: Sequence[WatchedEdit]) -> None:
-        """Takes in the edits of a compaction, with their references."""
+    def add_edits(self, edits: Sequence[WatchedEdit]) -> None:
+        """Add the edits of a compaction, with their references."""
         for watched in edits:
             for name in watched.edit.references:
                 self.names.pop(name, None)
@@ -89,12 +89,12 @@ class ReferenceTracker:
         _keep_newest(self.handles, MAX_EDITS)
         _keep_newest(self.paths, MAX_EDITS)
 
-    def seen(self, message: Message) -> list[Reference]:
-        """What the next message refers to, and earlier references that its calls now do something about."""
+    def add_message(self, message: Message) -> list[Reference]:
+        """Return the references of the next message, and earlier ones to which its calls now react."""
         mentioned = message_references(message)
         found: list[Reference] = []
         if message.role is Role.ASSISTANT:
-            found = [*self._used(message, mentioned), *self._brought_back(message)]
+            found = [*self._used(message, mentioned), *self._retrieved(message)]
         for name in mentioned:
             for known in (name, *_parts_of(name)):
                 self.names.pop(known, None)
@@ -110,8 +110,8 @@ class ReferenceTracker:
                     self.recent.append(reference)
                 yield reference
 
-    def _brought_back(self, message: Message) -> Iterator[Reference]:
-        """Contents that this message's calls bring back. An expanded handle is a reference by itself."""
+    def _retrieved(self, message: Message) -> Iterator[Reference]:
+        """Yield references whose content the calls retrieve. An expanded handle is itself a reference."""
         self.recent = [known for known in self.recent if message.turn - known.turn <= LATER_TURNS]
         for call in message.tool_calls:
             yield from self._expanded(message, call)
@@ -150,7 +150,7 @@ class ReferenceTracker:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> ReferenceTracker:
-        """The state that `to_json` told."""
+        """Return the state that `to_json` wrote."""
         return cls(
             names=dict(data["names"]),
             handles=dict(data["handles"]),
@@ -163,7 +163,7 @@ class ReferenceTracker:
 
 
 def _how(message: Message, name: str) -> How:
-    """What the message itself does about the name that it uses."""
+    """Return how the message itself reacts to the name that it uses."""
     for call in message.tool_calls:
         if call.name.endswith(SEARCH_TOOL) and name in call.arguments:
             return How.EXPANDED
@@ -174,9 +174,9 @@ def _how(message: Message, name: str) -> How:
 
 
 def _parts_of(path: str) -> Iterator[str]:
-    """The folders of a path, and its ends: who sees `a/b/c.py` knows `a/b` and `b/c.py` too."""
+    """Yield the folders and endings of a path: `a/b/c.py` also shows `a/b` and `b/c.py`."""
     pieces = path.split("/")
-    if len(pieces) > _MOST_PIECES or "://" in path:
+    if len(pieces) > _MAX_COMPONENTS or "://" in path:
         return
     for index in range(1, len(pieces)):
         yield "/".join(pieces[:index])

@@ -90,4 +90,4 @@ def recap_value(row: Recap) -> RecapValue:
     told = recap_lines(row)
     newest = max((at for _, lines in told.sections for _, sources in lines for at in sources), default=0)
     standing = RecapValue(first_turn=told.first_turn, last_turn=told.last_turn)
-    return recap_parse(told.text, standing=standing, position=newest)
+    return recap_parse(told.text, previous=standing, position=newest)

@@ -103,7 +103,7 @@ class _Scan:
         found = 0
         for message in self._messages():
             self._add_compactions(message.position)
-            for reference in self._tracker.seen(message):
+            for reference in self._tracker.add_message(message):
                 found += _flag(reference)
             self._row.position = message.position + 1
         self._add_compactions(self._row.position)
@@ -142,7 +142,7 @@ class _Scan:
         """Track the compactions that precede the message at `position`."""
         while self._pending and self._pending[0].snapshot_position <= position:
             compaction = self._pending.pop(0)
-            self._tracker.compacted(_tracked_edits(self._session, compaction))
+            self._tracker.add_edits(_tracked_edits(self._session, compaction))
             self._row.compaction = compaction.number
 
     def _start_over_if_reverted(self) -> None:

@@ -29,7 +29,7 @@ Task: none of the writer's business"""
 
 
 def read(text: str) -> Recap:
-    return recap_parse(text, standing=BEFORE, position=40)
+    return recap_parse(text, previous=BEFORE, position=40)
 
 
 def texts(items: tuple[Item, ...]) -> list[str]:

@@ -64,7 +64,7 @@ def test_the_person_s_wishes_stand_outside_of_the_data() -> None:
     )
     assert "Keep all about legacy.py" in request.system
     assert "Keep all about legacy.py" not in request.content
-    assert "Wishes of the person" not in summary_request(messages_of(pool_work()), cap_tokens=400).system
+    assert "Instructions of the user" not in summary_request(messages_of(pool_work()), cap_tokens=400).system
 
 
 def test_data_cannot_close_the_fence() -> None:
@@ -97,7 +97,7 @@ def test_the_record_so_far_goes_along_in_the_form_of_the_answer() -> None:
         "facts": [{"text": "`pytest -q`: failed t4", "sources": [7]}],
         "open_items": [{"text": "Mend the pool", "status": "done", "sources": [0]}],
     }
-    assert "Write the record of turns 0 to 12" in request.content
+    assert "write the record of turns 0 to 12" in request.content
 
 
 def test_the_size_that_is_asked_for_leaves_room_to_miss_it() -> None:
@@ -108,9 +108,15 @@ def test_the_size_that_is_asked_for_leaves_room_to_miss_it() -> None:
 
 def test_it_is_told_what_to_keep_and_what_to_leave_out() -> None:
     system = summary_request(messages_of(pool_work()), cap_tokens=400).system
-    for word in ("paths touched", "decisions", "blocking", "next planned action", "tried and failed"):
+    for word in (
+        "paths that were read or changed",
+        "decisions",
+        "blocking",
+        "next planned action",
+        "tried and failed",
+    ):
         assert word in system
-    assert "Leave out: texts of tool outputs" in system
+    assert "Omit: the text of tool outputs" in system
 
 
 def test_the_same_session_makes_the_same_request() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from compaction.breakdown import TokenBreakdown
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
 from compaction.memory.values import FRAME
-from compaction.meter import Calibration, Composition, OutputMean, Verdict, compose, measure, slope
+from compaction.meter import Calibration, OutputMean, Verdict, slope
 from compaction.pipeline import PlanRequest, plan
 from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
@@ -156,26 +157,33 @@ def test_memory_stands_with_the_recap() -> None:
 # The meter
 
 
-def test_a_prompt_is_told_by_component() -> None:
+def test_the_tokens_of_a_prompt_are_broken_down_by_component() -> None:
     items = [system("s" * 40), user("u" * 80), call("c", "run"), result("c", "r" * 400)]
     components = Components(system=5, tools=7, memory=9)
-    measured = measure(apply((), parse(items), components=components))
-    assert measured == Composition(system=13 + 5, user=23, assistant=13, tool_outputs=111, tools=7, memory=9)
-    assert measured.total == sum(m.tokens for m in parse(items)) + 21
+    breakdown = TokenBreakdown.of_view(apply((), parse(items), components=components))
+    assert breakdown.tokens == {
+        "system": 13 + 5,
+        "user": 23,
+        "assistant": 13,
+        "tool_outputs": 111,
+        "tools": 7,
+        "memory": 9,
+    }
+    assert breakdown.total == sum(m.tokens for m in parse(items)) + 21
 
 
-def test_results_and_words_in_one_message_are_told_apart() -> None:
+def test_a_message_with_results_and_text_counts_as_tool_output() -> None:
     content = [
         {"type": "tool_result", "tool_use_id": "t", "content": "r" * 300},
         {"type": "text", "text": "u" * 100},
     ]
-    measured = compose(parse([{"role": "user", "content": content}], "anthropic"))
-    assert measured.tool_outputs == pytest.approx(3 * measured.user, abs=3)
+    messages = parse([{"role": "user", "content": content}], "anthropic")
+    assert TokenBreakdown().add(messages).tokens == {"tool_outputs": messages[0].tokens}
 
 
-def test_the_composition_of_a_turn_adds_up() -> None:
+def test_the_breakdown_of_a_turn_adds_up() -> None:
     messages = parse(dialogue(5))
-    assert compose(messages[:9]) + compose(messages[9:]) == compose(messages)
+    assert TokenBreakdown().add(messages[:9]).add(messages[9:]) == TokenBreakdown().add(messages)
 
 
 def test_the_recap_is_a_component() -> None:
@@ -187,9 +195,9 @@ def test_the_recap_is_a_component() -> None:
             budget=Budget(input_tokens=2_000),
         )
     )
-    measured = measure(made.view)
-    assert measured.recap > 0
-    assert measured.total == made.view.tokens
+    breakdown = TokenBreakdown.of_view(made.view)
+    assert breakdown.tokens["recap"] > 0
+    assert breakdown.total == made.view.tokens
 
 
 def test_calibration_follows_the_reports_and_not_the_outliers() -> None:

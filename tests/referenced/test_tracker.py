@@ -51,7 +51,7 @@ def collapsed() -> Edit:
 
 def watching(*edits: Edit) -> ReferenceTracker:
     watch = ReferenceTracker()
-    watch.compacted([WatchedEdit(key=n, edit=edit, paths=[PATH]) for n, edit in enumerate(edits)])
+    watch.add_edits([WatchedEdit(key=n, edit=edit, paths=[PATH]) for n, edit in enumerate(edits)])
     return watch
 
 
@@ -117,59 +117,59 @@ def test_few_names_are_kept_and_the_assistants_own_come_first() -> None:
 
 def test_a_silent_use_flags_the_edit_once() -> None:
     watch = watching(evicted())
-    [found] = watch.seen(says(5, f"As {NAME} does."))
+    [found] = watch.add_message(says(5, f"As {NAME} does."))
     assert (found.key, found.turn, found.name, found.how) == (0, 5, NAME, How.SILENT)
-    assert watch.seen(says(6, f"And {PATH}.")) == []
+    assert watch.add_message(says(6, f"And {PATH}.")) == []
 
 
 def test_what_is_shown_again_is_no_reference() -> None:
     watch = watching(evicted())
-    assert watch.seen(output(5, f"found {NAME} in ./{PATH}")) == []
-    assert watch.seen(says(6, f"{NAME} in {PATH}")) == []
+    assert watch.add_message(output(5, f"found {NAME} in ./{PATH}")) == []
+    assert watch.add_message(says(6, f"{NAME} in {PATH}")) == []
 
 
 def test_who_sees_a_path_knows_its_folders_and_ends() -> None:
     watch = watching(evicted(("src/pool", "pool/evict.py", "evict.py")))
-    watch.seen(output(5, f"x {PATH}"))
-    assert watch.seen(says(6, "in src/pool, evict.py")) == []
+    watch.add_message(output(5, f"x {PATH}"))
+    assert watch.add_message(says(6, "in src/pool, evict.py")) == []
 
 
 def test_reading_the_file_again_is_told_apart() -> None:
-    [found] = watching(evicted()).seen(says(5, "", ("read_file", {"path": PATH})))
+    [found] = watching(evicted()).add_message(says(5, "", ("read_file", {"path": PATH})))
     assert found.how is How.READ_AGAIN
     watch = watching(evicted((NAME,)))
-    watch.seen(says(5, f"{NAME}?"))
-    [later] = watch.seen(says(6, "", ("read_file", {"path": PATH})))
+    watch.add_message(says(5, f"{NAME}?"))
+    [later] = watch.add_message(says(6, "", ("read_file", {"path": PATH})))
     assert (later.key, later.turn, later.name, later.how) == (0, 5, NAME, How.READ_AGAIN)
 
 
 def test_expanding_the_handle_is_told_apart() -> None:
     expand = ("expand_clip", {"handle": "h_1a2b"})
-    [alone] = watching(collapsed()).seen(says(5, "", expand))
+    [alone] = watching(collapsed()).add_message(says(5, "", expand))
     assert (alone.name, alone.how) == ("h_1a2b", How.EXPANDED)
     watch = watching(collapsed())
-    [silent] = watch.seen(says(5, f"{NAME}?"))
-    [after] = watch.seen(says(6, "", expand))
+    [silent] = watch.add_message(says(5, f"{NAME}?"))
+    [after] = watch.add_message(says(6, "", expand))
     assert silent.how is How.SILENT
     assert (after.turn, after.name, after.how) == (5, NAME, How.EXPANDED)
 
 
 def test_searching_the_history_brings_it_back() -> None:
-    [found] = watching(evicted()).seen(says(5, "", ("search_history", {"query": NAME})))
+    [found] = watching(evicted()).add_message(says(5, "", ("search_history", {"query": NAME})))
     assert found.how is How.EXPANDED
 
 
 def test_what_comes_much_later_was_not_for_this() -> None:
     watch = watching(collapsed())
-    watch.seen(says(5, NAME))
-    assert watch.seen(says(5 + LATER_TURNS + 1, "", ("read_file", {"path": PATH}))) == []
+    watch.add_message(says(5, NAME))
+    assert watch.add_message(says(5 + LATER_TURNS + 1, "", ("read_file", {"path": PATH}))) == []
 
 
 def test_the_table_stays_small() -> None:
     watch = ReferenceTracker()
     for key in range(200):
         names = tuple(f"some_name_{key}_{n}" for n in range(64))
-        watch.compacted([WatchedEdit(key=key, edit=evicted(names))])
+        watch.add_edits([WatchedEdit(key=key, edit=evicted(names))])
     assert len(watch.names) == MAX_NAMES
     assert "some_name_199_63" in watch.names
     assert "some_name_0_0" not in watch.names
@@ -177,5 +177,5 @@ def test_the_table_stays_small() -> None:
 
 def test_the_state_survives_json() -> None:
     watch = watching(evicted(), collapsed())
-    watch.seen(says(5, NAME))
+    watch.add_message(says(5, NAME))
     assert ReferenceTracker.from_json(json.loads(json.dumps(watch.to_json()))) == watch

@@ -85,7 +85,7 @@ class Extraction:
         return max((message.turn for message in self.messages), default=0), None
 
     def _is_known(self, text: str) -> bool:
-        return all(map(self._source.holds, references(text)))
+        return all(map(self._source.contains, references(text)))
 
     @cached_property
     def _numbered(self) -> Mapping[str, Key]:

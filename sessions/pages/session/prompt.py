@@ -5,21 +5,21 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from compaction.breakdown import PROMPT_ORDER
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, with_session
 from sessions.pages.session.past_prompt import outline_or_404, past_prompt_context
 from sessions.pages.tabs import session_context
 
-#: Components of a prompt with their labels, in the order of the prompt.
-COMPONENTS = (
-    ("system", "system prompt"),
-    ("tools", "tool definitions"),
-    ("memory", "working memory"),
-    ("recap", "recap"),
-    ("user", "user"),
-    ("assistant", "assistant"),
-    ("tool_outputs", "tool outputs"),
-)
+_LABELS = {
+    "system": "system prompt",
+    "tools": "tool definitions",
+    "memory": "working memory",
+    "tool_outputs": "tool outputs",
+}
+
+#: The components of a prompt with their labels, in the order in which they appear in it.
+COMPONENTS = tuple((name, _LABELS.get(name, name)) for name in PROMPT_ORDER)
 
 
 @require_safe

@@ -57,7 +57,7 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
     if edited is None or standing is None or before is None:
         raise NotEditable(f"the prompt shows no recap of compaction {number}")
     clean, _ = redact(text, redaction=redaction_for(locked.project_id))
-    recap = recap_parse(clean, standing=recap_value(before), position=standing.edit.end)
+    recap = recap_parse(clean, previous=recap_value(before), position=standing.edit.end)
     if not any(recap.sections().values()):
         raise EmptyRecap("the recap has no line")
     policy, loaded = policy_of(locked.policy), view_load(locked)
