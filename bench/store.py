@@ -42,7 +42,7 @@ from sessions.models import (  # noqa: E402
     Recap,
     Turn,
 )
-from sessions.services.compactions.apply import snapshot_rebuild  # noqa: E402
+from sessions.services.compactions.snapshots import snapshot_rebuild  # noqa: E402
 from sessions.services.spending.rollups import rollups_fill  # noqa: E402
 from sessions.store.postgres import rows_copy  # noqa: E402
 

@@ -19,8 +19,9 @@ from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.compactions import compaction_json
 from sessions.selectors.convert import edit_value
 from sessions.selectors.token_budgets import policy_of
-from sessions.services.compactions.apply import CompactionInProgress, NotRevertible, compaction_revert
+from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import session_plan, view_load
+from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
 
 

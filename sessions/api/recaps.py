@@ -10,7 +10,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import error_responses, operation
-from sessions.services.compactions.apply import CompactionInProgress
+from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 _OPEN = "A compaction of this session is in progress. Try again when it has finished."

@@ -140,7 +140,7 @@ def test_after_failures_in_a_row_the_background_pauses_and_says_so(world: World)
         number += 1
         fired = world.push(session, number, lines=200)["fired"]
     assert fired[0]["state"] == "skipped"
-    assert "3 failures in a row, next try after" in fired[0]["reason"]
+    assert "3 consecutive failures, next attempt after" in fired[0]["reason"]
 
 
 def test_an_idle_session_is_compacted_where_its_policy_says_so(world: World) -> None:

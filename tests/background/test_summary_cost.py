@@ -14,7 +14,7 @@ from compaction.messages import Usage
 from compaction.recap.spans import Evicted
 from replay.services.summarizers import asked_cost
 from sessions.selectors import summarizers
-from sessions.services.compactions.summaries import Attempt, summary_attempt
+from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
 from tests.compaction.builders import tool_loop
 from tests.compaction.sessions import messages_of
 from tests.provider import behaviours
@@ -36,14 +36,14 @@ def provider(settings: Any) -> Iterator[FakeProvider]:
         summarizers.summarizer.cache_clear()
 
 
-def ask(project: Project) -> Attempt:
+def ask(project: Project) -> SummaryAttempt:
     """For a summary of more than one request holds."""
     messages = messages_of(tool_loop(400, width=40))
     evicted = Evicted(messages=messages, first=0, last=len(messages) - 1, cap_tokens=2_000)
     return summary_attempt(project=project, evicted=evicted, previous=None, instructions="")
 
 
-def assert_cheap(attempt: Attempt) -> None:
+def assert_cheap(attempt: SummaryAttempt) -> None:
     told = attempt.notes["summary"]
     assert told["requests"] > 1
     assert told["uncached_tokens"] > DEAR.above

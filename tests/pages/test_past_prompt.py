@@ -10,7 +10,7 @@ from compaction.edits import Op
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
 from sessions.selectors.past_prompts import entry_contents, outline_at, outline_diff, past_prompt_json
-from sessions.services.compactions.apply import compaction_revert
+from sessions.services.compactions.revert import compaction_revert
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import assert_valid, openai_turn, prompt, push, whole_turn

@@ -11,7 +11,7 @@ from compaction.triggers import TRIGGERS
 from compaction.view import VERBATIM
 from sessions.models import AgentSession, Compaction
 from sessions.pages import terms
-from sessions.services.compactions.apply import compaction_open
+from sessions.services.compactions.lifecycle import compaction_open
 
 
 @pytest.mark.parametrize("name", PRESETS)

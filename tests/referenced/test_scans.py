@@ -23,7 +23,8 @@ from sessions.selectors.reference_rates import (
     rates_by_tool,
 )
 from sessions.services import reference_scans
-from sessions.services.compactions.apply import compaction_revert, session_compact
+from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.revert import compaction_revert
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = pytest.mark.django_db

@@ -22,7 +22,7 @@ from sessions.pages.text import visible
 from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
 from sessions.selectors.recaps import Line, RecapLines
 from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
-from sessions.services.compactions.apply import CompactionInProgress
+from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
 #: Maximum length of an edited recap, in characters.

@@ -21,8 +21,9 @@ from sessions.pages.access import (
 from sessions.pages.tabs import session_context
 from sessions.selectors.compactions import compactions_newest
 from sessions.selectors.redaction import redaction_of
-from sessions.services.compactions.apply import CompactionInProgress, NotRevertible, compaction_revert
+from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import session_plan, view_load
+from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
 
 #: Maximum length of compaction instructions, in characters.

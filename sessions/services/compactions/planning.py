@@ -1,4 +1,4 @@
-"""What a compaction starts from and would do. Reads only."""
+"""Load what a session's prompt contains, and plan a compaction of it. Reads only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sessions.store.handles import handle_make
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A session's view with what it was made of: the shown messages only, not the history."""
+    """A session's view and its sources: the messages in the prompt, not the whole history."""
 
     session: AgentSession
     view: View
@@ -37,8 +37,10 @@ class Loaded:
 
 
 def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> Loaded:
-    """What the session shows now, in time bounded by the budget and not by the history. `edits` are the keys
-    of others than those in force."""
+    """Load the session's current view, in time bounded by the budget and not by the history.
+
+    `edits` are keys of edits to apply instead of those in force.
+    """
     keys = edits_in_force(session.pk) if edits is None else edits
     found = edits_load(keys)
     values = [edit for _, edit in found]
@@ -56,7 +58,7 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
 
 
 def edits_in_force(session_id: UUID) -> Sequence[int]:
-    """The keys of the edits that show."""
+    """Return the keys of the edits in force."""
     snapshots = PromptSnapshot.objects.filter(session=session_id)
     return snapshots.values_list("edits", flat=True).first() or ()
 
@@ -94,7 +96,7 @@ def plan_request(
 
 
 def _memory_text(loaded: Loaded, policy: Policy) -> str:
-    """The working memory as it stands with the recap, without what the prompt goes on to show anyway."""
+    """Return the working memory for the prompt, without items whose source messages the prompt keeps."""
     session = loaded.session
     notes = memory_notes(memory_latest(session_id=session.pk))
     if not notes.origins:
@@ -104,6 +106,7 @@ def _memory_text(loaded: Loaded, policy: Policy) -> str:
 
 
 def session_budget(session: AgentSession) -> int:
+    """Return the budget of the session's prompt, in the provider's tokens."""
     return budget_tokens(
         own=session.budget_tokens, context_window=session.context_window, model=session.model
     )

@@ -1,4 +1,4 @@
-"""A person writes the recap anew. The version before stays in the compaction before, and can be had back."""
+"""Let a user edit a recap. The previous version stays with its compaction and can be restored."""
 
 from __future__ import annotations
 
@@ -15,63 +15,62 @@ from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.selectors.redaction import redaction_for
 from sessions.selectors.token_budgets import policy_of
-from sessions.services.compactions.apply import (
+from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.lifecycle import (
     CompactionInProgress,
-    Origin,
-    compaction_apply,
     compaction_in_progress,
     compaction_open,
 )
 from sessions.services.compactions.planning import view_load
-from sessions.services.compactions.recaps import recap_plan, recap_shown
+from sessions.services.compactions.recaps import RecapOrigin, recap_plan, recap_shown
 
 TRIGGER = edit.TRIGGER.name
 
 
 class NotEditable(Exception):
-    """The compaction has no recap that the prompt shows."""
+    """The prompt contains no recap of the compaction."""
 
 
 class EmptyRecap(ValueError):
-    """The text tells nothing."""
+    """The text has no content."""
 
 
 class RecapTooLarge(ValueError):
-    """With the text the prompt would no longer fit its budget."""
+    """The prompt would exceed its budget with the text."""
 
 
 @transaction.atomic
 def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = SYSTEM) -> Compaction:
-    """Shows `text` where the recap of compaction `number` stood; secrets are taken out of it.
+    """Replace the recap of compaction `number` with `text`, after redacting secrets.
 
-    The change is a compaction of its own, of the trigger `edit`: prompts of earlier turns go on showing the
-    old recap, and reverting it brings the old one back. Raises `NotEditable`, `EmptyRecap`, `RecapTooLarge`,
+    The change is a separate compaction with the trigger `edit`: prompts of earlier turns keep the old recap,
+    and reverting the change restores it. Raises `NotEditable`, `EmptyRecap`, `RecapTooLarge`,
     `CompactionInProgress`.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     if compaction_in_progress(locked) is not None:
         raise CompactionInProgress(str(session.pk))
     edited = Compaction.objects.filter(session=locked, number=number, state=Compaction.State.DONE).first()
-    standing = recap_shown(edited) if edited is not None else None
+    shown = recap_shown(edited) if edited is not None else None
     before = recap_newest(edited) if edited is not None else None
-    if edited is None or standing is None or before is None:
-        raise NotEditable(f"the prompt shows no recap of compaction {number}")
+    if edited is None or shown is None or before is None:
+        raise NotEditable(f"the prompt contains no recap of compaction {number}")
     clean, _ = redact(text, redaction=redaction_for(locked.project_id))
-    recap = recap_parse(clean, previous=recap_value(before), position=standing.edit.end)
+    recap = recap_parse(clean, previous=recap_value(before), position=shown.edit.end)
     if not any(recap.sections().values()):
-        raise EmptyRecap("the recap has no line")
+        raise EmptyRecap("the recap is empty")
     policy, loaded = policy_of(locked.policy), view_load(locked)
-    reason = f"a person wrote the recap of compaction {number} anew"
-    made = recap_plan(loaded, edit=standing.edit, recap=recap, policy=policy, trigger=TRIGGER, reason=reason)
-    if not made.record.fits and made.record.tokens_saved < 0:
+    reason = f"a user edited the recap of compaction {number}"
+    plan = recap_plan(loaded, edit=shown.edit, recap=recap, policy=policy, trigger=TRIGGER, reason=reason)
+    if not plan.record.fits and plan.record.tokens_saved < 0:
         raise RecapTooLarge(
-            f"the prompt would take {made.record.tokens_after:,} tokens of {made.record.budget:,}"
+            f"the prompt would have {plan.record.tokens_after:,} tokens; its budget is {plan.record.budget:,}"
         )
     compaction = compaction_open(
         session=locked, trigger=TRIGGER, state=Compaction.State.RUNNING, policy=policy, reason=reason
     )
     compaction_apply(
-        compaction=compaction, loaded=loaded, made=made, origin=Origin(author=Recap.Author.PERSON)
+        compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(author=Recap.Author.PERSON)
     )
     version = Recap.objects.filter(compaction=edited).aggregate(newest=Max("version"))["newest"]
     Recap.objects.filter(compaction=compaction).update(version=version + 1)

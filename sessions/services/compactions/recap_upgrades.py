@@ -1,8 +1,8 @@
-"""A deterministic recap that stands in for a model's is replaced by one, once, where that is worth it.
+"""Replace deterministic recaps by those of a model that was unavailable before, once per recap.
 
-It is while the recap still shows, the session is still of use, and the agent has paused for longer than the
-provider keeps its cache: rewriting what stands early in a prompt then costs nothing extra. An agent that does
-not pause gets the same at its next compaction, whose summary folds this recap.
+A recap is replaced while the prompt contains it, the session is recent, and the agent has paused for longer
+than the provider caches prompts, so that changing the start of the prompt costs nothing extra. An agent that
+does not pause gets the same effect at its next compaction, whose summary continues this recap.
 """
 
 from __future__ import annotations
@@ -21,63 +21,59 @@ from compaction.policy import Policy
 from compaction.triggers import upgrade
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.summarizers import summarizer_missing
-from sessions.services.compactions.apply import (
-    Origin,
-    compaction_apply,
-    compaction_in_progress,
-    compaction_queue,
-)
+from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.circuit_breaker import breaker_open_until
+from sessions.services.compactions.lifecycle import compaction_in_progress, compaction_queue
 from sessions.services.compactions.planning import Loaded, edits_in_force
-from sessions.services.compactions.recaps import ShownRecap, recap_plan
-from sessions.services.compactions.summaries import Attempt
-from sessions.services.compactions.triggers import breaker_until
+from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan
+from sessions.services.compactions.summaries import SummaryAttempt
 
 TRIGGER = upgrade.TRIGGER.name
 
-#: Sessions that nobody has used for longer are left as they are.
-_OF_USE = timedelta(days=1)
-#: Recaps that one pass takes up.
+#: Recaps of older compactions are not replaced.
+_MAX_AGE = timedelta(days=1)
+#: Recaps that one pass handles.
 _BATCH = 20
 
 
 def recap_upgrades_queue() -> int:
-    """Fires for the recaps that are worth it; how many are under way now."""
-    return sum(map(_fire, list(islice(_ready(), _BATCH))))
+    """Queue compactions that replace recaps. Returns their number."""
+    return sum(map(_queue, list(islice(_replaceable(), _BATCH))))
 
 
-def _ready() -> Iterator[Compaction]:
-    """The recaps that a model may do better now, oldest first. One that has to wait holds up no other."""
+def _replaceable() -> Iterator[Compaction]:
+    """Yield the compactions whose recaps a model may replace now, oldest first."""
     now = timezone.now()
-    asking = [project.pk for project in Project.objects.all() if not summarizer_missing(project)]
+    with_model = [project.pk for project in Project.objects.all() if not summarizer_missing(project)]
     rows = Compaction.objects.filter(
         awaits_upgrade=True,
         state=Compaction.State.DONE,
-        finished_at__gt=now - _OF_USE,
-        session__project__in=asking,
+        finished_at__gt=now - _MAX_AGE,
+        session__project__in=with_model,
         session__last_active_at__lt=now - timedelta(seconds=settings.CONTEXTAPP_UPGRADE_IDLE_SECONDS),
     ).exclude(session__compactions__state__in=Compaction.OPEN)
     for row in rows.select_related("session").defer("record").order_by("finished_at").iterator():
-        if breaker_until(row.session, Policy.from_json(row.policy)) is None:
+        if breaker_open_until(row.session, Policy.from_json(row.policy)) is None:
             yield row
 
 
 @transaction.atomic
-def _fire(row: Compaction) -> bool:
+def _queue(row: Compaction) -> bool:
     session = AgentSession.objects.select_for_update(skip_locked=True).filter(pk=row.session_id).first()
     if session is None or compaction_in_progress(session) is not None:
         return False
     policy = Policy.from_json(row.policy)
-    if breaker_until(session, policy) is not None:
+    if breaker_open_until(session, policy) is not None:
         return False
     if Compaction.objects.filter(pk=row.pk, awaits_upgrade=True).update(awaits_upgrade=False) == 0:
         return False
     if not row.edits.filter(strategy__in=SHOWS_RECAP, pk__in=edits_in_force(row.session_id)).exists():
-        return False  # a later compaction has folded it
+        return False  # a later compaction continues it
     compaction_queue(
         session=session,
         trigger=TRIGGER,
         policy=policy,
-        reason=f"a model may do better than the recap of compaction {row.number}",
+        reason=f"a model may improve the recap of compaction {row.number}",
         instructions=row.instructions,
         upgrades=row,
     )
@@ -85,22 +81,22 @@ def _fire(row: Compaction) -> bool:
 
 
 def upgrade_apply(
-    *, compaction: Compaction, loaded: Loaded, standing: ShownRecap, policy: Policy, attempt: Attempt
+    *, compaction: Compaction, loaded: Loaded, shown: ShownRecap, policy: Policy, attempt: SummaryAttempt
 ) -> None:
-    """Shows the model's recap in the place of the deterministic one. The session is locked."""
+    """Replace the deterministic recap by the model's. The caller has locked the session."""
     assert attempt.result is not None
-    made = recap_plan(
+    plan = recap_plan(
         loaded,
-        edit=standing.edit,
+        edit=shown.edit,
         recap=attempt.result.recap,
         policy=policy,
         trigger=TRIGGER,
-        reason="a model's recap in the place of a deterministic one",
+        reason="a model's recap replaces a deterministic one",
     )
-    origin = Origin(
+    origin = RecapOrigin(
         author=Recap.Author.MODEL,
         model=attempt.model,
         cost_microusd=attempt.cost_microusd,
         notes={**attempt.notes, "summary_used": True},
     )
-    compaction_apply(compaction=compaction, loaded=loaded, made=made, origin=origin)
+    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=origin)

@@ -1,29 +1,68 @@
-"""Writing a recap anew over the span that it stands for: the old version stays in the compaction before."""
+"""Store recaps, and replace the recap of a compaction. `sessions/selectors/recaps.py` reads them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.eviction import SHOWS_RECAP
+from compaction.messages import Message as MessageValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted
 from compaction.record import Change, PlanState, record_of
 from compaction.tokens import MESSAGE_OVERHEAD
-from sessions.models import Compaction, Edit, Message
+from sessions.models import Compaction, Edit, Message, Recap
 from sessions.selectors.convert import edit_value, message_value
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.recaps import recap_newest, recap_value, recaps_of
+from sessions.selectors.recaps import recap_columns, recap_newest, recap_value, recaps_of
 from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request
+
+#: Recaps per session that are kept in full: one for the next recap to continue, and one to return to if that
+#: is reverted.
+_FULL_RECAPS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecapOrigin:
+    """The author of a plan's recap, its cost, and notes for the record."""
+
+    author: Recap.Author = Recap.Author.EXTRACTOR
+    model: str = ""
+    cost_microusd: int | None = 0
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def recap_store(
+    *, compaction: Compaction, recap: RecapValue, edits: Sequence[EditValue], origin: RecapOrigin
+) -> None:
+    """Store the recap of a compaction. `edits` are those of the compaction."""
+    Recap.objects.create(
+        compaction=compaction,
+        author=origin.author,
+        model=origin.model,
+        tokens=counter().count(recap.render()),
+        **recap_columns(recap, edits),
+    )
+    _trim(compaction.session_id)
+
+
+def _trim(session_id: UUID) -> None:
+    """Drop the full body of the recap that a newer one has made obsolete. Its text remains."""
+    full = recaps_of(session_id).filter(body__isnull=False, lines__isnull=False)
+    obsolete = full.values("pk")[_FULL_RECAPS : _FULL_RECAPS + 1]
+    Recap.objects.filter(pk__in=obsolete).update(body=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRecap:
-    """A recap that the prompt shows: its edit, and what it was made of."""
+    """A recap in the prompt: its edit, the messages that it summarizes, and the recap that it continues."""
 
     edit: EditValue
     evicted: Evicted
@@ -31,48 +70,55 @@ class ShownRecap:
 
 
 def recap_shown(compaction: Compaction) -> ShownRecap | None:
-    """The compaction's recap with the messages that it has taken up; None where it no longer shows."""
-    edits = Edit.objects.filter(compaction=compaction, strategy__in=SHOWS_RECAP, op=Op.EVICT).order_by(
-        "ordinal"
-    )
+    """Return the compaction's recap, None if the prompt no longer contains it."""
+    edits = _recap_edits(compaction)
     in_force = edits_in_force(compaction.session_id)
     shown = next((edit for edit in edits if edit.pk in in_force and edit.text), None)
-    own = recap_newest(compaction)
-    if shown is None or own is None:
+    recap = recap_newest(compaction)
+    if shown is None or recap is None:
         return None
     earlier = recaps_of(compaction.session_id).filter(compaction__number__lt=compaction.number)
-    before = earlier.select_related("compaction").first()
-    first, last = shown.position, max(edit.end for edit in edits)
-    taken = -1
-    if before is not None:
-        ends = Edit.objects.filter(compaction=before.compaction, strategy__in=SHOWS_RECAP, op=Op.EVICT)
-        taken = max(ends.values_list("end", flat=True), default=-1)
-    session = compaction.session
-    rows = Message.objects.filter(session=session, position__gt=max(first - 1, taken), position__lte=last)
-    spans = [(edit.position, edit.end) for edit in edits]
+    previous = earlier.select_related("compaction").first()
     return ShownRecap(
         edit=edit_value(shown),
         evicted=Evicted(
-            messages=tuple(
-                message_value(row, session.format)
-                for row in rows.select_related("blob").order_by("position")
-                if any(start <= row.position <= end for start, end in spans)
-            ),
-            first=first,
-            last=last,
-            cap_tokens=max(own.tokens, Policy.from_json(compaction.policy).recap_tokens_min),
+            messages=_summarized(compaction, edits, shown.position, previous),
+            first=shown.position,
+            last=max(edit.end for edit in edits),
+            cap_tokens=max(recap.tokens, Policy.from_json(compaction.policy).recap_tokens_min),
         ),
-        previous=recap_value(before) if before is not None else None,
+        previous=recap_value(previous) if previous is not None else None,
+    )
+
+
+def _recap_edits(compaction: Compaction) -> Sequence[Edit]:
+    edits = Edit.objects.filter(compaction=compaction, strategy__in=SHOWS_RECAP, op=Op.EVICT)
+    return list(edits.order_by("ordinal"))
+
+
+def _summarized(
+    compaction: Compaction, edits: Sequence[Edit], first: int, previous: Recap | None
+) -> tuple[MessageValue, ...]:
+    """Return the evicted messages from `first` on that the previous recap does not cover."""
+    covered = max((edit.end for edit in _recap_edits(previous.compaction)), default=-1) if previous else -1
+    last = max(edit.end for edit in edits)
+    rows = Message.objects.filter(
+        session=compaction.session, position__gt=max(first - 1, covered), position__lte=last
+    )
+    return tuple(
+        message_value(row, compaction.session.format)
+        for row in rows.select_related("blob").order_by("position")
+        if any(edit.position <= row.position <= edit.end for edit in edits)
     )
 
 
 def recap_plan(
     loaded: Loaded, *, edit: EditValue, recap: RecapValue, policy: Policy, trigger: str, reason: str
 ) -> Plan:
-    """The plan that shows `recap` where `edit` showed another one. It need not be shorter."""
+    """Return the plan that shows `recap` instead of the recap of `edit`. The prompt may become longer."""
     memory = memory_notes(memory_latest(session_id=loaded.session.pk)).render()
     text = "\n\n".join(filter(None, (recap.render(), memory)))
-    made = replace(
+    replacement = replace(
         edit,
         text=text,
         reason=reason,
@@ -80,6 +126,6 @@ def recap_plan(
         tokens_after=MESSAGE_OVERHEAD + counter().count(text),
     )
     request = plan_request(loaded, trigger=trigger, policy=policy)
-    view = loaded.view.with_edits((made,))
-    change = Change(after=view, edits=(made,), state=PlanState.DONE, trigger=trigger, goal=view.tokens)
-    return Plan(edits=(made,), view=view, record=record_of(request, change), recap=recap)
+    view = loaded.view.with_edits((replacement,))
+    change = Change(after=view, edits=(replacement,), state=PlanState.DONE, trigger=trigger, goal=view.tokens)
+    return Plan(edits=(replacement,), view=view, record=record_of(request, change), recap=recap)

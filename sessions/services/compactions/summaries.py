@@ -1,4 +1,4 @@
-"""Asking a model for a summary, and what is told of it: its cost, or why a deterministic recap stands in."""
+"""Let a model summarize evicted messages, and report its cost or why the recap is deterministic instead."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """What became of asking a model.
+class SummaryAttempt:
+    """The outcome of a request for a summary.
 
-    Without `result` the recap is deterministic: because none was needed, or for the reason in
-    `notes["fallback"]`. `failed` counts for the circuit breaker, `awaits_upgrade` says that a later try
-    may do better.
+    Without `result` the recap is deterministic, because no summary was needed or for the reason in
+    `notes["fallback"]`. `failed` counts for the circuit breaker; `awaits_upgrade` means that a later attempt
+    may succeed.
     """
 
     evicted: Evicted | None = None
@@ -37,48 +37,48 @@ class Attempt:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def given_up(cls, reason: str) -> Attempt:
-        """A model is no longer asked, because asking did not get through."""
+    def given_up(cls, reason: str) -> SummaryAttempt:
+        """Return the outcome if the model is not called again after failed attempts."""
         return cls(failed=True, awaits_upgrade=True, notes={"fallback": reason})
 
 
 def summary_attempt(
     *, project: Project, evicted: Evicted | None, previous: Recap | None, instructions: str
-) -> Attempt:
-    """Asks the project's model for the recap of what would be evicted. Never raises for the model's sake.
+) -> SummaryAttempt:
+    """Let the project's model summarize the evicted messages. Failures of the model do not raise.
 
-    Runs for as long as the model takes: call it outside of any transaction.
+    Takes as long as the model takes: call it outside of any transaction.
     """
     if evicted is None:
-        return Attempt()
+        return SummaryAttempt()
     if missing := summarizer_missing(project):
-        wanted = summarizer_model(project) != OFF
-        return Attempt(awaits_upgrade=wanted, notes={"fallback": missing})
+        is_enabled = summarizer_model(project) != OFF
+        return SummaryAttempt(awaits_upgrade=is_enabled, notes={"fallback": missing})
     model = summarizer(summarizer_model(project))
     try:
         result = model.summarize(
             evicted.messages, previous=previous, cap_tokens=evicted.cap_tokens, instructions=instructions
         )
     except SummaryError as error:
-        log.warning("no summary of %s: %s", model.model, error, exc_info=error.__cause__)
-        return Attempt(
+        log.warning("%s returned no summary: %s", model.model, error, exc_info=error.__cause__)
+        return SummaryAttempt(
             failed=True,
             awaits_upgrade=not isinstance(error, SummaryRefused),
             cost_microusd=pricing.calls_cost(model.model, error.calls),
             notes={
                 "fallback": f"{type(error).__name__}: {error}",
-                "summary": _told(model.model, error.calls, error.requests),
+                "summary": _usage_json(model.model, error.calls, error.requests),
             },
         )
-    told = _told(result.model, result.calls, result.requests)
-    return Attempt(
+    usage = _usage_json(result.model, result.calls, result.requests)
+    return SummaryAttempt(
         evicted=evicted,
         result=result,
         model=result.model,
         cost_microusd=pricing.calls_cost(result.model, result.calls),
-        notes={"summary": told | {"dropped_identifiers": list(result.dropped_identifiers)}},
+        notes={"summary": usage | {"dropped_identifiers": list(result.dropped_identifiers)}},
     )
 
 
-def _told(model: str, calls: Sequence[Usage], requests: int) -> dict[str, Any]:
+def _usage_json(model: str, calls: Sequence[Usage], requests: int) -> dict[str, Any]:
     return {"model": model, "requests": requests, **asdict(usage_sum(calls))}

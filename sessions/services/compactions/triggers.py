@@ -1,11 +1,10 @@
-"""Triggers outside of a push: a user asks for a compaction, or a session has gone idle."""
+"""Triggers outside of a push: a user requests a compaction, or a session has become idle."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
@@ -16,25 +15,26 @@ from compaction.triggers import TriggerState, evaluate, idle, user
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.selectors.token_budgets import policy_of
-from sessions.services.compactions.apply import (
+from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.circuit_breaker import breaker_open_until
+from sessions.services.compactions.lifecycle import (
     CompactionInProgress,
     compaction_in_progress,
     compaction_open,
     compaction_queue,
-    session_compact,
 )
 from sessions.services.compactions.planning import session_budget
 
-#: Sessions that have been idle for longer are left as they are.
-_IDLE_AT_MOST = timedelta(days=1)
-#: Sessions that one pass looks at.
+#: Sessions that have been idle for longer are not compacted any more.
+_MAX_IDLE = timedelta(days=1)
+#: Sessions that one pass checks.
 _IDLE_BATCH = 500
 
 
 def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
-    """A compaction for a worker, or the record of why there is none. The session is locked.
+    """Queue a compaction, or record why it is skipped. The caller has locked the session.
 
-    Either moves the re-fire cursor, so that what is refused is asked for again only when the prompt has
+    Both move the re-trigger cursor, so that a skipped compaction is triggered again only after the prompt has
     grown.
     """
     policy = policy_of(session.policy)
@@ -46,31 +46,23 @@ def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
 
 
 def _refusal(session: AgentSession, policy: Policy) -> str:
-    """Why nothing can be tried in the background now; "" where it can."""
+    """Return why no background compaction can start now, "" if one can."""
     other = compaction_in_progress(session)
     if other is not None:
-        return f"refused: compaction {other.number} is under way"
-    until = breaker_until(session, policy)
+        return f"refused: compaction {other.number} is in progress"
+    until = breaker_open_until(session, policy)
     if until is not None:
-        return f"refused: {session.failures} failures in a row, next try after {until:%Y-%m-%d %H:%M:%S} UTC"
+        failures = f"{session.failures} consecutive failures"
+        return f"refused: {failures}, next attempt after {until:%Y-%m-%d %H:%M:%S} UTC"
     return ""
-
-
-def breaker_until(session: AgentSession, policy: Policy) -> datetime | None:
-    """The circuit breaker: until when nothing is tried, None where it is closed. After the cool-down one try
-    goes through; where it fails too, the next cool-down begins."""
-    if session.failures < policy.max_failures or session.failed_at is None:
-        return None
-    until = session.failed_at + timedelta(seconds=settings.CONTEXTAPP_COOLDOWN_SECONDS)
-    return until if until > timezone.now() else None
 
 
 def compaction_request(
     *, session: AgentSession, reason: str, instructions: str = "", policy: Policy | None = None
 ) -> Compaction:
-    """Somebody wants a compaction: a pending one where a model may summarise, else one that is done.
+    """Compact a session for a user: queue it if a model may summarize, else compact at once.
 
-    Raises `CompactionInProgress` where another is under way.
+    Raises `CompactionInProgress`.
     """
     if summarizer_missing(session.project):
         return session_compact(
@@ -94,20 +86,20 @@ def compaction_request(
 
 
 def idle_sessions_compact() -> int:
-    """Fires for the sessions that have gone idle, where their policy asks for it; how many did."""
+    """Compact idle sessions whose policy enables the idle trigger. Returns their number."""
     now = timezone.now()
     rows = AgentSession.objects.filter(
         Q(fired_turn=None) | Q(fired_turn__lt=F("turn_count")),
         policy__has_key="idle_seconds",
-        last_active_at__range=(now - _IDLE_AT_MOST, now),
+        last_active_at__range=(now - _MAX_IDLE, now),
     )
     ids = list(rows.order_by("last_active_at").values_list("pk", flat=True)[:_IDLE_BATCH])
-    return sum(_idle_fire(session_id, now) for session_id in ids)
+    return sum(_compact_if_idle(session_id, now) for session_id in ids)
 
 
 @transaction.atomic
-def _idle_fire(session_id: UUID, now: datetime) -> bool:
-    """Looks again under the lock. A session that somebody else holds is not idle."""
+def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
+    """Check the trigger again with the session locked. A session locked by another writer is not idle."""
     session = AgentSession.objects.select_for_update(skip_locked=True).filter(pk=session_id).first()
     if session is None:
         return False

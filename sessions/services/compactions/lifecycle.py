@@ -1,0 +1,101 @@
+"""The life cycle of a compaction's row: open, queue and skip it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from compaction.breakdown import TokenBreakdown
+from compaction.policy import Policy
+from compaction.triggers import TRIGGERS
+from sessions.models import AgentSession, Compaction, WebhookEvent
+from sessions.services.dispatch import compaction_dispatch
+from sessions.services.webhooks.deliveries import compaction_event_emit
+
+
+class CompactionInProgress(Exception):
+    """Another compaction of the session is pending or running."""
+
+
+def compaction_open(
+    *,
+    session: AgentSession,
+    trigger: str,
+    state: Compaction.State,
+    policy: Policy,
+    reason: str = "",
+    instructions: str = "",
+    upgrades: Compaction | None = None,
+) -> Compaction:
+    """Create the row of a compaction and move the re-trigger cursor to it. The caller has locked the session.
+
+    Raises KeyError for a trigger that is not registered: pages explain every recorded trigger.
+    """
+    now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
+    compaction = Compaction.objects.create(
+        session=session,
+        number=_newest_number(session) + 1,
+        state=state,
+        trigger=TRIGGERS[trigger].name,
+        reason=reason,
+        instructions=instructions,
+        turn_index=max(session.turn_count - 1, 0),
+        snapshot_position=session.message_count,
+        policy=policy.to_json(),
+        tokens_before=shown,
+        upgrades=upgrades,
+        dispatched_at=now,
+        started_at=now if state == Compaction.State.RUNNING else None,
+        finished_at=None if state in Compaction.OPEN else now,
+    )
+    session.fired_tokens = round(shown * session.calibration)
+    session.fired_turn = session.turn_count
+    session.save(update_fields=["fired_tokens", "fired_turn"])
+    if state == Compaction.State.RUNNING:
+        compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
+    return compaction
+
+
+def _newest_number(session: AgentSession) -> int:
+    """Return the number of the session's newest compaction in any state, 0 if there is none."""
+    return session.compactions.aggregate(newest=Max("number"))["newest"] or 0
+
+
+def compaction_queue(
+    *,
+    session: AgentSession,
+    trigger: str,
+    policy: Policy,
+    reason: str = "",
+    instructions: str = "",
+    upgrades: Compaction | None = None,
+) -> Compaction:
+    """Create a pending compaction and dispatch it after the commit. The caller has locked the session."""
+    compaction = compaction_open(
+        session=session,
+        trigger=trigger,
+        state=Compaction.State.PENDING,
+        policy=policy,
+        reason=reason,
+        instructions=instructions,
+        upgrades=upgrades,
+    )
+    transaction.on_commit(partial(compaction_dispatch, compaction.pk))
+    return compaction
+
+
+def compaction_in_progress(session: AgentSession) -> Compaction | None:
+    """Return the pending or running compaction of the session, None if there is none."""
+    return Compaction.objects.filter(session=session, state__in=Compaction.OPEN).first()
+
+
+def compaction_skip(*, compaction: Compaction, reason: str) -> None:
+    """End an open compaction without effect. The caller has locked the session."""
+    compaction.state = Compaction.State.SKIPPED
+    compaction.reason = reason
+    compaction.finished_at = timezone.now()
+    compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", "record"])
+    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)

@@ -1,0 +1,73 @@
+"""Write the prompt snapshot: the messages of the prompt after the last compaction, ready to be served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import LiteralString
+
+from django.db import connection
+from django.db.models import F
+from psycopg.types.numeric import Int4, Int8
+
+from compaction.breakdown import TokenBreakdown
+from compaction.edits import Edit as EditValue
+from compaction.view import View, in_force
+from sessions.models import AgentSession, Compaction, Edit
+from sessions.selectors.convert import edit_value
+from sessions.services.compactions.planning import view_load
+from sessions.services.reference_scans import reference_scan_schedule
+from sessions.store.postgres import execute, raw_connection
+from sessions.store.prompt_bytes import messages_of_view
+
+#: Not written by Django, which would put the whole prompt into the statement in hexadecimal.
+_WRITE_SNAPSHOT: LiteralString = """
+INSERT INTO agent_sessions_promptsnapshot (session_id, compaction_number, data, edits)
+VALUES (%s, %s, %b, %s::bigint[])
+    ON CONFLICT (session_id) DO UPDATE
+   SET compaction_number = excluded.compaction_number, data = excluded.data, edits = excluded.edits
+"""
+
+
+def snapshot_write(
+    *,
+    session: AgentSession,
+    view: View,
+    raw: Mapping[int, bytes],
+    edits: Sequence[int],
+    shown: TokenBreakdown,
+) -> None:
+    """Write the prompt snapshot of a view and the keys of its edits, with the session's counters.
+
+    The caller has locked the session.
+    """
+    messages, after = messages_of_view(view, raw, session.format)
+    snapshot = [session.pk, Int4(session.compaction_count), messages.pack(), list(map(Int8, edits))]
+    with connection.wrap_database_errors:
+        execute(raw_connection(), _WRITE_SNAPSHOT, snapshot)
+    AgentSession.objects.filter(pk=session.pk).update(
+        edits_revision=F("edits_revision") + 1,
+        snapshot_end=session.message_count,
+        shown_components=dict(shown.tokens),
+        needs_repair=not after.regular,
+        open_calls=list(after.open_calls),
+    )
+    reference_scan_schedule(session.pk)
+
+
+def snapshot_rebuild(*, session: AgentSession) -> None:
+    """Rebuild the prompt snapshot from all stored messages and edits. The caller has locked the session.
+
+    This restores the messages and edits that a reverted compaction covered.
+    """
+    rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
+    rows = rows.order_by("compaction__number", "ordinal")
+    edits = keys_in_force([(row.pk, edit_value(row)) for row in rows])
+    loaded = view_load(session, edits=edits)
+    shown = TokenBreakdown.of_view(loaded.view)
+    snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
+
+
+def keys_in_force(edits: Sequence[tuple[int, EditValue]]) -> list[int]:
+    """Return the keys of the edits that no later one covers."""
+    kept = {id(edit) for edit in in_force([edit for _, edit in edits])}
+    return [key for key, edit in edits if id(edit) in kept]
