@@ -30,6 +30,7 @@ from replay.services.dispatch import replay_dispatch
 from replay.services.summarizers import Cancelled, Claimed, asked_cost, asking, estimating
 from sessions.services.claims import claim, is_free, release, renew, still_own
 from sessions.store import bodies
+from sessions.store.postgres import constraint_name
 
 log = logging.getLogger(__name__)
 
@@ -168,8 +169,10 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
                 body=bodies.pack(bodies.json_bytes(priced.result.to_json())),
                 summary_microusd=priced.summaries,
             )
-    except IntegrityError:
-        return  # a worker whose lease had run out was quicker after all
+    except IntegrityError as error:
+        if constraint_name(error) != "replay_result_once":
+            raise
+        return  # a worker whose lease had expired finished first
     ReplayRun.objects.filter(pk=run.pk).update(done=F("done") + 1)
 
 

@@ -93,8 +93,8 @@ class Compaction(Claimable):
 class Edit(models.Model):
     """One recorded change to what is shown: the value of `compaction.edits.Edit`, without its references.
 
-    Rows are written once and change only where one was referenced later: an update would leave a whole row
-    behind. Which of them still show is kept in `PromptSnapshot`.
+    Rows are written once and updated only when removed content is referenced later, because Postgres copies
+    the whole row on an update. `PromptSnapshot` records which edits are in force.
     """
 
     compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="edits", db_index=False)

@@ -21,13 +21,13 @@ def results(session: ImportedSession) -> list[str]:
 
 
 def misplaced(session: ImportedSession) -> Iterator[str]:
-    """Results that do not stand right behind the message that called, and calls answered twice."""
+    """Return results that do not directly follow their call, and calls with two results."""
     expected: set[str] = set()
     for body in bodies(session):
         answered = _results(body)
         for call in answered:
             if call not in expected:
-                yield f"result of {call} does not stand behind its call"
+                yield f"result of {call} does not follow its call"
             expected.discard(call)
         if body["role"] == "assistant":
             expected = set(_calls(body))

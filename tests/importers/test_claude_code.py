@@ -23,7 +23,7 @@ PARALLEL = (
 )
 
 
-def test_it_merges_a_response_and_gathers_its_results_behind_it() -> None:
+def test_it_merges_a_response_and_moves_its_results_after_it() -> None:
     (session,), damages = read(jsonl(*PARALLEL), "claude-code")
     assert not damages
     assert [body["role"] for body in bodies(session)] == ["user", "assistant", "user", "user", "assistant"]

@@ -27,7 +27,7 @@ def lines() -> list[dict[str, Any]]:
     """A Claude Code log with what makes one hard to follow while it grows."""
     thought = {"type": "thinking", "thinking": "Two files at once.", "signature": "c2ln"}
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b1", "sessionId": SESSION}
-    told = [
+    lines = [
         {"type": "summary", "summary": "Of another session", "leafUuid": "not here"},
         user("<command-name>/clear</command-name>", "u0", isMeta=True),
         user("Fix the two files", "u1"),
@@ -58,21 +58,21 @@ def lines() -> list[dict[str, Any]]:
         user("No, the tests", "u6"),
         block("m5", text("All right."), "a9", output=4),
     ]
-    return [line | {"timestamp": f"2026-01-05T10:{n:02}:00Z"} for n, line in enumerate(told)]
+    return [line | {"timestamp": f"2026-01-05T10:{n:02}:00Z"} for n, line in enumerate(lines)]
 
 
 LINES = lines()
 
 
 def sessions_of(log: LogFile) -> Iterator[ImportedSession]:
-    """What the importer tells of a log, even of one that is too short to be recognised."""
+    """Return what the importer reads from a log, even if it is too short to be recognised."""
     for item in IMPORTERS["claude-code"].read(log):
         if isinstance(item, ImportedSession):
             yield item
 
 
-def take(project: Project, told: Sequence[dict[str, Any]], tail: bytes = b"") -> list[ImportResult]:
-    log = LogFile(name=f"{SESSION}.jsonl", data=jsonl(*told).data + tail)
+def take(project: Project, lines: Sequence[dict[str, Any]], tail: bytes = b"") -> list[ImportResult]:
+    log = LogFile(name=f"{SESSION}.jsonl", data=jsonl(*lines).data + tail)
     return [session_import(project=project, imported=session) for session in sessions_of(log)]
 
 
@@ -124,7 +124,7 @@ def test_each_cut_then_the_whole(project: Project, whole: list[Any], cuts: list[
     for cut in cuts:
         take(project, LINES[:cut])
         take(project, LINES)
-        assert rows(project) == whole, f"cut behind line {cut}"
+        assert rows(project) == whole, f"cut after line {cut}"
         project.agent_sessions.all().delete()
 
 
@@ -134,7 +134,7 @@ def test_some_cuts_on_the_way(project: Project, whole: list[Any], cuts: list[int
         way = sorted(choice.sample(cuts, choice.randint(2, 5)))
         for cut in [*way, len(LINES)]:
             take(project, LINES[:cut])
-        assert rows(project) == whole, f"cut behind lines {way}"
+        assert rows(project) == whole, f"cut after lines {way}"
         project.agent_sessions.all().delete()
 
 
@@ -155,7 +155,7 @@ def test_again_and_an_older_state_change_nothing(project: Project, whole: list[A
         except ImportConflictError:
             assert cut < len(LINES) - 2  # cut within an answer that was finished long ago
             continue
-        assert not any(result.changed for result in results), f"cut behind line {cut}"
+        assert not any(result.changed for result in results), f"cut after line {cut}"
     assert [row[2:] for row in rows(project)] == [row[2:] for row in whole]
     assert list(project.agent_sessions.values_list("edits_revision", flat=True)) == revisions
 

@@ -1,4 +1,4 @@
-"""`import_sessions`, with the database: idempotent, grows with its log, says what was wrong."""
+"""`import_sessions` with the database: idempotent, imports growing logs, reports problems."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_session_that_grew_forgets_its_earlier_states(tmp_path: Path) -> None:
     assert ImportedLog.objects.count() == 1
 
 
-def test_it_says_how_many_secrets_were_taken_out(tmp_path: Path) -> None:
+def test_it_reports_how_many_secrets_were_redacted(tmp_path: Path) -> None:
     kind, secret = TOKENS[0]
     path = write(tmp_path, *OPENING, result("c1", f"key = {secret}", "r1"))
     assert f"Secrets redacted: {kind} 1" in run(path)

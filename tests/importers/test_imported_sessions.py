@@ -34,7 +34,7 @@ def api(api_key: str) -> Api:
     return Api(api_key)
 
 
-def said(role: str, content: Any, name: str, **flags: bool) -> ImportedMessage:
+def message(role: str, content: Any, name: str, **flags: bool) -> ImportedMessage:
     return ImportedMessage(body={"role": role, "content": content}, source_id=name, **flags)
 
 
@@ -42,7 +42,10 @@ def step(n: int, output: str = "line of output\n" * 120, **facts: Any) -> Import
     """A turn that brings the result of the call before it and makes the next."""
     found = [{"type": "tool_result", "tool_use_id": f"c{n - 1}", "content": f"{n}: {output}"}]
     call = [{"type": "tool_use", "id": f"c{n}", "name": "Bash", "input": {"command": f"make {n}"}}]
-    messages = [said("user", found if n else "Make all of it", f"u{n}"), said("assistant", call, f"a{n}")]
+    messages = [
+        message("user", found if n else "Make all of it", f"u{n}"),
+        message("assistant", call, f"a{n}"),
+    ]
     return ImportedTurn(messages=messages, model=MODEL, **facts)
 
 
@@ -88,14 +91,14 @@ class TestSecrets:
         session = AgentSession.objects.get(pk=result.session.pk)
         assert result.redacted == {self.KIND: 7}
         stored = [message_bytes(message).decode() for message in session.messages.select_related("blob")]
-        told = [
+        texts = [
             session.title,
             *session.tags,
             str(session.metadata),
             *stored,
             orjson.dumps(served(api)).decode(),
         ]
-        assert not any(self.SECRET in text for text in told)
+        assert not any(self.SECRET in text for text in texts)
         assert all(f"[redacted:{self.KIND}:" in text for text in (session.title, *session.tags))
         whole = dialects.parse([orjson.loads(text) for text in stored], format="anthropic")
         assert Continuation().after(whole, "anthropic").regular
@@ -113,7 +116,7 @@ class TestPrompts:
         self, project: Project, api: Api
     ) -> None:
         summary = ImportedTurn(
-            messages=[said("user", "What was done", "s", is_summary=True)],
+            messages=[message("user", "What was done", "s", is_summary=True)],
             client_compaction=ClientCompaction(trigger="auto", tokens_before=9_000),
         )
         session = take(project, [step(0), step(1), step(2), summary, step(4)], system="Be brief.")
@@ -137,7 +140,7 @@ class TestPrompts:
         assert session.needs_repair
         served(api)
 
-    def test_an_import_can_be_gone_on_with_over_the_api(self, project: Project, api: Api) -> None:
+    def test_an_import_can_be_continued_over_the_api(self, project: Project, api: Api) -> None:
         take(project, [step(0)])
         pushed = {"messages": [{"role": "user", "content": step(1).messages[0].body["content"]}]}
         assert api.post("sessions/log-1/turns/", pushed).status_code == 201
@@ -155,7 +158,7 @@ def test_a_pushed_session_is_never_touched(project: Project, api: Api) -> None:
 
 
 class TestCompacted:
-    """Where edits of ours are recorded nothing stored is changed any more."""
+    """After a compaction, an import changes no stored message."""
 
     @pytest.fixture
     def compacted(self, project: Project) -> AgentSession:
@@ -174,7 +177,7 @@ class TestCompacted:
         session = take(project, [step(n) for n in range(14)])
         assert (session.turn_count, session.message_count) == (14, 28)
         prompt = served(api)
-        shared = len(before["messages"]) - 1  # behind it stood the call that had no answer yet
+        shared = len(before["messages"]) - 1  # the last message is the call without its result
         assert prompt["messages"][:shared] == before["messages"][:shared]
         added = session.messages.filter(position__gte=24).values_list("tokens", flat=True)
         assert sum(session.shown_components.values()) == sum(compacted.shown_components.values()) + sum(added)
@@ -186,12 +189,12 @@ class TestCompacted:
     ) -> None:
         stored = list(compacted.messages.order_by("position").values_list("position", "body"))
         call = {"type": "tool_use", "id": "late", "name": "Bash", "input": {}}
-        late = said("assistant", [*step(11).messages[1].body["content"], call], "a11")
+        late = message("assistant", [*step(11).messages[1].body["content"], call], "a11")
         results = [{"type": "tool_result", "tool_use_id": name, "content": "ok"} for name in ("c11", "late")]
         turns = [
             *(step(n) for n in range(11)),
             replace(step(11), messages=[step(11).messages[0], late]),
-            replace(step(12), messages=[said("user", results, "u12"), step(12).messages[1]]),
+            replace(step(12), messages=[message("user", results, "u12"), step(12).messages[1]]),
         ]
         session = take(project, turns)
         kept = session.messages.order_by("position").values_list("position", "body")

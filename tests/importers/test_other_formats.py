@@ -116,11 +116,11 @@ def test_pi() -> None:
 
 
 def codex_items() -> list[dict[str, Any]]:
-    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Run it"}]}
+    request = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Run it"}]}
     words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Running"}]}
     used = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
-    return [said, {"type": "reasoning", "encrypted_content": "…"}, words, used, output]
+    return [request, {"type": "reasoning", "encrypted_content": "…"}, words, used, output]
 
 
 def test_codex_rollout() -> None:
@@ -195,8 +195,8 @@ def test_plain_chat_in_every_shape() -> None:
         jsonl({"messages": chat}, name="run.jsonl"),
         jsonl({"messages": chat[:1]}, {"messages": chat}, name="run.jsonl"),
     ]
-    told = [bodies(read(shape, "openai-chat")[0][0]) for shape in shapes]
-    assert all(shape == told[0] for shape in told)
+    found = [bodies(read(shape, "openai-chat")[0][0]) for shape in shapes]
+    assert all(shape == found[0] for shape in found)
 
 
 def test_conversations_that_do_not_go_on_are_sessions_of_their_own() -> None:

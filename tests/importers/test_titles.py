@@ -32,7 +32,7 @@ TITLES = [
 
 
 @pytest.mark.parametrize(("text", "title"), TITLES)
-def test_it_is_the_first_line_that_says_what_it_is_about(text: str, title: str) -> None:
+def test_it_is_the_first_meaningful_line(text: str, title: str) -> None:
     assert title_of(text) == title
 
 

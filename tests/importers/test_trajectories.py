@@ -61,9 +61,7 @@ def test_sessions_and_tool_calls_are_those_of_the_readme(
 
 
 @pytest.mark.parametrize("folder", KNOWN)
-def test_results_stand_right_behind_their_calls(
-    folder: str, imported: dict[str, list[ImportedSession]]
-) -> None:
+def test_results_directly_follow_their_calls(folder: str, imported: dict[str, list[ImportedSession]]) -> None:
     for session in imported[folder]:
         named = set(calls(session))
         for complaint in misplaced(session):

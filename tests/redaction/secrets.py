@@ -81,7 +81,7 @@ TOKENS: tuple[tuple[str, str], ...] = (
     ("jwt", jwt()),
 )
 
-#: Kind, text with `{}` where the secret stands, and the secret.
+#: Kind, text with `{}` in place of the secret, and the secret.
 IN_PLACE: tuple[tuple[str, str, str], ...] = (
     ("aws-access-key", 'aws_secret_access_key = "{}"', made("awss", 40)),
     ("credential", "aws_secret_access_key = {}", made("awss", 40)),

@@ -42,7 +42,7 @@ def test_what_is_catastrophic_elsewhere_takes_linear_time(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "reason"),
     [
         ("(", "missing"),
         (r"(?<=x)y", "invalid perl operator"),
@@ -53,8 +53,8 @@ def test_what_is_catastrophic_elsewhere_takes_linear_time(pattern: str) -> None:
         (r"(\w{900}){900}", "repetition"),
     ],
 )
-def test_a_pattern_that_cannot_be_used_says_why(pattern: str, told: str) -> None:
-    with pytest.raises(InvalidPatternError, match=told):
+def test_an_unusable_pattern_is_rejected_with_the_reason(pattern: str, reason: str) -> None:
+    with pytest.raises(InvalidPatternError, match=reason):
         extra_rules([ExtraPattern(kind="k", pattern=pattern)])
 
 

@@ -16,7 +16,7 @@ AROUND = ("{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31
 @pytest.mark.parametrize(
     "around", ["{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31m{}\x1b[0m"]
 )
-def test_a_token_is_found_whole_wherever_it_stands(kind: str, secret: str, around: str) -> None:
+def test_a_token_is_found_whole_in_any_context(kind: str, secret: str, around: str) -> None:
     text, findings = redact(around.format(secret), redaction=KEY)
     assert findings == (Finding(kind=kind, count=1),)
     before, _, after = around.partition("{}")
@@ -66,7 +66,7 @@ def test_a_private_key_with_line_numbers_goes_whole() -> None:
     assert not any(line in text for line in private_key_body().splitlines())
 
 
-def test_a_private_key_that_was_cut_off_or_stands_in_code_loses_its_lines() -> None:
+def test_the_lines_of_a_truncated_or_quoted_private_key_are_redacted() -> None:
     cut = private_key()[:400] + " and then words that stay"
     quoted = "\n".join(f'    "{line}\\n"' for line in private_key().splitlines())
     for text in (cut, quoted, json.dumps(private_key().splitlines())):

@@ -169,7 +169,7 @@ class TestADeletion:
             removal.result(timeout=60)
         assert len(files(folder)) == 1
 
-    def test_of_a_file_that_is_gone_is_no_error(self, api: Api, folder: Path) -> None:
+    def test_deleting_a_missing_file_is_no_error(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(GIANT))
         files(folder)[0].unlink()
         assert api.delete("sessions/s1/").status_code == 204
@@ -197,7 +197,7 @@ class TestTheSettings:
         assert (store.file_overwrite, store.querystring_auth) == (True, False)
         assert blobs.is_external()
 
-    def test_are_postgres_where_nothing_is_said(self) -> None:
+    def test_are_in_postgres_by_default(self) -> None:
         assert blob_storage() == {}
         assert not blobs.is_external()
 
