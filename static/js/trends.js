@@ -146,7 +146,7 @@ function chartsLoad(within) {
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const isKnown = document.cookie.split("; ").includes(`zone=${zone}`);
 if (!isKnown) document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax`;
-const shown = document.getElementById("figures")?.dataset.zone;
-if (!isKnown && shown !== zone && !new URLSearchParams(location.search).has("zone")) location.reload();
+const pageZone = document.getElementById("figures")?.dataset.zone;
+if (!isKnown && pageZone !== zone && !new URLSearchParams(location.search).has("zone")) location.reload();
 else chartsLoad(document);
 document.addEventListener("htmx:afterSwap", (event) => chartsLoad(event.target));

@@ -96,7 +96,7 @@ def test_rollups_equal_the_sums_of_the_turns(project: Project, work: list) -> No
         elif kind == "push" or session.turn_count == 0:
             turns_add(session, turns_of(session, session.turn_count, made))
         else:
-            # As an import does with the end of a log: the last turns are stored anew.
+            # As an import does with the end of a log: the last turns are stored again.
             first = max(session.turn_count - 2, 0)
             rollups_forget(session.pk)
             session.turns.filter(index__gte=first).delete()
