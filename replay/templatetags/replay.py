@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from sessions.selectors.reference_rates import HOW
+from sessions.selectors.reference_rates import REACTIONS
 
 register = template.Library()
 
@@ -37,5 +37,5 @@ def budget_label(label: str) -> str:
 
 @register.filter
 def reaction(how: str) -> str:
-    """Return how the agent reacted to missing content, for example, “read it again”."""
-    return HOW.get(how, how)
+    """Return how the agent reacted to missing content, for example, “re-read it”."""
+    return REACTIONS.get(how, how)

@@ -51,16 +51,16 @@ class Needed:
     how: str
 
     @property
-    def told(self) -> str:
-        """What the agent did about it, for people."""
-        return HOW[self.how]
+    def reaction(self) -> str:
+        """How the agent reacted, for example, “re-read it”."""
+        return REACTIONS[self.how]
 
 
-#: What an agent did about what it missed, for people.
-HOW: Mapping[str, str] = {
-    How.SILENT: "went on without",
-    How.EXPANDED: "brought it back",
-    How.READ_AGAIN: "read it again",
+#: Labels of how an agent reacted to missing content.
+REACTIONS: Mapping[str, str] = {
+    How.SILENT: "ignored it",
+    How.EXPANDED: "expanded it",
+    How.READ_AGAIN: "re-read it",
 }
 
 #: References that a page names; the others are counted.
@@ -117,7 +117,7 @@ def _rates(edits: QuerySet[Edit], by: F | KeyTextTransform) -> list[Rate]:
 def needed_later(edits: QuerySet[Edit]) -> list[Needed]:
     """The edits whose content was named later, in the order of the turns that named it."""
     rows = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn", "pk")
-    told = rows.values_list(
+    values = rows.values_list(
         "compaction__number",
         "strategy",
         "position",
@@ -136,5 +136,5 @@ def needed_later(edits: QuerySet[Edit]) -> list[Needed]:
             text=text,
             how=how,
         )
-        for number, strategy, position, edited, turn, text, how in told
+        for number, strategy, position, edited, turn, text, how in values
     ]

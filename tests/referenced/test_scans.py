@@ -74,7 +74,7 @@ def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -
     assert reference_scans.reference_scans_run() == 1
     [needed] = needed_later(edits_of_session(compacted.pk))
     assert (needed.number, needed.turn, needed.text, needed.how) == (1, 20, NAME, "silent")
-    assert needed.told == "went on without"
+    assert needed.reaction == "ignored it"
     [rate] = rates_by_strategy(edits_of_project(project.pk))
     assert (rate.name, rate.edits, rate.silent, rate.share) == ("drop_oldest", 1, 1, 1.0)
     assert [rate.name for rate in rates_by_policy(edits_of_session(compacted.pk, compaction=1))] == ["small"]
@@ -107,7 +107,7 @@ def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_cli
     for address in ("replay/", "compactions/1/"):
         page = viewer_client.get(f"/p/alpha/sessions/{compacted.pk}/{address}").content.decode()
         assert NAME in page
-        assert "went on without" in page
+        assert "ignored it" in page
     assert "drop_oldest" in viewer_client.get("/p/alpha/replay/rates/").content.decode()
 
 
