@@ -1,14 +1,14 @@
-# One image for every role: `web`, `worker`, `beat`, `migrate` (see docker/role). docs/deployment.md says more.
+# One image for every role: `web`, `worker`, `beat`, `migrate` (see docker/role). See docs/deployment.md.
 
 FROM python:3.11-slim-bookworm AS build
 RUN pip install --no-cache-dir 'uv>=0.8,<1'
 ENV UV_PROJECT_ENVIRONMENT=/opt/venv UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1
 WORKDIR /app
-# The dependencies have a layer of their own: they change less often than the code.
+# The dependencies have a separate layer, because they change less often than the code.
 COPY pyproject.toml uv.lock ./
 RUN --mount=type=cache,target=/root/.cache/uv uv sync --frozen --no-dev
 COPY . .
-# The folder says that static files are collected; then they get hashed names and are compressed.
+# If the folder exists, static files are compressed and get hashed names.
 RUN mkdir staticfiles \
     && /opt/venv/bin/python manage.py collectstatic --noinput \
     && /opt/venv/bin/python -m compileall -q .
@@ -17,7 +17,7 @@ FROM python:3.11-slim-bookworm
 RUN useradd --uid 10001 --create-home contextapp && install --directory --owner contextapp --mode 700 /data
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
-# Counters lie beside the process and not in /data: containers that share a volume have the same process ids.
+# Metrics are not stored in /data: containers that share this volume use the same process ids.
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     CONTEXTAPP_HOME=/data CONTEXTAPP_REQUIRE_SECRET_KEY=1 PROMETHEUS_MULTIPROC_DIR=/tmp/metrics
 WORKDIR /app

@@ -1,4 +1,4 @@
-"""The text of an API key: `ctx_<prefix>_<secret>`. The prefix finds the row, the secret proves it."""
+"""The text of an API key, `ctx_<prefix>_<secret>`: the prefix identifies the row, the secret authenticates."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def secret_hash(secret: str) -> bytes:
 
 
 def key_split(text: str) -> tuple[str, str] | None:
-    """Prefix and secret of a key's text, or None where it is no key."""
+    """Return the prefix and the secret of an API key, or None if the text is malformed."""
     mark, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
     return (prefix, secret) if mark == MARK and prefix and secret else None
 
 
 def secret_matches(secret: str, expected: bytes) -> bool:
-    """Compares in constant time."""
+    """Return whether the secret has the expected hash. Takes constant time."""
     return hmac.compare_digest(secret_hash(secret), expected)

@@ -1,4 +1,4 @@
-"""Who may see what: projects (tenants), their members, API keys, and the audit trail."""
+"""Projects (tenants), their members and API keys, and the audit log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid_utils.compat import uuid7
 
 
 class Role(models.TextChoices):
-    """What a member may do: a viewer reads, a member also changes sessions, an owner also the project."""
+    """The role of a member: viewers read, members also change sessions, owners also change the project."""
 
     OWNER = "owner"
     MEMBER = "member"
@@ -18,7 +18,7 @@ class Role(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """What an API key may do: `push` writes turns, `read` reads, `admin` deletes and configures."""
+    """The scopes of an API key: `push` writes turns, `read` reads, `admin` deletes and configures."""
 
     PUSH = "push"
     READ = "read"
@@ -26,31 +26,31 @@ class Scope(models.TextChoices):
 
 
 class Project(models.Model):
-    """A tenant. Everything stored belongs to exactly one."""
+    """A tenant. All other data belongs to exactly one project."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     slug = models.SlugField(unique=True, max_length=64)
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)
-    # The model that summarises: empty for the server's default, "off" for none (nothing leaves the server).
+    # The summarizer model: empty for the server's default, "off" for none (no data leaves the server).
     summarizer_model = models.CharField(max_length=200, blank=True)
-    # Settings of compaction for new sessions, under what a session says itself (`Policy.from_json`).
+    # The compaction policy of new sessions (`Policy.from_json`). A session can override its settings.
     default_policy = models.JSONField(default=dict)
-    # Sessions that have rested for so many days are deleted, from `retention_begins_at` on; NULL: kept.
+    # Sessions are deleted this many days after their last turn, from `retention_begins_at`. NULL: never.
     retention_days = models.PositiveIntegerField(null=True)
     retention_begins_at = models.DateTimeField(null=True)
-    # Secrets of the project's own: [{"kind", "pattern"}], in RE2 syntax (see `sessions/redaction/extra.py`).
+    # Additional secrets to redact: [{"kind", "pattern"}] in RE2 syntax (see `redaction/extra.py`).
     redaction_patterns = models.JSONField(default=list)
     # Prices that differ from the public table (see `pricing/custom.py`).
     custom_prices = models.JSONField(default=list)
-    # Whether working memory is kept current from what tools are seen to do.
+    # Whether working memory is updated automatically from tool calls.
     memory_upkeep = models.BooleanField(default=False)
-    # The model that reads new turns for it beside; empty: none does, and nothing is paid for.
+    # The model that extracts memory from new turns; empty for none.
     memory_model = models.CharField(max_length=200, blank=True)
-    # Whether what a session's memory says and may hold elsewhere is proposed for review when it has come to
-    # rest. On: it changes no prompt and no session, asks no model, and nothing is offered unreviewed.
+    # Whether facts from the memory of idle sessions are proposed as shared facts. Proposals need a review
+    # before an agent sees them, and call no model.
     memory_proposals = models.BooleanField(default=True)
-    # Fields of working memories beyond the usual ones: [{"name", "single", "max_items", "description"}].
+    # Custom fields of working memory: [{"name", "single", "max_items", "description"}].
     memory_fields = models.JSONField(default=list)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
@@ -74,10 +74,10 @@ class Membership(models.Model):
 
 
 class ApiKey(models.Model):
-    """A key of an agent. The key itself is shown once; stored are its prefix and its SHA-256.
+    """The API key of an agent. Only its prefix and the SHA-256 of its secret are stored.
 
-    A plain hash is enough here: the secret has 256 random bits, so there is nothing to guess that a
-    slow hash would protect, and a fast one keeps authentication off the hot path.
+    A fast hash is safe because the secret has 256 random bits, which cannot be guessed, and it keeps
+    authentication fast.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -86,7 +86,7 @@ class ApiKey(models.Model):
     prefix = models.CharField(max_length=16, unique=True)
     hash = models.BinaryField(max_length=32)
     scopes = ArrayField(models.CharField(max_length=16, choices=Scope.choices))
-    # Requests a minute; NULL: the server's default.
+    # Requests per minute. NULL: the server's default.
     rate_limit = models.PositiveIntegerField(null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(default=timezone.now)
@@ -99,7 +99,7 @@ class ApiKey(models.Model):
 
 
 class AuditEvent(models.Model):
-    """Something that a person or a key did and that somebody may ask about later. Never changed."""
+    """A change by a user, an API key or the server. Events are never updated."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="audit_events")
@@ -111,7 +111,7 @@ class AuditEvent(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        # The trail is read newest first, within a project.
+        # The page of the audit log lists the newest events of a project.
         indexes = [models.Index(fields=["project", "-at"], name="audit_newest")]
 
     def __str__(self) -> str:
@@ -119,14 +119,14 @@ class AuditEvent(models.Model):
 
 
 class LoginFailure(models.Model):
-    """A password that did not match. Kept for minutes, so that guessing becomes slow."""
+    """A failed login. Kept for some minutes to limit the rate of guesses."""
 
     name = models.CharField(max_length=150)
     address = models.CharField(max_length=64)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        # Each log-in counts the failures of its address; each failure deletes the old ones.
+        # A login counts the failures of its address; a failure deletes the old ones.
         indexes = [
             models.Index(fields=["address", "at"], name="login_failure_address"),
             models.Index(fields=["at"], name="login_failure_old"),

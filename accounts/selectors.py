@@ -1,4 +1,4 @@
-"""Reads: what a user or a key may see."""
+"""Queries for projects, API keys and changes of settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from accounts.models import ApiKey, AuditEvent, Project
 
 
 def projects_of(user: User | AnonymousUser) -> QuerySet[Project]:
-    """The projects that the user is a member of. Superusers are no exception: they join like everybody."""
+    """Return the projects that the user is a member of. Superusers need a membership too."""
     return Project.objects.filter(memberships__user=user.pk or 0).order_by("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChange:
-    """A change of a project's default policy, by the names of what was and what came."""
+    """A change of a project's default policy, with the names of both policies."""
 
     at: datetime
     before: str
@@ -31,7 +31,7 @@ class PolicyChange:
 
 
 def policy_changes(*, project_id: UUID, since: datetime, until: datetime) -> list[PolicyChange]:
-    """The changes from `since` until before `until`, in their order, at most the newest hundred."""
+    """Return the changes in [since, until) from old to new, but at most the newest hundred."""
     events = AuditEvent.objects.filter(
         project=project_id,
         action="project.changed",
@@ -39,22 +39,22 @@ def policy_changes(*, project_id: UUID, since: datetime, until: datetime) -> lis
         at__lt=until,
         detail__has_key="default_policy",
     )
-    told = events.order_by("-at").values_list("at", "detail")[:100]
+    newest = events.order_by("-at").values_list("at", "detail")[:100]
     return [
         PolicyChange(at=at, before=_policy_name(change["from"]), after=_policy_name(change["to"]))
-        for at, detail in reversed(told)
+        for at, detail in reversed(newest)
         for change in [detail["default_policy"]]
     ]
 
 
 def _policy_name(policy: Mapping[str, Any]) -> str:
-    """The preset, with a sign that settings differ from it."""
+    """Return the name of the preset, marked if some of its settings are changed."""
     name = str(policy.get("preset") or policy.get("name") or "balanced")
     return f"{name}, changed" if policy.keys() - {"preset", "name"} and "preset" in policy else name
 
 
 def api_key_find(text: str) -> ApiKey | None:
-    """The live key that `text` is, or None. Compares in constant time."""
+    """Return the API key with this text, or None if it does not exist or is revoked or expired."""
     if (parts := key_split(text)) is None:
         return None
     prefix, secret = parts

@@ -5,5 +5,5 @@ class ContextappConfig(AppConfig):
     name = "contextapp"
 
     def ready(self) -> None:
-        """Make our Celery application the current one, so that every process sends its tasks there."""
+        """Make the Celery application the default one in every process."""
         from contextapp import celery  # noqa: F401

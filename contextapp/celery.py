@@ -1,4 +1,4 @@
-"""The Celery application. Tasks live in the `tasks` module of their Django app."""
+"""The Celery application. Each Django app defines its tasks in its module `tasks`."""
 
 import gc
 import os
@@ -15,9 +15,9 @@ app.autodiscover_tasks()
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def warm_up(**_: object) -> None:
-    """Loads what takes seconds, once and before the processes are forked, which then share the memory."""
+    """Import slow modules once, before the worker forks its processes, which then share the memory."""
     from sessions.selectors.summarizers import preload
 
     preload()
     gc.collect()
-    gc.freeze()  # collections in the forked processes would touch, and so copy, what they share
+    gc.freeze()  # garbage collection in the forked processes would copy the shared memory

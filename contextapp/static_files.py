@@ -1,11 +1,11 @@
-"""Collected static files: each under a name with a hash of its content, and compressed."""
+"""Collected static files: compressed, and with a hash of their content in their names."""
 
 from __future__ import annotations
 
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-#: `import "./x.js";`, `import { a } from "./x.js";` and `export … from` at the start of a line, over several
-#: lines too.
+#: Matches `import "./x.js";`, `import { a } from "./x.js";` and `export … from` at the start of a line, also
+#: over several lines.
 _IMPORT = (
     r"""(?m)^(?P<matched>(?P<names>(?:import|export)\s*(?:[\w\s{},*$]*\bfrom\s*)?)"(?P<url>\.[^"]+)";)""",
     '%(names)s"%(url)s";',
@@ -13,10 +13,10 @@ _IMPORT = (
 
 
 class HashedFiles(CompressedManifestStaticFilesStorage):
-    """Our modules import each other under their hashed names too: a browser never mixes two versions.
+    """Rewrite the imports of JavaScript modules to hashed names, so that browsers never mix two versions.
 
-    Django's own `support_js_module_import_aggregation` would rewrite libraries as well, and stumbles over the
-    examples in their comments.
+    Django's `support_js_module_import_aggregation` would rewrite third-party libraries as well, and fails on
+    the examples in their comments.
     """
 
     patterns = (*CompressedManifestStaticFilesStorage.patterns, ("js/*.js", (_IMPORT,)))

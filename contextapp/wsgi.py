@@ -1,4 +1,4 @@
-"""What the web server calls."""
+"""The WSGI application."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ application = get_wsgi_application()
 
 
 def warm_up() -> None:
-    """Loads what the first push would otherwise wait for: addresses, the vocabulary, the redaction rules."""
+    """Load what the first push needs: the URLs, the vocabulary of the tokenizer, the redaction rules."""
     from django.urls import get_resolver
 
     from compaction.adapters.tiktoken_counter import counter
@@ -22,7 +22,7 @@ def warm_up() -> None:
     counter().count("warm")
     redact_bytes(b'{"content": "password = secret"}', redaction=Redaction(key=b"warm"))
     gc.collect()
-    gc.freeze()  # what is loaded now stays: a collection in the middle of a request need not look through it
+    gc.freeze()  # so that garbage collection during requests skips these objects
 
 
 threading.Thread(target=warm_up, daemon=True).start()

@@ -1,8 +1,8 @@
-"""Run a program so that it ends with its parent, as nice as is asked and, for Postgres, not as root.
+"""Run a program with a niceness so that it ends with its parent and, for Postgres, not as root.
 
 `python launch.py --parent PID --signal NAME [--nice N] [--unprivileged FOLDER] -- PROGRAM…` replaces itself
-by the program. It is a program of its own because all this has to happen between fork and exec, where a
-process that has threads must not run Python. It needs the standard library only.
+with the program. It is a separate program because this has to happen between fork and exec, where a process
+with threads must not run Python. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ def check(result: int) -> None:
 
 
 def end_with_parent(parent: int, number: int) -> None:
-    """Ask the kernel for a signal when the parent ends, be it by kill -9. Linux only."""
+    """Request a signal when the parent ends, even if it is killed. Linux only."""
     check(libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0))
     if os.getppid() != parent:
         sys.exit("The parent has ended.")
 
 
 def leave_root(folder: Path) -> None:
-    """Become a user other than root who can still reach the programs and `folder`, and own it.
+    """Become a user other than root who owns `folder` and can access the programs.
 
-    Postgres refuses to run as root, and a home such as /root is closed to everybody else. Where root may
-    do so, it becomes `nobody` with the one capability that opens files: this works in containers too.
-    Elsewhere (say, root of a sandbox that knows no other user) a user namespace shows root as `nobody`.
+    Postgres refuses to run as root, and other users cannot read folders such as /root. If possible, root
+    becomes `nobody` with the capability to open all files, which works in containers too. Otherwise (for
+    example as root of a sandbox without other users) a user namespace maps root to `nobody`.
     """
     nobody = pwd.getpwnam("nobody")
-    wanted = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
-    if sys.platform != "linux" or (permitted_capabilities() & wanted == wanted and is_mapped(nobody)):
+    needed = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
+    if sys.platform != "linux" or (permitted_capabilities() & needed == needed and is_mapped(nobody)):
         own(folder, nobody.pw_uid, nobody.pw_gid)
         become(nobody)
     else:
@@ -60,7 +60,7 @@ def permitted_capabilities() -> int:
 
 
 def is_mapped(user: pwd.struct_passwd) -> bool:
-    """Whether this user namespace knows the user and its group at all."""
+    """Return whether this user namespace contains the user and its group."""
     return covers("/proc/self/uid_map", user.pw_uid) and covers("/proc/self/gid_map", user.pw_gid)
 
 
@@ -75,14 +75,14 @@ def own(folder: Path, user: int, group: int) -> None:
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
             os.chown(Path(parent, name), user, group, follow_symlinks=False)
-        os.chown(parent, user, group)  # the top comes last: it says that all of it is done
+        os.chown(parent, user, group)  # last, because its owner marks the folder as done
 
 
 def become(user: pwd.struct_passwd) -> None:
     linux = sys.platform == "linux"
     if linux:
-        # Capabilities outlive the change of user, and access(2) heeds them as well: initdb asks it whether
-        # the postgres beside it can be run.
+        # Keep the capabilities across the change of user, for access(2) as well: initdb uses it to check
+        # that it can run the postgres binary.
         check(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0))
     os.setgroups([])
     os.setgid(user.pw_gid)
@@ -120,7 +120,7 @@ def main() -> None:
                 "Run as an ordinary user, or set DATABASE_URL."
             )
     if sys.platform == "linux":
-        # Last, since a change of user clears it.
+        # Last, because a change of user clears it.
         end_with_parent(options.parent, signal.Signals[options.signal])
     os.execvp(options.program[0], options.program)  # noqa: S606
 

@@ -20,7 +20,7 @@ def run(*arguments: str) -> str:
     return out.getvalue()
 
 
-def test_a_key_from_making_to_revoking(project):
+def test_create_list_and_revoke_a_key(project):
     text = run("keys", "--project", "alpha", "create", "ci", "--days", "3", "--rate-limit", "90").strip()
     key = api_key_find(text)
     assert key is not None
@@ -39,9 +39,9 @@ def test_a_key_of_another_project_is_not_found(project, other_project):
     assert ApiKey.objects.filter(revoked_at=None).count() == 1
 
 
-def test_a_member_from_adding_to_removing(project, owner):
-    told = run("members", "--project", "alpha", "add", "nora", "--role", "viewer")
-    assert User.objects.get(username="nora").check_password(told.rsplit(" ", 1)[1].strip())
+def test_add_change_and_remove_a_member(project, owner):
+    output = run("members", "--project", "alpha", "add", "nora", "--role", "viewer")
+    assert User.objects.get(username="nora").check_password(output.rsplit(" ", 1)[1].strip())
     run("members", "--project", "alpha", "role", "nora", "member")
     assert "member    nora" in run("members", "--project", "alpha", "list")
     run("members", "--project", "alpha", "remove", "nora")
@@ -51,12 +51,12 @@ def test_a_member_from_adding_to_removing(project, owner):
 
 
 @pytest.mark.parametrize("change", [("remove", "olga"), ("role", "olga", "viewer")])
-def test_the_last_owner_stays(project, owner, change):
+def test_the_last_owner_cannot_be_removed_or_demoted(project, owner, change):
     with pytest.raises(CommandError, match="last owner"):
         run("members", "--project", "alpha", *change)
 
 
 @pytest.mark.parametrize("command", [("keys", "list"), ("members", "list")])
-def test_an_unknown_project_is_said(db, command):
-    with pytest.raises(CommandError, match="no project"):
+def test_an_unknown_project_is_an_error(db, command):
+    with pytest.raises(CommandError, match="does not exist"):
         run(command[0], "--project", "nowhere", command[1])

@@ -1,4 +1,4 @@
-"""The log-in slows guessing down, and the password can be changed."""
+"""Logins are limited after failures, and users can change their password."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def log_in(name: str, password: str):
     return Client().post("/login/", {"username": name, "password": password})
 
 
-def test_after_some_failures_even_the_right_password_is_refused(member):
+def test_after_several_failures_the_right_password_is_refused_too(member):
     for _ in range(MAX_PER_NAME):
         assert log_in("marc", "wrong").status_code == 200
     refused = log_in("MARC", RIGHT)
@@ -28,14 +28,14 @@ def test_after_some_failures_even_the_right_password_is_refused(member):
     assert b"quarter of an hour" in refused.content
 
 
-def test_failures_are_forgotten(member):
+def test_old_failures_do_not_count(member):
     for _ in range(MAX_PER_NAME):
         failure_record(name="marc", address="127.0.0.1")
     LoginFailure.objects.update(at=timezone.now() - WINDOW - timedelta(seconds=1))
     assert log_in("marc", RIGHT).status_code == 302
 
 
-def test_a_log_in_forgives_what_was_before(member):
+def test_a_login_clears_the_failures(member):
     for _ in range(MAX_PER_NAME - 1):
         failure_record(name="marc", address="127.0.0.1")
     assert log_in("marc", RIGHT).status_code == 302
@@ -50,7 +50,7 @@ def test_one_name_and_one_address_do_not_lock_others_out():
     assert not is_throttled(name="marc", address="192.0.2.2")
 
 
-def test_behind_a_proxy_the_address_is_the_one_that_it_names(member, settings):
+def test_the_address_is_the_one_that_the_tls_proxy_reports(member, settings):
     settings.BEHIND_TLS = True
     client = Client(headers={"X-Forwarded-For": "198.51.100.9, 192.0.2.7"})
     client.post("/login/", {"username": "marc", "password": "wrong"})
@@ -59,6 +59,6 @@ def test_behind_a_proxy_the_address_is_the_one_that_it_names(member, settings):
 
 def test_the_password_can_be_changed(member, member_client):
     new = "another long one 7"
-    told = {"old_password": RIGHT, "new_password1": new, "new_password2": new}
-    assert member_client.post("/password/", told).status_code == 302
+    form = {"old_password": RIGHT, "new_password1": new, "new_password2": new}
+    assert member_client.post("/password/", form).status_code == 302
     assert log_in("marc", new).status_code == 302

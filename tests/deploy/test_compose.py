@@ -1,4 +1,4 @@
-"""The files of a deployment: what Compose makes of them, and that they agree with each other."""
+"""The deployment files are valid and consistent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def services() -> dict[str, Any]:
 
 
 def compose_command() -> list[str] | None:
-    """Compose as a plugin of docker's, else as a program of its own."""
+    """Return the command of Docker Compose: the plugin of docker, or else the separate program."""
     if shutil.which("docker"):
         found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
         if found.returncode == 0:
@@ -37,7 +37,7 @@ def compose_command() -> list[str] | None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize("more", [(), ("docker/rabbitmq.yml",)])
-def test_compose_takes_it(tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_compose_accepts_the_files(tmp_path: Path, more: tuple[str, ...]) -> None:
     command = compose_command()
     if command is None:
         pytest.skip("Docker Compose is not installed")
@@ -64,28 +64,28 @@ def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
         assert role in known
 
 
-def test_whatever_lasts_says_whether_it_is_well(services: dict[str, Any]) -> None:
+def test_every_lasting_service_has_a_health_check(services: dict[str, Any]) -> None:
     assert {name for name, service in services.items() if "healthcheck" not in service} == {"migrate"}
 
 
-def test_nothing_serves_before_the_tables_are_there(services: dict[str, Any]) -> None:
+def test_services_start_after_the_migration(services: dict[str, Any]) -> None:
     for role in ("web", "worker", "beat"):
         assert services[role]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 
-def test_every_value_that_must_be_given_is_in_the_example() -> None:
+def test_the_example_contains_every_required_variable() -> None:
     files = [ROOT / "docker-compose.yml", *(ROOT / "docker").glob("*.yml")]
     needed = {name for file in files for name in re.findall(r"\$\{(\w+):\?", file.read_text())}
     offered = set(re.findall(r"^#?(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
     assert needed <= offered
 
 
-def test_the_example_holds_no_secret() -> None:
+def test_the_example_contains_no_secret() -> None:
     lines = (ROOT / ".env.example").read_text().splitlines()
     assert all(line.endswith("=") for line in lines if re.match(r"#?\w*(KEY|PASSWORD)\w*=", line))
 
 
-def test_only_what_is_served_goes_into_the_image() -> None:
+def test_the_image_contains_only_what_is_allowed() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert lines[0] == "*"
     allowed = {line[1:] for line in lines if line.startswith("!")}

@@ -1,4 +1,4 @@
-"""Static files as an image has them: under names with hashes, by which modules import each other too."""
+"""The static files of an image have hashed names, and modules import each other under these names."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from playwright.sync_api import Browser, Page, expect
 from tests import serving
 from tests.browsing import record_complaints
 
-PARTS = ("accounts", "compaction", "contextapp", "sessions", "static", "templates")
+PARTS = (
+    *("accounts", "compaction", "contextapp", "importers", "pricing", "redaction", "replay", "sessions"),
+    *("static", "templates"),
+)
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
 RELATIVE = re.compile(r"""["'](\.{1,2}/[^"']+)["']""")
 
 
 @pytest.fixture(scope="session")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The product beside its collected files, made as the Dockerfile makes them."""
+    """Return a copy of the code with collected static files, as the Dockerfile creates it."""
     root = tmp_path_factory.mktemp("image")
     for name in PARTS:
         shutil.copytree(serving.ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -43,7 +46,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def image(collected: Path, django_db_setup: None) -> Iterator[str]:
-    """The address at which the image's code serves its files."""
+    """Return the URL of a server that runs this copy."""
     with serving.web_server(collected) as url:
         yield url
 
@@ -51,12 +54,12 @@ def image(collected: Path, django_db_setup: None) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser, image: str, transactional_db: None) -> Iterator[Page]:
     context = browser.new_context(base_url=image)
-    context.set_default_timeout(30_000)  # a busy machine is no failure
+    context.set_default_timeout(30_000)  # slow responses of a busy machine are not failures
     yield context.new_page()
     context.close()
 
 
-def test_modules_import_each_other_by_names_with_hashes(collected: Path) -> None:
+def test_modules_import_each_other_under_hashed_names(collected: Path) -> None:
     scripts = (collected / "staticfiles" / "js").rglob("*.js")
     modules = [module for module in scripts if HASHED.search(module.name)]
     own = [*(serving.ROOT / "static" / "js").rglob("*.js")]
@@ -68,11 +71,11 @@ def test_modules_import_each_other_by_names_with_hashes(collected: Path) -> None
         assert (module.parent / name).is_file(), (module.name, name)
 
 
-def test_pages_load_nothing_but_names_with_hashes(page: Page, owner: User) -> None:
+def test_pages_load_only_hashed_names(page: Page, owner: User) -> None:
     complaints: list[str] = []
-    asked: set[str] = set()
+    requested: set[str] = set()
     record_complaints(page, complaints)
-    page.on("request", lambda request: asked.add(urlsplit(request.url).path))
+    page.on("request", lambda request: requested.add(urlsplit(request.url).path))
 
     page.goto("/login/")
     page.get_by_label("Username").fill(owner.username)
@@ -83,7 +86,7 @@ def test_pages_load_nothing_but_names_with_hashes(page: Page, owner: User) -> No
     page.get_by_role("link", name="Lab", exact=True).click()
     expect(page.locator("canvas").first).to_be_visible()
 
-    files = {path for path in asked if path.startswith("/static/")}
+    files = {path for path in requested if path.startswith("/static/")}
     assert {path for path in files if not HASHED.search(path)} == set()
     assert any("/js/chart/plot." in path for path in files)
     assert complaints == []

@@ -1,4 +1,4 @@
-"""The harness of the tests itself: people, servers and browser are what the fixtures say."""
+"""The fixtures of the tests provide users, servers and a browser."""
 
 import pytest
 from django.conf import settings
@@ -29,14 +29,14 @@ def test_it_serves_the_product_on_the_test_database(page, owner):
 
 
 @pytest.mark.browser
-def test_it_opens_the_window_of_a_person(page_as, owner):
+def test_it_opens_a_page_as_a_user(page_as, owner):
     window = page_as(owner)
     window.goto("/")
     assert "/login/" not in window.url
 
 
 @pytest.mark.browser
-def test_it_sees_what_no_page_may_have(page, complaints):
+def test_it_finds_accessibility_violations_overflow_and_script_errors(page, complaints):
     page.set_content("<html lang=en><title>t</title><main><h1>h</h1><p>words")
     assert (barriers(page), fits_in_width(page), complaints) == ([], True, [])
     page.set_content("<img src='data:,'><div style='width: 3000px'>words</div><script>throw 'oops'</script>")
@@ -47,5 +47,5 @@ def test_it_sees_what_no_page_may_have(page, complaints):
 
 
 @pytest.mark.parametrize("name", ["owner_client", "member_client", "viewer_client", "stranger_client"])
-def test_its_people_are_logged_in(name, request):
+def test_its_users_are_logged_in(name, request):
     assert request.getfixturevalue(name).session["_auth_user_id"]

@@ -62,7 +62,7 @@ def test_fixtures_imply_markers(sample: list[str], expression: str, expected: se
 
 def test_the_real_fixtures_imply_markers() -> None:
     collected = run_pytest("--collect-only", "-q", "-m", "browser", "tests/running/test_harness.py")
-    assert "test_it_opens_the_window_of_a_person" in collected
+    assert "test_it_opens_a_page_as_a_user" in collected
     collected = run_pytest("--collect-only", "-q", "-m", "processes", "tests/api/test_methods.py")
     assert "1/" in collected.splitlines()[-1]
 

@@ -1,4 +1,4 @@
-"""`manage.py keys list|create|revoke`: API keys without a browser."""
+"""`manage.py keys list|create|revoke`: manage API keys without a browser."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from accounts.services import api_key_create, api_key_revoke
 
 
 class Command(BaseCommand):
-    help = "Lists, makes and revokes the API keys of a project."
+    help = "List, create and revoke the API keys of a project."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", default="default", help="slug of the project (default: default)")
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="the keys that live")
-        create = actions.add_parser("create", help="a new key; its text is shown once")
+        actions.add_parser("list", help="list the keys that are not revoked")
+        create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
         create.add_argument("name")
         create.add_argument("--scopes", nargs="+", choices=Scope.values, default=[Scope.PUSH, Scope.READ])
-        create.add_argument("--days", type=int, help="expires after so many days")
-        create.add_argument("--rate-limit", type=int, help="requests a minute")
-        revoke = actions.add_parser("revoke", help="refuse a key from now on")
-        revoke.add_argument("prefix", help="the eight characters behind ctx_")
+        create.add_argument("--days", type=int, help="days until the key expires (default: never)")
+        create.add_argument("--rate-limit", type=int, help="requests per minute")
+        revoke = actions.add_parser("revoke", help="revoke a key")
+        revoke.add_argument("prefix", help="the eight characters after ctx_")
 
     def handle(self, *, action: str, project: str, **options: Any) -> None:
         found = Project.objects.filter(slug=project).first()
         if found is None:
-            raise CommandError(f"There is no project {project!r}.")
+            raise CommandError(f"Project {project!r} does not exist.")
         getattr(self, f"_{action}")(found, options)
 
     def _list(self, project: Project, options: dict[str, Any]) -> None:
@@ -53,6 +53,6 @@ class Command(BaseCommand):
     def _revoke(self, project: Project, options: dict[str, Any]) -> None:
         key = ApiKey.objects.filter(project=project, prefix=options["prefix"]).first()
         if key is None:
-            raise CommandError(f"{project.slug} has no key {options['prefix']!r}.")
+            raise CommandError(f"Project {project.slug!r} has no key with the prefix {options['prefix']!r}.")
         api_key_revoke(key=key)
-        self.stdout.write(f"{key.prefix} is refused from now on.")
+        self.stdout.write(f"Revoked {key.prefix}.")

@@ -1,4 +1,4 @@
-"""`manage.py members list|add|role|remove`: who belongs to a project, without a browser."""
+"""`manage.py members list|add|role|remove`: manage the members of a project without a browser."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from accounts.services.members import MemberError, member_add, member_remove, me
 
 
 class Command(BaseCommand):
-    help = "Lists, adds, changes and removes the members of a project."
+    help = "List, add, change and remove the members of a project."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", default="default", help="slug of the project (default: default)")
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list")
-        add = actions.add_parser("add", help="a user who is not there yet is made")
+        actions.add_parser("list", help="list the members and their roles")
+        add = actions.add_parser("add", help="add a member; a user who does not exist is created")
         add.add_argument("username")
         add.add_argument("--role", choices=Role.values, default=Role.MEMBER)
         add.add_argument("--email", default="")
-        role = actions.add_parser("role")
+        role = actions.add_parser("role", help="change the role of a member")
         role.add_argument("username")
         role.add_argument("role", choices=Role.values)
-        actions.add_parser("remove").add_argument("username")
+        remove = actions.add_parser("remove", help="remove a member; the user remains")
+        remove.add_argument("username")
 
     def handle(self, *, action: str, project: str, **options: Any) -> None:
         found = Project.objects.filter(slug=project).first()
         if found is None:
-            raise CommandError(f"There is no project {project!r}.")
+            raise CommandError(f"Project {project!r} does not exist.")
         try:
             getattr(self, f"_{action}")(found, options)
         except MemberError as error:
@@ -48,17 +49,17 @@ class Command(BaseCommand):
             email=options["email"],
         )
         if password is not None:
-            self.stdout.write(f"The user is new. Password, shown this once: {password}")
+            self.stdout.write(f"Created the user. Password (it cannot be shown again): {password}")
 
     def _role(self, project: Project, options: dict[str, Any]) -> None:
-        member_role_set(membership=_found(project, options["username"]), role=options["role"])
+        member_role_set(membership=_membership(project, options["username"]), role=options["role"])
 
     def _remove(self, project: Project, options: dict[str, Any]) -> None:
-        member_remove(membership=_found(project, options["username"]))
+        member_remove(membership=_membership(project, options["username"]))
 
 
-def _found(project: Project, username: str) -> Membership:
+def _membership(project: Project, username: str) -> Membership:
     row = project.memberships.select_related("user", "project").filter(user__username=username).first()
     if row is None:
-        raise CommandError(f"{username} is no member of {project.slug}.")
+        raise CommandError(f"{username} is not a member of {project.slug}.")
     return row

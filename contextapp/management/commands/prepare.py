@@ -1,4 +1,4 @@
-"""`manage.py prepare`: what has to be in place before the servers start."""
+"""`manage.py prepare`: prepare the database before the servers start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONNECT_SECONDS = 5
 
 
 class Command(BaseCommand):
-    help = "Checks the database and the broker, migrates, and at the first start writes the keys."
+    help = "Check the database and the broker, migrate, and write the keys at the first start."
     requires_system_checks = ()
 
     def handle(self, **options: Any) -> None:
@@ -29,13 +29,13 @@ class Command(BaseCommand):
         check_broker()
         call_command("migrate", interactive=False, verbosity=0)
         write_keys()
-        # Counters begin anew with each start; what ended processes left would only pile up.
+        # Counters start at zero. The files of earlier processes would accumulate.
         for file in Path(settings.CONTEXTAPP_METRICS_FOLDER).glob("*.db"):
             file.unlink(missing_ok=True)
 
 
 def check_database() -> None:
-    """Ask without the pool, whose errors are about itself and not about the server."""
+    """Connect without the pool, whose errors do not name the cause."""
     parameters = connection.get_connection_params()
     parameters.pop("pool", None)
     try:
@@ -68,11 +68,14 @@ def one_line(error: BaseException) -> str:
 
 @transaction.atomic
 def write_keys() -> None:
-    """The default project, its key and the admin. The files are written before the commit: a crash in
-    between leaves files without rows, which the next start overwrites, never rows whose secret is lost."""
-    made = services.bootstrap()
+    """Create the default project, its API key and the admin, and write their secrets to files.
+
+    The files are written before the commit. After a crash in between, the next start overwrites them; in the
+    other order, the secrets would be lost.
+    """
+    created = services.bootstrap()
     settings.HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if made.api_key is not None:
-        write_private(settings.HOME / "api-key", made.api_key)
-    if made.admin_password is not None:
-        write_private(settings.HOME / "admin-password", made.admin_password)
+    if created.api_key is not None:
+        write_private(settings.HOME / "api-key", created.api_key)
+    if created.admin_password is not None:
+        write_private(settings.HOME / "admin-password", created.admin_password)
