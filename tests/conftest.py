@@ -6,6 +6,7 @@ file for them.
 
 pytest_plugins = [
     "tests.plugins.lanes",
+    "tests.plugins.garbage",
     "tests.plugins.examples",
     "tests.plugins.transcripts",
     "tests.plugins.servers",
