@@ -1,4 +1,4 @@
-# One image for every role: `web`, `worker`, `beat`, `migrate` (see docker/role). See docs/deployment.md.
+# One image for every role: `web`, `worker`, `beat`, `migrate` (see docker/role). See docs/operations/deployment.md.
 
 FROM python:3.11-slim-bookworm AS build
 RUN pip install --no-cache-dir 'uv>=0.8,<1'

@@ -1,4 +1,4 @@
-"""The text of an API key, `ctx_<prefix>_<secret>`: the prefix identifies the row, the secret authenticates."""
+"""The text of an API key: `ctx_<prefix>_<secret>`. The prefix identifies the key; the secret proves it."""
 
 from __future__ import annotations
 

@@ -8,10 +8,8 @@ import os
 import shutil
 import tempfile
 
-IS_SERVER = bool(os.environ.get("CONTEXTAPP_TEST_HOME"))
-
 os.environ["CONTEXTAPP_HOME"] = os.environ.get("CONTEXTAPP_TEST_HOME", "")
-if not IS_SERVER:
+if not os.environ["CONTEXTAPP_HOME"]:
     os.environ["CONTEXTAPP_HOME"] = tempfile.mkdtemp(prefix="contextapp-test-")
     atexit.register(shutil.rmtree, os.environ["CONTEXTAPP_HOME"], ignore_errors=True)
 os.environ["CONTEXTAPP_SECRET_KEY"] = "of the tests"
@@ -24,4 +22,4 @@ from contextapp.settings import *  # noqa: F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Each test client would otherwise list all static files. Servers keep the list, as in production.
-WHITENOISE_AUTOREFRESH = not IS_SERVER
+WHITENOISE_AUTOREFRESH = not os.environ.get("CONTEXTAPP_TEST_HOME")
