@@ -113,7 +113,7 @@ def private(response: Response) -> Response:
 
 def with_session(
     view: Callable[Concatenate[HttpRequest, Viewer, AgentSession, Params], Response],
-) -> Callable[Concatenate[HttpRequest, str, UUID, Params], Response]:
+) -> Callable[..., Response]:
     """Pass the viewer and the session to a view instead of the project slug and session id of the URL.
 
     Raises `Http404` if the user is not a member of the project or the session does not exist.
@@ -131,7 +131,7 @@ def with_session(
 
 def with_writable_session(
     view: Callable[Concatenate[HttpRequest, Viewer, AgentSession, Params], Response],
-) -> Callable[Concatenate[HttpRequest, str, UUID, Params], Response]:
+) -> Callable[..., Response]:
     """Like `with_session`; raises `PermissionDenied` if the user may not write."""
 
     @wraps(view)
