@@ -25,7 +25,7 @@ def test_after_several_failures_the_right_password_is_refused_too(member):
         assert log_in("marc", "wrong").status_code == 200
     refused = log_in("MARC", RIGHT)
     assert refused.status_code == 200
-    assert b"quarter of an hour" in refused.content
+    assert b"Try again in 15 minutes" in refused.content
 
 
 def test_old_failures_do_not_count(member):
