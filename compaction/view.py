@@ -52,8 +52,6 @@ class Entry:
         """Whether the message was generated (a recap, a marker) and not pushed."""
         return self.rule != VERBATIM and self.message.source is None and self.message.format is None
 
-    is_made = is_generated
-
 
 @dataclass(frozen=True, kw_only=True)
 class View:

@@ -1,8 +1,8 @@
-"""Replay: what a policy would have done to a recorded session, call by call.
+"""Replay: simulate a policy on a recorded session, call by call.
 
     replay(transcript, policy, counter, budget=...) -> Result
 
-Nothing here reads a store or asks a model (unless a summariser is handed in): values in, values out.
+Pure functions: nothing here reads a store or calls a model, unless a summarizer is passed in.
 """
 
 from compaction.replay.costs import actual_cost, cost

@@ -1,4 +1,4 @@
-"""What a replay costs by a price table, and what the session really cost by the same one. Micro-dollars."""
+"""The cost of a replay and of the recorded session by the same prices, in micro-dollars."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from compaction.replay.prices import Prices
 from compaction.replay.result import Result
 from compaction.replay.transcript import HOUR, Transcript
 
-#: The share of the calls whose usage a log has to tell for its cost to be that of the session.
-_TOLD = 0.9
+#: The share of calls that must report usage for the actual cost to be known.
+_MIN_REPORTED = 0.9
 
 
 def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bool = False) -> int:
-    """All calls, without what a summarising model took.
+    """Return the cost of all calls, without those of a summarizing model.
 
-    With `cached`, what the provider still has of a prompt is read and the rest written; else all is uncached.
+    With `cached`, the cached part of each prompt is read and the rest is written; otherwise all is uncached.
     """
     series = result.series
     total = 0.0
@@ -29,9 +29,9 @@ def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bo
 
 
 def actual_cost(transcript: Transcript, prices: Prices) -> int | None:
-    """What the calls cost by the usage that the log tells; None where it tells that of too few of them."""
+    """Return the cost of the reported usage; None if too few calls report it."""
     usages = [call.usage for call in transcript.calls if call.usage]
-    if not usages or len(usages) < _TOLD * len(transcript.calls):
+    if not usages or len(usages) < _MIN_REPORTED * len(transcript.calls):
         return None
     hour = transcript.cache_seconds >= HOUR
     return round(sum(prices.of(usage, for_an_hour=hour) for usage in usages))

@@ -1,4 +1,4 @@
-"""What a model's summaries would cost in a replay, before anybody pays for them."""
+"""Estimate the cost of a model's summaries in a replay."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from compaction.tokens import TokenCounter
 
 
 class EstimatingSummarizer:
-    """Asks nobody: counts what would be asked, and says that nobody answered.
+    """Counts the tokens of summary requests without sending them.
 
-    So the replay goes on with the deterministic recap, and its result's `summaries` are the usage that a
-    model's would have had: the requests as they would be sent, the answers at their cap.
+    Every call fails, so the replay continues with the deterministic recap. The `summaries` of its result are
+    the estimated usage: the requests as they would be sent, and answers at their cap.
     """
 
     def __init__(self, counter: TokenCounter, *, max_input_tokens: int) -> None:
@@ -31,14 +31,14 @@ class EstimatingSummarizer:
         cap_tokens: int,
         instructions: str = "",
     ) -> SummaryResult:
-        """Never answers: raises SummaryUnavailable with the estimated usage."""
+        """Raise SummaryUnavailable with the estimated usage."""
         calls = []
         for piece in split_by_tokens(evicted, self._max_input_tokens, self._counter):
             request = summary_request(
                 piece, previous=previous, cap_tokens=cap_tokens, instructions=instructions
             )
-            asked = self._counter.count(request.system) + self._counter.count(request.content)
-            calls.append(Usage(uncached_tokens=asked, output_tokens=cap_tokens))
-        error = SummaryUnavailable("an estimate asks nobody")
+            tokens = self._counter.count(request.system) + self._counter.count(request.content)
+            calls.append(Usage(uncached_tokens=tokens, output_tokens=cap_tokens))
+        error = SummaryUnavailable("no request was sent: this is an estimate")
         error.calls, error.requests = calls, len(calls)
         raise error

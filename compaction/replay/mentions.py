@@ -1,4 +1,4 @@
-"""Which identifiers a prompt mentions, kept up to date from one prompt to the next."""
+"""The identifiers that a prompt mentions, updated from one prompt to the next."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from compaction.references import message_references
 
 
 class PromptMentions:
-    """The prompt of the last call: its messages, and the identifiers in them.
+    """The prompt of the last call: its messages and their identifiers.
 
-    `known` are the identifiers of messages that are pushed, so that each is scanned once for a session.
+    `known` are the identifiers of pushed messages, so that each is scanned only once per session.
     """
 
     def __init__(self, messages: Sequence[Message], known: Sequence[frozenset[str]]) -> None:
         self.messages: Sequence[Message] = ()
         self._mentioned: Counter[str] = Counter()
         self._known = dict(zip(map(id, messages), known, strict=True))
-        self._made: dict[int, tuple[Message, frozenset[str]]] = {}
+        self._generated: dict[int, tuple[Message, frozenset[str]]] = {}
 
     def show(self, messages: Sequence[Message]) -> int:
-        """Takes the next prompt; answers how many whole messages it shares with the last one."""
+        """Set the next prompt. Return how many messages at its beginning it shares with the last one."""
         shared = 0
         for old, new in zip(self.messages, messages, strict=False):
             if old is not new and old != new:
@@ -42,6 +42,6 @@ class PromptMentions:
         known = self._known.get(id(message))
         if known is not None:
             return known
-        if id(message) not in self._made:  # kept with its message, so that the id stays taken
-            self._made[id(message)] = (message, message_references(message))
-        return self._made[id(message)][1]
+        if id(message) not in self._generated:  # stored with its message, so that the id is not reused
+            self._generated[id(message)] = (message, message_references(message))
+        return self._generated[id(message)][1]

@@ -1,4 +1,4 @@
-"""The Pareto front of cost and lost references: what no other choice beats in both."""
+"""The Pareto front of cost and lost references."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 
 class Choice(Protocol):
-    """A policy and budget with what it came to."""
+    """A policy and budget with its results."""
 
     @property
     def cost(self) -> float: ...
@@ -20,9 +20,9 @@ C = TypeVar("C", bound=Choice)
 
 
 def front(choices: Sequence[C]) -> list[C]:
-    """The choices that no other one beats: none costs as little and loses less, or less and as little.
+    """Return the choices that no other choice dominates in cost and losses, cheapest first.
 
-    Cheapest first. Of two that are equal in both, the first given stays.
+    Of two equal choices, the first is kept.
     """
     best: list[C] = []
     for choice in sorted(choices, key=lambda c: (c.cost, c.lost)):

@@ -1,4 +1,4 @@
-"""A price table: what a model call costs, by the size of its prompt."""
+"""A price table: the cost of a model call by the size of its prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compaction.messages import Usage
 class Tier:
     """Dollars per million tokens for prompts of more than `above` tokens.
 
-    A provider that takes nothing for writing its cache has the uncached price in `cache_write`.
+    For a provider that does not charge for cache writes, `cache_write` is the uncached price.
     """
 
     uncached: float
@@ -25,13 +25,13 @@ class Tier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """The tiers of one model, cheapest first, and where they are from."""
+    """The tiers of one model, cheapest first, and their source."""
 
     tiers: tuple[Tier, ...]
     source: str = ""
 
     def of(self, usage: Usage, *, for_an_hour: bool = False) -> float:
-        """Micro-dollars of one call. `for_an_hour`: its cache writes are of the dearer kind."""
+        """Return the micro-dollars of one call. `for_an_hour`: its cache writes have the one-hour price."""
         tier = self._tier(usage.prompt_tokens)
         write = tier.cache_write_1h if for_an_hour else tier.cache_write
         return (
@@ -46,15 +46,15 @@ class Prices:
 
     @classmethod
     def of_rates(cls, rates: Mapping[str, float], *, source: str = "") -> Prices:
-        """A table of one tier from `input`, `read`, `write`, `write_1h`, `output`: dollars a million tokens.
+        """Return a table of one tier from `input`, `read`, `write`, `write_1h` and `output`.
 
-        Without a read price nothing is gained by the cache; without a write price it costs as uncached input.
-        Raises ValueError for another name, a price below 0, or no input price.
+        Prices are dollars per million tokens. Cache reads and writes default to the input price. Raises
+        ValueError for an unknown name, a negative price, or a missing input price.
         """
         if unknown := sorted(rates.keys() - {"input", "read", "write", "write_1h", "output"}):
-            raise ValueError(f"no such price: {', '.join(unknown)}")
+            raise ValueError(f"unknown price: {', '.join(unknown)}")
         if "input" not in rates or min(rates.values()) < 0:
-            raise ValueError("`input` is required, and no price is below 0")
+            raise ValueError("`input` is required, and prices must not be negative")
         given = rates["input"]
         write = rates.get("write", given)
         tier = Tier(

@@ -1,4 +1,4 @@
-"""What came of a replay: figures call by call, and their sums over many sessions."""
+"""The result of a replay: figures per call, and their sums over many sessions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from compaction.messages import JSON, Usage
 
-#: Lost references that a result names; the others are counted.
+#: Lost references that a result lists; the others are counted.
 MAX_LOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A reference that the prompt of `turn` no longer mentions: last mentioned at `position`, in `seen_turn`.
+    """A reference that the prompt of `turn` no longer mentions; last mentioned at `position`, in `seen_turn`.
 
-    `why` is `hidden` where a handle brings it back, `evicted`, or `over` where the prompt cannot be sent.
+    `why` is `hidden` if a handle retrieves it, `evicted`, or `over` if the prompt cannot be sent.
     """
 
     turn: int
@@ -30,8 +30,11 @@ class Lost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """How many identifiers the model's answers used that its own prompt had mentioned, and where they were
-    under the policy: in the prompt, behind a handle in it, or nowhere. `kept + recoverable + lost = used`."""
+    """Counts of identifiers that the model's answers used and the recorded prompt had mentioned.
+
+    Under the policy they were in the prompt (`kept`), retrievable by a handle (`recoverable`), or `lost`:
+    `kept + recoverable + lost = used`.
+    """
 
     used: int = 0
     kept: int = 0
@@ -49,8 +52,8 @@ class References:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A figure for each call. `prompts`, `cached` and `outputs` are tokens as the provider counts them,
-    `sizes` the estimates that they come from; `lost` counts references that were lost."""
+    """Figures per call. `prompts`, `cached` and `outputs` are provider tokens, `sizes` the estimates that
+    they are derived from; `lost` counts lost references."""
 
     turns: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
@@ -64,9 +67,9 @@ class Series:
 class Result:
     """One session under one policy and budget.
 
-    `budget` is in estimated tokens of what the log shows, like `sizes`. `compacted` are the turns whose
-    prompts were the first to show new edits, `rebilled` the tokens that the cache was given anew for them.
-    `summaries` is the usage of each call of a model that summarised, `failures` how often it did not.
+    `budget` is in estimated tokens of the logged content, like `sizes`. `compacted` are the turns whose
+    prompts were the first with new edits, `rebilled` the tokens that were re-written to the cache for them.
+    `summaries` is the usage of each call of the summarizing model, `failures` counts failed summaries.
     """
 
     policy: str
@@ -91,7 +94,7 @@ class Result:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Result:
-        """The result that `to_json` told."""
+        """Return the result that `to_json` wrote."""
         series = {name: tuple(values) for name, values in data["series"].items()}
         first = data["first_lost"]
         return cls(
@@ -109,7 +112,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums over the sessions of one policy and budget. Costs are micro-dollars, None where the model of a
+    """Sums over the sessions of one policy and budget. Costs are micro-dollars, None if the model of a
     session has no price. `losing` is the number of sessions that lost a reference."""
 
     sessions: int = 0
@@ -128,7 +131,7 @@ class Totals:
 
     @classmethod
     def of(cls, result: Result, *, cost: int | None, cost_uncached: int | None) -> Totals:
-        """The sums of one session."""
+        """Return the sums of one session."""
         return cls(
             sessions=1,
             calls=result.calls,
@@ -151,13 +154,13 @@ class Totals:
 
 
 def totals(parts: Iterable[Totals]) -> Totals:
-    """The sums of many."""
+    """Return the sums of many totals."""
     return reduce(add, parts, Totals())
 
 
-def _calls(told: Any) -> tuple[Usage, ...]:
-    """The calls of a result, which was once stored with their sum."""
-    calls = [told] if isinstance(told, Mapping) else told
+def _calls(data: Any) -> tuple[Usage, ...]:
+    """Return the usage of calls. Older results stored only their sum."""
+    calls = [data] if isinstance(data, Mapping) else data
     return tuple(Usage(**call) for call in calls)
 
 

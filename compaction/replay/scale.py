@@ -1,12 +1,12 @@
-"""Real tokens for estimated ones, from the usage that a log tells of its own calls.
+"""Convert estimated tokens to real tokens, using the usage that a log reports.
 
-Logs leave out what the client adds to every prompt (system text, tools), and estimates miss the provider's
-count by a factor. Both are found from the usage: `ratio` from how the reported prompts grow, `unseen` from
-the first of them. Where a call reports its usage, its own count is the anchor:
+Logs omit what the client adds to every prompt (system prompt, tools), and estimates differ from the
+provider's count by a factor. Both are derived from the usage: `ratio` from the growth of the reported
+prompts, `unseen` from the first of them. If a call reports its usage, its size is scaled from that:
 
     real = reported * (shown + unseen) / (whole + unseen)
 
-so that a prompt that nobody shortened has exactly the size that the provider reported.
+so that an unshortened prompt has exactly the size that the provider reported.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from itertools import pairwise
 
 from compaction.replay.transcript import RecordedCall, Transcript
 
-#: Growth of a reported prompt by a factor outside of these is no growth by what we saw of it.
+#: A growth factor outside of these bounds was not caused by the logged messages.
 _LEAST, _MOST = 0.5, 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """`ratio` is real tokens per estimated one, `unseen` the estimated tokens that the log does not show."""
+    """`ratio` is real tokens per estimated token, `unseen` the estimated tokens missing in the log."""
 
     ratio: float = 1.0
     unseen: int = 0
 
     def real(self, shown: int, *, whole: int, reported: int | None) -> int:
-        """Real tokens of a prompt of `shown` estimated ones, where the client's own had `whole`."""
+        """Return the real tokens of `shown` estimated tokens, of the `whole` prompt that the client sent."""
         if reported is None:
             return round(self.ratio * (shown + self.unseen))
         return round(reported * (shown + self.unseen) / max(1, whole + self.unseen))
 
     def estimated(self, real: int) -> int:
-        """Estimated tokens of what the log shows for a prompt of so many real ones."""
+        """Return the estimated tokens of logged content for a prompt of `real` tokens."""
         return int(real / self.ratio) - self.unseen
 
 
 def scale_of(transcript: Transcript) -> Scale:
-    """The scale of a session; estimates as they are where it reports no usage."""
+    """Return the scale of a session; without reported usage, estimates are not scaled."""
     reports = [(call, transcript.size(call), reported(call)) for call in transcript.calls]
     known = [(call, size, count) for call, size, count in reports if count]
     if not known:
@@ -51,7 +51,7 @@ def scale_of(transcript: Transcript) -> Scale:
 
 
 def reported(call: RecordedCall) -> int | None:
-    """The provider's count of the call's prompt, None where the log has none."""
+    """Return the provider's count of the call's prompt, or None."""
     return (call.usage.prompt_tokens or None) if call.usage else None
 
 

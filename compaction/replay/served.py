@@ -1,4 +1,4 @@
-"""What a policy serves, call by call: one state a session, edits add up as they do in production."""
+"""The prompts that a policy serves, call by call. Edits accumulate as in production."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ from compaction.view import Components, Entry, View
 
 _EMPTY = View(entries=())
 
-#: The working memory's text at a compaction: of the view that is compacted, and of the messages before a
-#: position.
+#: Returns the text of the working memory at a compaction, given the view and the next message's position.
 MemoryText = Callable[[View, int], str]
 
 
 def no_memory(view: View, until: int) -> str:
-    """A recording has no working memory of its own."""
+    """Return the text of no working memory: recordings have none."""
     return ""
 
 
 class Served:
-    """A session under a policy. What production does in the background is done at once here.
+    """A session under a policy. Background work of production is done at once.
 
-    Where the recording client compacted its own context, the policy begins anew with what was left.
+    If the recording client compacted its own context, the policy starts over with the remaining messages.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class Served:
         self.summary_failures = 0
 
     def prompt(self, call: RecordedCall) -> View:
-        """What the call is sent. Calls come in their order; unedited messages are the same objects always."""
+        """Return the prompt of the next call. Messages without edits are always the same objects."""
         if call.start != self._start:
             self._begin(call.start)
         self._append(call)
@@ -78,7 +77,7 @@ class Served:
         return self._view
 
     def recoverable(self) -> frozenset[str]:
-        """The identifiers in contents that the view does not show and that a handle in it brings back."""
+        """Return the identifiers in hidden contents that a handle in the view retrieves."""
         if self._recoverable is None:
             self._recoverable = references(*self._hidden_texts())
         return self._recoverable
@@ -124,7 +123,7 @@ class Served:
         )
 
     def _summary(self, made: Plan) -> Summary | None:
-        """A model's summary of what the plan evicts, where one is asked for and answers."""
+        """Return a model's summary of the evicted messages, if a summarizer is set, needed and succeeds."""
         evicted = made.evicted
         if self._summarizer is None or evicted is None or not made.record.summarizer_needed:
             return None
@@ -150,5 +149,5 @@ class Served:
 
 
 def without_model(policy: Policy) -> Policy:
-    """The policy as it acts where no model summarises: the soft trigger would only prepare for one."""
+    """Return the policy for use without a summarizer: the soft trigger would only prepare a summary."""
     return replace(policy, soft=0.0)

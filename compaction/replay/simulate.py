@@ -1,10 +1,10 @@
-"""Replays a session under a policy, call by call, and measures each prompt by what the model really did next.
+"""Replay a session under a policy, call by call, and compare each prompt to what the model did next.
 
-**Prompt size**: the shown messages with system and tools, in real tokens by the session's own reports
-(`replay.scale`). **Cached**: the whole messages at the beginning that the last prompt had too, where the
-provider still keeps them (`cache_seconds`); the first call finds what its own usage says. **References**: the
-identifiers that the answer uses and that some earlier message of the client's prompt mentions. Those of a
-prompt that is invalid or over the budget count as lost.
+**Prompt size**: the shown messages, system prompt and tools, in real tokens by the session's own reports
+(`replay.scale`). **Cached**: the leading messages shared with the last prompt, if the provider still
+keeps them (`cache_seconds`); for the first call, as its usage reports. **References**: the identifiers
+that the answer uses and that an earlier message of the client's prompt mentions. For a prompt that is
+invalid or over the budget, all count as lost.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from compaction.replay.validity import Validity
 from compaction.tokens import TokenCounter
 from compaction.view import View
 
-#: Providers keep no prompt of fewer tokens.
+#: Providers do not cache prompts of fewer tokens.
 MIN_CACHED_TOKENS = 1_024
 
-#: Where the reported prompt shrinks to less than this share of the last one though nothing was taken from it,
-#: the client changed it by itself, and the provider had to be given it anew.
+#: If the reported prompt shrinks below this share of the last one without a compaction, the client changed
+#: it, and the cache is cold.
 _SHRUNK = 0.95
 
 
@@ -42,10 +42,11 @@ def replay(
     summarizer: Summarizer | None = None,
     check: bool = True,
 ) -> Result:
-    """One session under one policy. `check` validates each prompt; without, all count as valid.
+    """Return the result of one session under one policy.
 
-    `budget` is in estimated tokens of what the log shows (`Limit.budget`). With a `summarizer` the recaps are
-    its own, asked for as the replay goes; where it fails the deterministic recap stands.
+    `budget` is in estimated tokens of the logged content (`Limit.budget`). A `summarizer` is called
+    during the replay; if it fails, the deterministic recap is used. With `check`, each prompt is
+    validated; without, all count as valid.
     """
     served = Served(transcript, policy, counter, budget=budget, summarizer=summarizer)
     validity = Validity(transcript.format, capabilities_of(transcript.model))
@@ -57,7 +58,7 @@ def replay(
 
 @dataclass(kw_only=True)
 class _Run:
-    """One replay while it goes: what the last prompt was, and the figures so far."""
+    """The state of a running replay: the last prompt, and the figures so far."""
 
     transcript: Transcript
     budget: int
@@ -89,7 +90,7 @@ class _Run:
         shared = self.mentions.show(view.messages)
         if len(self.served.records) > compactions and shared < before:
             self.compacted.append(call.turn)
-        valid = not check or self.validity.holds(view.messages, shared, grew=shared == before)
+        valid = not check or self.validity.is_valid(view.messages, shared, grew=shared == before)
         fits = view.tokens <= self.budget
         self.valid += valid
         self.fits += fits
@@ -133,14 +134,14 @@ class _Run:
         self.last_reported = count if count is not None else self.last_reported
 
     def _is_cold(self, call: RecordedCall, count: int | None) -> bool:
-        """Whether the provider no longer has the last prompt, or the client changed it by itself."""
+        """Whether the provider has dropped the last prompt, or the client has changed it."""
         idle = (call.at - self.last_at).total_seconds() if call.at and self.last_at else 0
         if idle > self.transcript.cache_seconds:
             return True
         return count is not None and self.last_reported is not None and count < _SHRUNK * self.last_reported
 
     def _count_references(self, call: RecordedCall, *, usable: bool) -> int:
-        """Counts what the answer uses; how many of that was lost."""
+        """Count the references of the answer. Return how many were lost."""
         if call.start != self.start:
             self.start = self.scanned = call.start
             self.last_seen.clear()
@@ -150,14 +151,14 @@ class _Run:
         used = [name for name in self.transcript.references[call.answer] if name in self.last_seen]
         missing = sorted(name for name in used if not usable or name not in self.mentions)
         hidden = [name for name in missing if usable and name in self.served.recoverable()]
-        gone = [name for name in missing if name not in set(hidden)]
+        lost = [name for name in missing if name not in set(hidden)]
         self.references += References(
-            used=len(used), kept=len(used) - len(missing), recoverable=len(hidden), lost=len(gone)
+            used=len(used), kept=len(used) - len(missing), recoverable=len(hidden), lost=len(lost)
         )
-        for name in gone + hidden:
+        for name in lost + hidden:
             why = "hidden" if name in hidden else "evicted" if usable else "over"
             self._note(call, name, why)
-        return len(gone)
+        return len(lost)
 
     def _note(self, call: RecordedCall, name: str, why: str) -> None:
         position = self.last_seen[name]

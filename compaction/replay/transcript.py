@@ -1,4 +1,4 @@
-"""A recorded session as replay reads it: its messages, and the model calls among them."""
+"""A recorded session for replay: its messages and model calls."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from itertools import accumulate
 from compaction.messages import Message, Role, Usage
 from compaction.references import message_references
 
-#: How long a provider keeps a prompt, in seconds: five minutes, or the hour that costs more to write.
+#: Cache lifetimes of providers in seconds: five minutes, or one hour at a higher write price.
 FIVE_MINUTES, HOUR = 300, 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTurn:
-    """One recorded turn: where its messages begin and end, and what the log tells of its call.
+    """One recorded turn: the range of its messages, and the logged facts of its call.
 
-    `beside` are the estimated tokens of system prompt and tools. `restarts` says that the recording client
-    compacted its context before this turn: what stood before was no longer sent.
+    `beside` are the estimated tokens of system prompt and tools. `restarts` means that the recording client
+    compacted its context before this turn, so earlier messages were no longer sent.
     """
 
     index: int
@@ -34,8 +34,8 @@ class RecordedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One model call: its prompt is the messages `start` to `answer`, exclusive, and message `answer` is what
-    the model really wrote next. `beside`, `usage` and `at` as in `RecordedTurn`."""
+    """One model call. Its prompt are the messages from `start` up to but excluding `answer`, the recorded
+    answer. `beside`, `usage` and `at` as in `RecordedTurn`."""
 
     turn: int
     start: int
@@ -49,7 +49,7 @@ class RecordedCall:
 class Transcript:
     """One session. Positions of `messages` count from 0 without gaps.
 
-    `cache_seconds` is how long the recording client let the provider keep its prompts.
+    `cache_seconds` is the cache lifetime that the recording client used.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Transcript:
 
     @cached_property
     def references(self) -> tuple[frozenset[str], ...]:
-        """The identifiers that each message mentions, by position."""
+        """The identifiers of each message, by position."""
         return tuple(map(message_references, self.messages))
 
     @cached_property
@@ -69,12 +69,12 @@ class Transcript:
         return tuple(accumulate((message.tokens for message in self.messages), initial=0))
 
     def size(self, call: RecordedCall) -> int:
-        """Estimated tokens of the call's prompt as the client sent it."""
+        """Return the estimated tokens of the call's prompt as the client sent it."""
         return call.beside + self._tokens_before[call.answer] - self._tokens_before[call.start]
 
     @cached_property
     def peak(self) -> int:
-        """Estimated tokens of the largest prompt that the client sent; 0 without calls."""
+        """The estimated tokens of the largest prompt that the client sent; 0 without calls."""
         return max(map(self.size, self.calls), default=0)
 
 
@@ -87,7 +87,7 @@ def transcript_of(
     model: str = "",
     cache_seconds: int = FIVE_MINUTES,
 ) -> Transcript:
-    """The transcript of recorded turns, in their order."""
+    """Return the transcript of recorded turns, in order."""
     return Transcript(
         name=name,
         format=format,
@@ -99,18 +99,18 @@ def transcript_of(
 
 
 def _calls(messages: Sequence[Message], turns: Iterable[RecordedTurn]) -> Iterator[RecordedCall]:
-    """An answer is one message, or several in a row. The usage of a turn is of its first call."""
+    """Yield the calls. An answer is one or more messages; usage belongs to the first call of a turn."""
     start = 0
     for turn in turns:
         start = turn.first if turn.restarts else start
-        usage, asked = turn.usage, False
+        usage, has_call = turn.usage, False
         for position in range(turn.first, turn.end):
             answers = messages[position].role is Role.ASSISTANT
-            if answers and position > start and not (asked and _follows_answer(messages, position)):
+            if answers and position > start and not (has_call and _follows_answer(messages, position)):
                 yield RecordedCall(
                     turn=turn.index, start=start, answer=position, beside=turn.beside, usage=usage, at=turn.at
                 )
-                usage, asked = None, True
+                usage, has_call = None, True
 
 
 def _follows_answer(messages: Sequence[Message], position: int) -> bool:

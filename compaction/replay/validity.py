@@ -1,4 +1,4 @@
-"""Whether each prompt of a replay is valid for its provider, by what is new in it where that will do."""
+"""Validate the prompts of a replay, checking only the new messages if possible."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from compaction.validation import validate
 
 
 class Validity:
-    """Judges the prompts of one session in their order.
+    """Validates the prompts of one session in order.
 
-    A prompt that goes on regularly where a valid one ended is valid (`invariants.continuation`); any other
-    is rendered and validated whole, as every prompt behind a compaction is.
+    A prompt that continues a valid one regularly is valid (`compaction.continuation`); any other is rendered
+    and validated completely, as is every prompt after a compaction.
     """
 
     def __init__(self, format: str, capabilities: Capabilities) -> None:
         self._format, self._capabilities = format, capabilities
-        self._seam: Continuation | None = None
+        self._continuation: Continuation | None = None
 
-    def holds(self, prompt: Sequence[Message], shared: int, *, grew: bool) -> bool:
-        """`shared` messages at its beginning are those of the last prompt, which `grew` where that is all."""
-        if self._seam is not None and grew:
-            self._seam = self._seam.after(prompt[shared:], self._format)
-            if self._seam.regular and not self._seam.open_calls:
+    def is_valid(self, prompt: Sequence[Message], shared: int, *, grew: bool) -> bool:
+        """Return whether the prompt is valid.
+
+        Its first `shared` messages are those of the last prompt; `grew` is whether these are all of them.
+        """
+        if self._continuation is not None and grew:
+            self._continuation = self._continuation.after(prompt[shared:], self._format)
+            if self._continuation.regular and not self._continuation.open_calls:
                 return True
         rendered = render(prompt, format=self._format, capabilities=self._capabilities)
         valid = not validate(
             rendered.messages, self._format, system=rendered.system, capabilities=self._capabilities
         )
-        self._seam = Continuation() if valid and _ends_closed(prompt) else None
+        self._continuation = Continuation() if valid and _ends_closed(prompt) else None
         return valid
 
 
 def _ends_closed(prompt: Sequence[Message]) -> bool:
-    """Whether no call waits for its answer at the end, so that what is appended begins anew."""
+    """Whether no call is open at the end, so that appended messages start a new exchange."""
     return bool(prompt) and prompt[-1].role is not Role.ASSISTANT

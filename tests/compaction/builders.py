@@ -1,4 +1,4 @@
-"""Transcripts of our own making, small enough to read, and checks that know nothing of the product."""
+"""Small transcripts, and checks that do not use the product's code."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def call(call_id: str, name: str, text: str | None = None, **arguments: Any) -> 
     return calls((call_id, name, arguments), text=text)
 
 
-def calls(*wanted: tuple[str, str, JSON], text: str | None = None) -> JSON:
+def calls(*specs: tuple[str, str, JSON], text: str | None = None) -> JSON:
     """One assistant message with parallel calls."""
     made = [
         {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for i, name, arguments in wanted
+        for i, name, arguments in specs
     ]
     return {"role": "assistant", "content": text, "tool_calls": made}
 
@@ -46,7 +46,7 @@ def result(call_id: str, text: str) -> JSON:
 
 
 def lines(count: int, width: int = 60, word: str = "value") -> str:
-    """A file of so many lines, each different."""
+    """Return a file of `count` different lines."""
     return "\n".join(f"{word}_{n} = {n}".ljust(width, "#") for n in range(count))
 
 
@@ -59,18 +59,18 @@ def view_of(items: list[JSON], format: str = "openai") -> View:
 
 
 def tool_loop(steps: int, *, parallel: int = 1, width: int = 40) -> list[JSON]:
-    """One request and then only tool calls: what most trimmers break on."""
+    """Return one request followed only by tool calls, which many trimmers break."""
     items = [system(), user("Make the tests pass.")]
     for step in range(steps):
         ids = [f"c{step}_{n}" for n in range(parallel)]
-        wanted = [(i, "read_file", {"path": f"src/mod_{step}_{n}.py"}) for n, i in enumerate(ids)]
-        items.append(calls(*wanted, text=f"Looking at module {step}."))
+        specs = [(i, "read_file", {"path": f"src/mod_{step}_{n}.py"}) for n, i in enumerate(ids)]
+        items.append(calls(*specs, text=f"Looking at module {step}."))
         items += [result(i, lines(width, word=f"step{step}_{n}")) for n, i in enumerate(ids)]
     return items
 
 
 def dialogue(turns: int, width: int = 10) -> list[JSON]:
-    """User turns throughout, each with a call."""
+    """Return turns of a user, each with a call."""
     items = [system(), user("Help me with the pool.")]
     for turn in range(turns):
         items += [
@@ -83,7 +83,7 @@ def dialogue(turns: int, width: int = 10) -> list[JSON]:
 
 
 def faults(items: list[JSON], format: str) -> list[str]:
-    """What a provider would refuse, found without any code of the product. An open call may stand last."""
+    """Return what a provider would reject. A call may be open at the end."""
     return _anthropic_faults(items) if format == "anthropic" else _openai_faults(items)
 
 

@@ -1,4 +1,4 @@
-"""Sessions worth summarising, of our own making."""
+"""Sessions to summarize."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 def messages_of(items: list[JSON], *, first: int = 0) -> tuple[Message, ...]:
-    """Messages with positions from `first` on; each of the assistant's begins a turn."""
+    """Return messages with positions from `first` on; each assistant message begins a turn."""
     turn, made = first, []
     for message in parse(items):
         turn += message.role == "assistant"
@@ -21,7 +21,7 @@ def messages_of(items: list[JSON], *, first: int = 0) -> tuple[Message, ...]:
 
 
 def pool_work() -> list[JSON]:
-    """A bug is found and half mended."""
+    """A bug is found and partly fixed."""
     return [
         user("Make the pool evict idle connections, and never touch tests/legacy.py"),
         call("c1", "Read", file_path="src/pool.py"),

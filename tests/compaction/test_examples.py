@@ -1,4 +1,4 @@
-"""Worked examples of a compaction course, rebuilt in their shape: what each mechanism is to bring."""
+"""Worked examples of a compaction course, rebuilt in their shape: what each mechanism is achieve."""
 
 from dataclasses import replace
 
@@ -188,7 +188,7 @@ def test_g_a_clip_keeps_more_head_than_tail() -> None:
 
 
 def reads(*contents: str) -> list[dict[str, object]]:
-    """The same file read several times, with a tail behind that holds the last read."""
+    """The same file read several times, followed by a tail that contains the last read."""
     items = [system(), user("Look at the settings.")]
     for n, content in enumerate(contents):
         items += [call(f"r{n}", "read_file", path="config.yaml"), result(f"r{n}", content)]

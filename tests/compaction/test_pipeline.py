@@ -1,4 +1,4 @@
-"""Plans over a session's life: valid, within the budget, the same again, and to be taken back."""
+"""Plans over the life of a session: valid, within the budget, deterministic and revertible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INPUT_B = tool_loop(105, parallel=2, width=12)
 
 
 class Session:
-    """A session that compacts as it grows: what a store does with plans."""
+    """A session that compacts as it grows, as a store does."""
 
     def __init__(self, messages: tuple[Message, ...], budget: int, policy: str = "balanced") -> None:
         self.messages = messages
@@ -66,7 +66,7 @@ class Session:
 
 
 def steps(items: list[dict[str, Any]]) -> list[int]:
-    """After how many messages the model is asked."""
+    """The message counts at which the model is called."""
     return [n for n, item in enumerate(items) if item["role"] == "assistant"]
 
 
@@ -118,7 +118,7 @@ def test_nothing_happens_below_the_trigger() -> None:
     assert made.fits
 
 
-def test_what_does_not_shrink_is_not_applied() -> None:
+def test_a_plan_without_gain_is_not_applied() -> None:
     view = view_of([system(), user("x" * 400), assistant("ok")])
     made = plan(
         PlanRequest(
@@ -173,7 +173,7 @@ def test_planning_again_at_once_changes_nothing() -> None:
     assert again.edits == ()
 
 
-def test_any_prompt_of_the_past_comes_back() -> None:
+def test_any_past_prompt_can_be_rebuilt() -> None:
     messages = parse(INPUT_A)
     session = Session(messages, 4_000)
     seen = []
@@ -258,7 +258,7 @@ def test_exempt_tools_and_errors_stay_whole() -> None:
 
 
 @pytest.mark.parametrize("name", ["collapse", "clip", "recency"])
-def test_a_step_makes_no_edit_that_the_target_does_not_ask_for(name: str) -> None:
+def test_a_step_makes_only_the_edits_that_the_target_requires(name: str) -> None:
     items = [system(), user("Help me with the pool.")]
     for step in range(20):
         items += [call(f"c{step}", "bash", command=f"make part_{step}"), result(f"c{step}", lines(400))]
@@ -300,7 +300,7 @@ def test_bound_thinking_goes_with_every_edit_before_it() -> None:
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_strategy_keeps_every_rule(name: str, format: str, seed: int) -> None:
-    """Each strategy alone, on its own, over transcripts that are anything but tidy."""
+    """Each strategy alone, on untidy transcripts."""
     items = untidy(random.Random(seed))
     policy = replace(get_policy("balanced"), steps=(name,), tail_messages=2, tail_share=0.1)
     view = view_of(items)
@@ -316,7 +316,7 @@ def test_every_strategy_keeps_every_rule(name: str, format: str, seed: int) -> N
 
 
 def untidy(chance: random.Random) -> list[dict[str, Any]]:
-    """Parallel, late, missing, early and doubled answers, errors, empty and huge outputs."""
+    """Parallel, late, missing, early and duplicate results, errors, empty and huge outputs."""
     items: list[dict[str, Any]] = [system(), user("Go.")]
     for step in range(25):
         ids = [f"c{chance.randrange(step + 1)}_{n}" for n in range(chance.randrange(1, 4))]
@@ -336,7 +336,7 @@ def test_presets_are_sound() -> None:
     assert all(name == policy.name for name, policy in PRESETS.items())
 
 
-def test_off_does_nothing_and_says_so() -> None:
+def test_off_does_nothing_and_gives_the_reason() -> None:
     made = plan(
         PlanRequest(
             view=view_of(INPUT_A),

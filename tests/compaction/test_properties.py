@@ -1,4 +1,4 @@
-"""Whatever is pushed: no crash, a valid prompt, the same one every time, and the session goes on."""
+"""For any pushed messages: no crash, a valid and deterministic prompt, and the session continues."""
 
 from __future__ import annotations
 

@@ -94,8 +94,8 @@ def test_a_command_that_later_succeeds_takes_the_place_of_its_failure() -> None:
 
 
 def test_it_keeps_decisions_as_stated() -> None:
-    told = "\n".join(item.text for item in recap_of(worked_session()).decisions)
-    assert "I'll use a monotonic clock instead." in told
+    decisions = "\n".join(item.text for item in recap_of(worked_session()).decisions)
+    assert "I'll use a monotonic clock instead." in decisions
 
 
 def test_it_keeps_every_request_in_the_words_of_the_user() -> None:

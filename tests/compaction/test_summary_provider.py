@@ -1,4 +1,4 @@
-"""Summaries over HTTP, through the real SDK, by a double of the API that behaves as it is told."""
+"""Summaries over HTTP, through the real SDK, against a fake provider API."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ def test_the_whole_has_a_time_limit(provider: FakeProvider, summarizer: Make) ->
 def test_nobody_at_the_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    nobody = AnthropicSummarizer("k", base_url=f"http://127.0.0.1:{port}", backoff=0.01)
+    unreachable = AnthropicSummarizer("k", base_url=f"http://127.0.0.1:{port}", backoff=0.01)
     with pytest.raises(SummaryUnavailable):
-        summarize(nobody)
+        summarize(unreachable)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
@@ -259,8 +259,8 @@ def test_the_next_summary_goes_on_from_the_last(provider: FakeProvider, summariz
     second = summarizer().summarize(later, previous=first.recap, cap_tokens=800)
     assert "<record-session-" in provider.requests[1].body["messages"][0]["content"]
     assert (second.recap.first_turn, second.recap.last_turn) == (0, 12)
-    told = [item.text for item in second.recap.open_items]
-    assert told == [first.recap.open_items[0].text, "Now write docs/pool.md"]
+    open_items = [item.text for item in second.recap.open_items]
+    assert open_items == [first.recap.open_items[0].text, "Now write docs/pool.md"]
 
 
 def test_a_long_session_is_folded_piece_by_piece(provider: FakeProvider, summarizer: Make) -> None:

@@ -152,7 +152,7 @@ def test_all_made_up_is_malformed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("source_text", "written"),
     [
         ("reads /srv/app/src/pool.py", "src/pool.py"),
         ("reads src/pool.py", "pool.py"),
@@ -162,14 +162,14 @@ def test_all_made_up_is_malformed() -> None:
         ("修改了src/pool.py文件", "更新src/pool.py的内容"),
     ],
 )
-def test_what_was_said_in_another_way_is_not_made_up(told: str, said: str) -> None:
-    recap, dropped = read(facts(f"It is {said}, t0"), source=source_of([user(told)]))
+def test_identifiers_in_another_form_are_not_invented(source_text: str, written: str) -> None:
+    recap, dropped = read(facts(f"It is {written}, t0"), source=source_of([user(source_text)]))
     assert dropped == ()
-    assert said in recap.facts[0].text
+    assert written in recap.facts[0].text
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("source_text", "written"),
     [
         ("pool_12 broke", "pool_1"),
         ("reads src/pool.py", "lib/pool.py"),
@@ -178,16 +178,16 @@ def test_what_was_said_in_another_way_is_not_made_up(told: str, said: str) -> No
         ("修改了src/pool.py文件", "更新src/evil.py的内容"),
     ],
 )
-def test_what_is_only_like_it_is_made_up(told: str, said: str) -> None:
-    recap, dropped = read(facts(f"It is {said} now"), source=source_of([user(told)]))
+def test_similar_identifiers_are_invented(source_text: str, written: str) -> None:
+    recap, dropped = read(facts(f"It is {written} now"), source=source_of([user(source_text)]))
     assert dropped
-    assert said not in recap.facts[0].text
+    assert written not in recap.facts[0].text
 
 
 def test_the_record_so_far_and_the_wishes_count_as_sources() -> None:
     previous = Recap(first_turn=0, last_turn=3, facts=(Item(text="uses old_setting", sources=(2,)),))
     source = Source.of(messages_of(pool_work(), first=8), previous, "look after special_file.py")
-    data = {**EMPTY, "facts": [{"text": "old_setting stands in special_file.py", "sources": [2, 9]}]}
+    data = {**EMPTY, "facts": [{"text": "old_setting is in special_file.py", "sources": [2, 9]}]}
     recap, dropped = read(data, source=source)
     assert dropped == ()
     assert recap.facts[0].sources == (2, 9)

@@ -81,7 +81,7 @@ def test_exit_codes_stand_at_the_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (lines(761), "761 lines"),
         (json.dumps({"matches": [1, 2, 3], "total": 3}), "JSON object, 2 keys: matches (3), total"),
@@ -92,9 +92,9 @@ def test_exit_codes_stand_at_the_ends() -> None:
         ("{broken json", "1 lines, 12 characters"),
     ],
 )
-def test_a_descriptor_tells_the_shape(text: str, told: str) -> None:
+def test_a_descriptor_describes_the_shape(text: str, expected: str) -> None:
     line = describe(text, Action(kind=Kind.READ, path="src/a.py"), "h_1")
-    assert told in line
+    assert expected in line
     assert "src/a.py" in line
     assert "h_1" in line
     assert "\n" not in line
@@ -125,6 +125,6 @@ def test_a_short_text_is_not_clipped() -> None:
 
 def test_long_arguments_stay_an_object() -> None:
     arguments = json.dumps({"file_path": "a.py", "content": "x = 1\n" * 500})
-    told = json.loads(short_arguments(arguments, "h_1"))
-    assert told["file_path"] == "a.py"
-    assert told["content"] == "[3000 characters; handle h_1]"
+    expected = json.loads(short_arguments(arguments, "h_1"))
+    assert expected["file_path"] == "a.py"
+    assert expected["content"] == "[3000 characters; handle h_1]"

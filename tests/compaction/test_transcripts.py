@@ -28,7 +28,7 @@ from tests.compaction.builders import faults
 
 ALL = os.environ.get("CONTEXTAPP_ALL_TRANSCRIPTS") == "1"
 
-#: By default every so-manieth log and session of a log, and rendered at every so-manieth step.
+#: The sampling intervals: logs, sessions of a log, and steps at which the prompt is rendered.
 LOGS, SESSIONS, STEPS = (1, 1, 1) if ALL else (29, 40, 5)
 
 FORMATS = ("anthropic", "openai")
@@ -45,7 +45,7 @@ def sessions(trajectories: Path) -> list[Transcript]:
 
 @dataclass
 class Replay:
-    """One session under one budget, and what its steps showed."""
+    """One session under one budget, and the results of its steps."""
 
     session: Transcript
     budget: int
@@ -88,15 +88,15 @@ class Replay:
         record = made.record
         self.unfit += not made.fits
         if not made.fits and not made.reason:
-            self._fault(count, "does not fit, and does not say why")
+            self._fault(count, "does not fit, and gives no reason")
         if not made.fits and self._smallest(messages) <= self.budget:
-            self._fault(count, "does not fit, though the least would")
+            self._fault(count, "does not fit, though the smallest prompt would")
         if not record.head_verbatim and "last_resort" not in record.strategies:
             self._fault(count, "the head was changed")
         if not record.tail_verbatim and not {"offload", "last_resort"} & set(record.strategies):
             self._fault(count, "the tail was changed")
         if made.edits and apply(self.edits, messages).messages != made.view.messages:
-            self._fault(count, "the edits do not give the view again")
+            self._fault(count, "the edits do not reproduce the view")
 
     def _smallest(self, messages: Sequence[Message]) -> int:
         """Tokens of the system prompt and the latest words of the user, with room for a marker."""
@@ -107,15 +107,15 @@ class Replay:
         prompt = render(made.view.messages, format=format)
         for violation in validate(prompt.messages, format, system=prompt.system):
             self._fault(count, f"{format}: {violation}")
-        for told in faults(prompt.messages, format):
-            self._fault(count, f"{format}: {told}")
+        for fault in faults(prompt.messages, format):
+            self._fault(count, f"{format}: {fault}")
         last = self.last.get(format, [])
         if format == self.session.format and prompt.messages[: len(last)] != last:
             self._fault(count, "does not begin with the prompt before it")
         self.last[format] = prompt.messages
 
-    def _fault(self, count: int, told: str) -> None:
-        self.faults.append(f"{self.session.name[:40]} at {count}, budget {self.budget}: {told}")
+    def _fault(self, count: int, fault: str) -> None:
+        self.faults.append(f"{self.session.name[:40]} at {count}, budget {self.budget}: {fault}")
 
 
 @pytest.mark.trajectories
@@ -134,7 +134,7 @@ def test_every_prompt_of_every_session(sessions: list[Transcript], share: float)
 
 
 @pytest.mark.trajectories
-def test_untouched_sessions_come_out_as_they_went_in(sessions: list[Transcript]) -> None:
+def test_sessions_without_edits_are_rendered_as_pushed(sessions: list[Transcript]) -> None:
     for session in sessions:
         sources = [dict(message.source or {}) for message in session.messages]
         if not validate(sources, session.format):

@@ -56,14 +56,14 @@ from tests.compaction.builders import (
         ({"preset": "boldest"}, "preset"),
     ],
 )
-def test_a_policy_that_cannot_be_is_refused_by_field(settings: dict[str, Any], field: str) -> None:
+def test_an_invalid_policy_is_rejected_by_field(settings: dict[str, Any], field: str) -> None:
     with pytest.raises(PolicyError) as caught:
         Policy.from_json(settings)
     assert caught.value.field == field
     assert field in str(caught.value)
 
 
-def test_a_policy_comes_back_from_its_json() -> None:
+def test_a_policy_survives_json() -> None:
     policy = Policy.from_json(
         {"preset": "aggressive", "hard": 1, "tools": [{"pattern": "Read*", "exempt": True}]}
     )
@@ -72,7 +72,7 @@ def test_a_policy_comes_back_from_its_json() -> None:
     assert Policy.from_json(policy.to_json()) == policy
 
 
-def test_the_first_rule_that_fits_a_tool_counts() -> None:
+def test_the_first_matching_tool_rule_applies() -> None:
     policy = replace(
         get_policy("balanced"),
         tools=(ToolRule(pattern="mcp__*", exempt=True), ToolRule(pattern="*", clip_tokens=100)),
@@ -82,7 +82,7 @@ def test_the_first_rule_that_fits_a_tool_counts() -> None:
     assert get_policy("balanced").tool_rule("Bash") == ToolRule(pattern="*")
 
 
-def test_a_budget_is_what_the_window_leaves() -> None:
+def test_a_budget_is_the_rest_of_the_window() -> None:
     assert Budget.of_window(200_000, max_output=8_000, reserve=2_000).input_tokens == 190_000
     with pytest.raises(PolicyError, match="at least 1"):
         Budget.of_window(8_000, max_output=8_000)
@@ -119,27 +119,27 @@ def test_a_memory_is_patched_rendered_and_compared() -> None:
         ({"important_files": [f"f{n}" for n in range(8)]}, "important_files"),
     ],
 )
-def test_a_memory_that_cannot_be_is_refused_by_field(changes: dict[str, Any], field: str) -> None:
+def test_an_invalid_memory_is_rejected_by_field(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(WorkingMemoryError) as caught:
         WorkingMemory().patched(changes)
     assert caught.value.field == field
 
 
-def test_a_bloated_memory_is_refused() -> None:
+def test_a_bloated_memory_is_rejected() -> None:
     small = WorkingMemory(recent_edits=("- a\n+ b",))
     assert small.checked(COUNTER) < 20
     with pytest.raises(WorkingMemoryError, match=str(MAX_TOKENS)):
         WorkingMemory(tried=("x" * 8_000,)).checked(COUNTER)
 
 
-def test_churn_is_told_from_growth() -> None:
+def test_churn_is_distinguished_from_growth() -> None:
     grown = [WorkingMemory(decisions=tuple(f"d{i}" for i in range(n))) for n in range(6)]
     assert churn(grown) == (Churn.ADDITIVE, 0.0)
     assert churn([WorkingMemory(task=str(n), next=str(n)) for n in range(6)])[0] is Churn.CHURNING
     assert churn([WorkingMemory(next=str(n)) for n in range(6)]) == (Churn.STEADY, 0.0)
 
 
-def test_memory_stands_with_the_recap() -> None:
+def test_memory_follows_the_recap() -> None:
     text = WorkingMemory(task="fix the pool").render()
     made = plan(
         PlanRequest(
@@ -236,12 +236,12 @@ def test_a_calibrated_plan_fits_in_real_tokens() -> None:
     ],
 )
 def test_the_slope_has_a_verdict(sizes: list[int], verdict: Verdict) -> None:
-    told = slope(sizes, 100_000)
-    assert told.verdict is verdict
-    assert (told.turns_left is None) == (verdict is Verdict.FLAT)
+    trend = slope(sizes, 100_000)
+    assert trend.verdict is verdict
+    assert (trend.turns_left is None) == (verdict is Verdict.FLAT)
 
 
-def test_a_spike_of_outputs_is_told_from_a_busy_session() -> None:
+def test_a_spike_of_outputs_is_distinguished_from_a_busy_session() -> None:
     usual = OutputMean()
     for _ in range(10):
         usual = usual.updated(1_000)
@@ -256,7 +256,7 @@ def test_a_spike_of_outputs_is_told_from_a_busy_session() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 20, 50, 400])
 @pytest.mark.parametrize("items", [dialogue(30), tool_loop(30, parallel=3)])
-def test_a_window_never_parts_a_pair(items: list[dict[str, Any]], size: int) -> None:
+def test_a_window_never_separates_a_pair(items: list[dict[str, Any]], size: int) -> None:
     messages = parse(items)
     trimmed = MessageWindow(max_messages=size).trim(messages)
     assert trimmed.messages[0] is messages[0]
@@ -266,7 +266,7 @@ def test_a_window_never_parts_a_pair(items: list[dict[str, Any]], size: int) -> 
     assert all(any(kept is message for message in messages) for kept in trimmed.messages)
 
 
-def test_a_window_tells_what_it_did() -> None:
+def test_a_window_reports_what_it_did() -> None:
     items = [system(), user("a"), call("1", "r"), result("1", "x"), assistant("b"), user("c")]
     stats = MessageWindow(max_messages=4).trim(parse(items)).stats
     assert (stats.dropped_messages, stats.dropped_turns, stats.pairs_kept, stats.over_by) == (3, 1, 0, 0)
@@ -279,7 +279,7 @@ def test_recent_messages_stay_even_where_the_window_is_small() -> None:
     assert trimmed.stats.over_by == 2
 
 
-def test_a_window_that_cannot_be_is_refused() -> None:
+def test_an_invalid_window_is_rejected() -> None:
     with pytest.raises(PolicyError, match="max_messages"):
         MessageWindow(max_messages=0)
 
