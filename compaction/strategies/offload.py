@@ -45,7 +45,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
     for output in context.outputs(view):
         if _in_tail(output.position, context) and not output.rule.exempt:
             size = context.size(output.position, output.part)
-            shorten = partial(context.describe, output)
+            shorten: Callable[[str], str] = partial(context.describe, output)
             sized.append(
                 (size, output.position, output.part, shorten, "an output of the tail that leaves no room")
             )
