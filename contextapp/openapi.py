@@ -36,6 +36,7 @@ def openapi_settings(version: str) -> dict[str, Any]:
         "VERSION": version,
         "SERVERS": [{"url": "/", "description": "This server"}],
         "SERVE_INCLUDE_SCHEMA": False,
+        "SORT_OPERATIONS": False,  # the order of the URLs
         "SCHEMA_PATH_PREFIX": "/api/v1",
         "APPEND_COMPONENTS": {
             "securitySchemes": {

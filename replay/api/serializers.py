@@ -9,7 +9,7 @@ from rest_framework import serializers
 from compaction.policy import PRESETS
 from replay.models import ReplayRun
 from replay.services.runs import MAX_SESSIONS, WANTED
-from sessions.api.serializers.fields import PlainText, PolicyField, Strict
+from sessions.api.serializers.fields import NextCursor, PlainText, PolicyField, Strict
 from sessions.api.serializers.validation import RULE
 
 
@@ -71,8 +71,8 @@ class ReplayChange(Strict):
 
 class Replay(serializers.Serializer):
     id = serializers.UUIDField(help_text="The replay's id.")
-    title = serializers.CharField(allow_blank=True)
-    state = serializers.ChoiceField(choices=ReplayRun.State.choices)
+    title = serializers.CharField(allow_blank=True, help_text="Title in the dashboard.")
+    state = serializers.ChoiceField(choices=ReplayRun.State.choices, help_text="State of the replay.")
     sessions = serializers.IntegerField(help_text="Number of sessions.")
     steps = serializers.IntegerField(help_text="Number of results to compute: sessions × policies × budgets.")
     done = serializers.IntegerField(help_text="Number of results computed so far.")
@@ -107,7 +107,7 @@ class ReplayRow(serializers.Serializer):
     output_tokens = serializers.IntegerField(help_text="Output tokens.")
     compactions = serializers.IntegerField(help_text="Number of compactions.")
     rebilled = serializers.IntegerField(help_text="Tokens re-written to the cache after compactions.")
-    references = ReplayRefs()
+    references = ReplayRefs(help_text="What happened to content that later answers used.")
     losing = serializers.IntegerField(help_text="Sessions that lost at least one reference.")
     cost_microusd = serializers.IntegerField(allow_null=True, help_text="Cost with prompt caching.")
     cost_uncached_microusd = serializers.IntegerField(
@@ -120,12 +120,12 @@ class ReplayRow(serializers.Serializer):
 
 
 class ReplayDetail(Replay):
-    rows = ReplayRow(many=True)
+    rows = ReplayRow(many=True, help_text="Results by policy and budget.")
 
 
 class ReplayList(serializers.Serializer):
-    data = Replay(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = Replay(many=True, help_text="The replays.")
+    next_cursor = NextCursor()
 
 
 class ReplayLost(serializers.Serializer):

@@ -50,7 +50,7 @@ class Compact(Endpoint):
         try:
             compaction = compaction_request(
                 session=session,
-                reason="asked for over the API",
+                reason="requested over the API",
                 instructions=redact(data.get("instructions", ""), redaction=call.principal.redaction)[0],
                 policy=policy,
             )

@@ -17,6 +17,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.request import UnreadablePostError
+from rest_framework.parsers import JSONParser
 from rest_framework.views import APIView
 
 from accounts.actors import Actor
@@ -91,6 +92,8 @@ class Endpoint(APIView):
     """Base class of API endpoints. `scopes` maps each HTTP method to the scope it requires."""
 
     scopes: ClassVar[Mapping[str, str]] = {"GET": Scope.READ, "POST": Scope.PUSH, "DELETE": Scope.ADMIN}
+    #: For the schema only: bodies are JSON.
+    parser_classes = (JSONParser,)
     #: Methods whose handler verifies in its first SQL statement that the key is still valid.
     checks_key_itself: ClassVar[Collection[str]] = ()
 

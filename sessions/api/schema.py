@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
 from sessions.api.examples import EXAMPLES
 from sessions.api.serializers import Error
 
 #: Error statuses of every endpoint.
 _ALWAYS = (400, 401, 403, 404, 429, 500, 503)
+
+_ERRORS = {
+    400: "The request is invalid.",
+    401: "No valid API key.",
+    403: "The API key lacks the required scope.",
+    404: "The object does not exist in this project.",
+    409: "The current state does not allow the request.",
+    412: "`If-Match` does not match the current revision.",
+    413: "The body, a message or the number of messages exceeds a limit.",
+    415: "The body has an unsupported media type or is compressed.",
+    422: "The body is well-formed but cannot be processed.",
+    428: "The `If-Match` header is required.",
+    429: "The API key exceeded its rate limit. Retry after `Retry-After` seconds.",
+    500: "The server failed.",
+    503: "The database is unavailable. Retry after `Retry-After` seconds.",
+}
+
+_PATH_PARAMETERS = {
+    "session_id": "The session's `id` or `external_id`.",
+    "number": "The number within the session.",
+    "handle": "The handle in the prompt, such as `h_52ft5e7ibp`.",
+    "position": "The position of the message, from 0.",
+    "fact_id": "The fact's id.",
+    "replay_id": "The replay's id.",
+    "webhook_id": "The webhook's id.",
+}
 
 _TAGS = {
     "turns": "Turns and prompts",
@@ -49,7 +76,10 @@ def operation(*, parameters: Sequence[OpenApiParameter] = (), **options: Any) ->
 
 def error_responses(*statuses: int) -> dict[int, Any]:
     """Return the error responses of an endpoint: `statuses` and those of every endpoint."""
-    return dict.fromkeys(sorted({*_ALWAYS, *statuses}), Error)
+    return {
+        status: OpenApiResponse(Error, description=_ERRORS[status])
+        for status in sorted({*_ALWAYS, *statuses})
+    }
 
 
 class CallSchema(AutoSchema):
@@ -63,6 +93,18 @@ class CallSchema(AutoSchema):
         text: str = super().get_description() or ""
         scope = getattr(self.view, "scopes", {}).get(self.method)
         return "\n\n".join(filter(None, (text, scope and f"Requires an API key with the `{scope}` scope.")))
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        names = re.findall(r"{(\w+)}", self.path)
+        return [
+            OpenApiParameter(
+                name,
+                int if name in {"number", "position"} else str,
+                OpenApiParameter.PATH,
+                description=_PATH_PARAMETERS[name],
+            )
+            for name in names
+        ] + list(super().get_override_parameters())
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         return [{"apiKey": []}]  # defined in SPECTACULAR_SETTINGS; `Endpoint` checks keys, not DRF

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 from contextapp_client import (
     ApiError,
-    BadAnswer,
     Conflict,
     ConnectionFailed,
     ContextApp,
     RateLimited,
-    ServerFault,
+    ServerError,
     Session,
     Unavailable,
+    UnexpectedResponse,
 )
 
 from sessions.api import errors as server_errors
@@ -101,21 +101,21 @@ class TestErrors:
 
     @pytest.mark.parametrize("status", [200, 500])
     def test_an_answer_that_is_not_contextapps(self, flaky: Flaky, status: int) -> None:
-        with pytest.raises(BadAnswer):
+        with pytest.raises(UnexpectedResponse):
             client(flaky(Canned(status=status, body=b"<html>proxy</html>"))).session("s").info()
 
     def test_a_prompt_that_is_none(self, flaky: Flaky) -> None:
-        with pytest.raises(BadAnswer):
+        with pytest.raises(UnexpectedResponse):
             client(flaky(Canned(body={"messages": []}))).session("s").prompt()
 
     def test_a_fault_of_the_server(self, flaky: Flaky) -> None:
-        with pytest.raises(ServerFault):
+        with pytest.raises(ServerError):
             client(flaky(refusal(500, "internal_error", "internal_error"))).session("s").info()
 
     def test_every_type_of_the_server_has_its_class(self) -> None:
         ours = {kind.type: kind.__name__ for kind in ApiError.__subclasses__()}
         theirs = {kind.type: kind.__name__ for kind in server_errors.ApiError.__subclasses__()}
-        assert ours == {**theirs, "internal_error": "ServerFault"}
+        assert ours == {**theirs, "internal_error": "ServerError"}
 
 
 class TestRequests:

@@ -28,7 +28,7 @@ from sessions.selectors.memory import (
 class MemoryRevisions(Endpoint):
     @operation(
         operation_id="memory_revisions_list",
-        summary="List revisions",
+        summary="List memory revisions",
         parameters=paging(),
         responses={200: serializers.MemoryPage, **error_responses(400)},
     )
@@ -45,7 +45,7 @@ class MemoryRevisions(Endpoint):
 class MemoryRevisionView(Endpoint):
     @operation(
         operation_id="memory_revisions_get",
-        summary="Retrieve a revision",
+        summary="Retrieve a memory revision",
         responses={200: serializers.MemoryRevision, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
@@ -61,7 +61,7 @@ class MemoryRevisionView(Endpoint):
 class MemoryDiffs(Endpoint):
     @operation(
         operation_id="memory_diff",
-        summary="Compare two revisions",
+        summary="Compare memory revisions",
         parameters=[
             OpenApiParameter(
                 "from",
@@ -100,7 +100,7 @@ class MemoryDiffs(Endpoint):
 class MemorySteps(Endpoint):
     @operation(
         operation_id="memory_timeline",
-        summary="List changes",
+        summary="List memory changes",
         parameters=paging(most=100),
         responses={200: serializers.MemoryTimeline, **error_responses(400)},
     )

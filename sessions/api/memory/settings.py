@@ -59,7 +59,7 @@ class MemorySettings(Endpoint):
 class Upkeep(Endpoint):
     @operation(
         operation_id="memory_upkeep_get",
-        summary="Retrieve update progress",
+        summary="Retrieve the progress of memory updates",
         responses={200: serializers.MemoryUpkeep, **error_responses()},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
@@ -76,7 +76,7 @@ class Upkeep(Endpoint):
 
     @operation(
         operation_id="memory_upkeep",
-        summary="Start an update",
+        summary="Start a memory update",
         request=None,
         responses={202: None, **error_responses()},
     )

@@ -33,5 +33,5 @@ class Violation(serializers.Serializer):
 
 
 class ValidationResult(serializers.Serializer):
-    valid = serializers.BooleanField()
-    violations = Violation(many=True)
+    valid = serializers.BooleanField(help_text="Whether there are no violations.")
+    violations = Violation(many=True, help_text="The violated rules.")

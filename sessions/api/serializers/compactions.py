@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from sessions.api.serializers.fields import PlainText, PolicyField, Positions, Strict
+from sessions.api.serializers.fields import NextCursor, PlainText, PolicyField, Positions, Strict
 
 
 class CompactRequest(Strict):
@@ -49,13 +49,13 @@ class Compaction(serializers.Serializer):
     cost_microusd = serializers.IntegerField(
         allow_null=True, help_text="Cost of the summary in millionths of a dollar. Null if unknown."
     )
-    created_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField(allow_null=True, help_text="When it was requested or triggered.")
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="When it ended.")
 
 
 class CompactionPage(serializers.Serializer):
-    data = Compaction(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = Compaction(many=True, help_text="The compactions.")
+    next_cursor = NextCursor()
 
 
 class CompactionEdit(serializers.Serializer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from sessions.api.serializers.fields import PlainText, Strict
+from sessions.api.serializers.fields import NextCursor, PlainText, Strict
 
 
 class Match(serializers.Serializer):
@@ -47,8 +47,8 @@ class SearchResult(serializers.Serializer):
 
 
 class SearchPage(serializers.Serializer):
-    data = SearchResult(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = SearchResult(many=True, help_text="The matching messages.")
+    next_cursor = NextCursor()
 
 
 class ToolCall(Strict):

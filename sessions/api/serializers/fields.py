@@ -39,7 +39,7 @@ class ErrorBody(serializers.Serializer):
 
 
 class Error(serializers.Serializer):
-    error = ErrorBody()
+    error = ErrorBody(help_text="The error.")
 
 
 class PlainText(serializers.CharField):
@@ -111,6 +111,15 @@ class PromptSize(serializers.Serializer):
     occupancy = serializers.FloatField(
         help_text="Share of the budget in use: `tokens`, calibrated by reported usage, divided by `budget`."
     )
+
+
+class NextCursor(serializers.CharField):
+    """The cursor of the next page of a list."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            allow_null=True, help_text="Pass as `cursor` to get the next page. Null on the last page."
+        )
 
 
 class Positions(serializers.Serializer):

@@ -8,7 +8,7 @@ from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
 from compaction.memory import MAX_FILES, Churn, Motion, Via
-from sessions.api.serializers.fields import PlainText, Strict
+from sessions.api.serializers.fields import NextCursor, PlainText, Strict
 from sessions.models import MemoryRevision as StoredRevision
 from sessions.models import SharedFact
 from sessions.selectors.facts import DOUBTS
@@ -74,8 +74,8 @@ class MemoryRevision(serializers.Serializer):
 
 
 class MemoryPage(serializers.Serializer):
-    data = MemoryRevision(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = MemoryRevision(many=True, help_text="The revisions.")
+    next_cursor = NextCursor()
 
 
 class MemoryChange(serializers.Serializer):
@@ -141,8 +141,8 @@ class MemoryStep(serializers.Serializer):
 
 
 class MemoryTimeline(serializers.Serializer):
-    data = MemoryStep(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = MemoryStep(many=True, help_text="The changes of each revision.")
+    next_cursor = NextCursor()
 
 
 class MemoryField(Strict):
@@ -251,12 +251,12 @@ class MemoryFact(serializers.Serializer):
 
 
 class MemoryFactList(serializers.Serializer):
-    data = MemoryFact(many=True)
+    data = MemoryFact(many=True, help_text="The facts.")
 
 
 class MemoryFactPage(serializers.Serializer):
-    data = MemoryFact(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = MemoryFact(many=True, help_text="The facts.")
+    next_cursor = NextCursor()
 
 
 class MemoryFactDecision(Strict):
@@ -267,13 +267,13 @@ class MemoryFactDecision(Strict):
     expires_at = serializers.DateTimeField(required=False, help_text="Defaults to 90 days after acceptance.")
 
 
-class _ProposedItem(Strict):
+class ProposedItem(Strict):
     field = PlainText(max_length=40, help_text="Field of the working memory.")
     text = PlainText(max_length=1_000, help_text="The item, exactly as in the memory.")
 
 
 class MemoryProposal(Strict):
-    items = _ProposedItem(
+    items = ProposedItem(
         many=True,
         required=False,
         help_text="Items to propose. Defaults to all items that can apply to other sessions.",

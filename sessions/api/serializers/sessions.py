@@ -9,6 +9,7 @@ from sessions.api.serializers.fields import (
     MAX_TOKENS,
     FormatField,
     JsonObject,
+    NextCursor,
     PlainText,
     PolicyField,
     PromptSize,
@@ -112,5 +113,5 @@ class SessionCreated(Session):
 
 
 class SessionPage(serializers.Serializer):
-    data = Session(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = Session(many=True, help_text="The sessions.")
+    next_cursor = NextCursor()

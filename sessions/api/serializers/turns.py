@@ -8,6 +8,7 @@ from sessions.api.serializers.fields import (
     COMPACTION_COUNT,
     MAX_TOKENS,
     FormatField,
+    NextCursor,
     PlainText,
     Positions,
     PromptSize,
@@ -98,8 +99,8 @@ class Turn(serializers.Serializer):
 
 
 class TurnPage(serializers.Serializer):
-    data = Turn(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
+    data = Turn(many=True, help_text="The turns.")
+    next_cursor = NextCursor()
 
 
 class ManifestEntry(serializers.Serializer):

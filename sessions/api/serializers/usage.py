@@ -11,7 +11,7 @@ from sessions.api.serializers.fields import TokensBilled
 class UsageTotal(serializers.Serializer):
     turns = serializers.IntegerField(help_text="Number of turns.")
     unpriced_turns = serializers.IntegerField(help_text="Turns of a model without a known price.")
-    billed_tokens = TokensBilled()
+    billed_tokens = TokensBilled(help_text="Billed tokens.")
     cost_microusd = serializers.IntegerField(
         help_text="Cost in millionths of a dollar, without unpriced turns."
     )

@@ -33,7 +33,7 @@ class Webhook(serializers.Serializer):
         child=serializers.ChoiceField(choices=WebhookEvent.choices), help_text="Events to send."
     )
     active = serializers.BooleanField(help_text="Whether events are sent.")
-    created_at = serializers.DateTimeField()
+    created_at = serializers.DateTimeField(help_text="When the webhook was created.")
 
 
 class WebhookCreated(Webhook):
@@ -42,14 +42,14 @@ class WebhookCreated(Webhook):
 
 class Delivery(serializers.Serializer):
     id = serializers.UUIDField(help_text="The delivery's id, also sent with each attempt.")
-    event = serializers.ChoiceField(choices=WebhookEvent.choices)
-    state = serializers.ChoiceField(choices=WebhookDelivery.State.choices)
+    event = serializers.ChoiceField(choices=WebhookEvent.choices, help_text="The event.")
+    state = serializers.ChoiceField(choices=WebhookDelivery.State.choices, help_text="State of the delivery.")
     attempts = serializers.IntegerField(help_text="Number of attempts so far.")
     status = serializers.IntegerField(
         allow_null=True, help_text="HTTP status of the last attempt, if there was a response."
     )
     error = serializers.CharField(allow_blank=True, help_text="Error of the last attempt.")
-    created_at = serializers.DateTimeField()
+    created_at = serializers.DateTimeField(help_text="When the event occurred.")
 
 
 class WebhookDetail(Webhook):
@@ -57,4 +57,4 @@ class WebhookDetail(Webhook):
 
 
 class WebhookList(serializers.Serializer):
-    data = Webhook(many=True)
+    data = Webhook(many=True, help_text="The webhooks.")

@@ -1,9 +1,8 @@
-"""The client of contextapp, the session store and context compactor for LLM agents."""
+"""Python client of contextapp, the session store and context compactor for LLM agents."""
 
 from contextapp_client.client import ContextApp
 from contextapp_client.errors import (
     ApiError,
-    BadAnswer,
     Conflict,
     ConnectionFailed,
     ContextAppError,
@@ -13,8 +12,9 @@ from contextapp_client.errors import (
     NotFound,
     NotSupported,
     RateLimited,
-    ServerFault,
+    ServerError,
     Unavailable,
+    UnexpectedResponse,
 )
 from contextapp_client.prompt import Prompt
 from contextapp_client.session import Session
@@ -22,7 +22,6 @@ from contextapp_client.types import NewSession
 
 __all__ = [
     "ApiError",
-    "BadAnswer",
     "Conflict",
     "ConnectionFailed",
     "ContextApp",
@@ -35,7 +34,8 @@ __all__ = [
     "NotSupported",
     "Prompt",
     "RateLimited",
-    "ServerFault",
+    "ServerError",
     "Session",
     "Unavailable",
+    "UnexpectedResponse",
 ]

@@ -1,4 +1,4 @@
-"""The entry: one server, one key."""
+"""The client: access to one server with one API key."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from contextapp_client.transport import Transport
 
 
 class ContextApp:
-    """A contextapp server as one API key sees it. May be shared by threads.
+    """A client of a contextapp server. Thread-safe.
 
-    `timeout` is in seconds, for each try. `retries` counts the tries after the first one, which are made
-    where a call may be repeated without harm: after lost connections, rate limits and full queues, at the
-    time that the server names or at growing distances.
+    `timeout` is in seconds and applies to each attempt. `retries` is the maximum number of retries. Requests
+    that are safe to repeat are retried after lost connections, rate limits and temporary server errors, with
+    exponential backoff or after the time given in `Retry-After`.
     """
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float = 30, retries: int = 4) -> None:
@@ -42,8 +42,11 @@ class ContextApp:
         self._transport.close()
 
     def session(self, id: str | None = None, *, create: types.NewSession | None = None) -> Session:
-        """The session of that id. With `create`, or without an id, it is made where there is none yet; one
-        that is there stays as it is."""
+        """Return the session with this id.
+
+        With `create`, or without an id, the session is created if it does not exist. An existing session is
+        not changed.
+        """
         if create is None and id is not None:
             return Session(self._transport, id)
         name = id or uuid4().hex
@@ -63,8 +66,11 @@ class ContextApp:
         active_to: datetime | None = None,
         min_peak_tokens: int | None = None,
     ) -> Iterator[types.SessionInfo]:
-        """All sessions that pass the filters, those last active first. `metadata` is a key and its value;
-        times need their zone; `q` is part of the title or id."""
+        """Iterate over the sessions that match all filters, most recently active first.
+
+        The words of `q` must all occur in the title, external id, agent, model or tags. `metadata` is a
+        top-level key and its value. Times must be timezone-aware.
+        """
         query = {
             "q": q,
             "agent": agent,
@@ -78,10 +84,12 @@ class ContextApp:
         return pages(self._transport, "sessions", query=query)
 
     def tools(self, format: types.Format = "anthropic") -> list[types.JsonObject]:
-        """contextapp's tools for the agent's model, in the provider's shape: hand them over beside your own
-        and run their calls by `Session.call_tool`."""
-        answer = self._transport.call("GET", "tools", query={"format": format})
-        return cast(list[types.JsonObject], answer.json()["tools"])
+        """Return the definitions of contextapp's tools for the agent's model.
+
+        Add them to your own tools, and run the model's calls of them with `Session.call_tool`.
+        """
+        response = self._transport.call("GET", "tools", query={"format": format})
+        return cast(list[types.JsonObject], response.json()["tools"])
 
     def usage(
         self,
@@ -91,7 +99,10 @@ class ContextApp:
         until: date | None = None,
         time_zone: str | None = None,
     ) -> types.Usage:
-        """Tokens and cost (micro-dollars) of the project, both days included; else of 30 days by day."""
+        """Return tokens and cost (in micro-dollars) of the project.
+
+        `since` and `until` are inclusive. Defaults to the last 30 days, grouped by day.
+        """
         query = {
             "group_by": ",".join(group_by) or None,
             "from": since and since.isoformat(),
@@ -103,8 +114,10 @@ class ContextApp:
     def validate(
         self, params: Mapping[str, object], *, format: types.Format = "anthropic", model: str | None = None
     ) -> list[types.Violation]:
-        """The rules of the provider that a prompt breaks, none for a valid one. `params` are `messages`, and
-        `system` and `tools` where there are any. Nothing is stored."""
+        """Return the provider rules that a prompt violates, an empty list if it is valid.
+
+        `params` contains `messages` and optionally `system` and `tools`. Nothing is stored.
+        """
         body = {**params, "format": format, **({"model": model} if model else {})}
-        answer = self._transport.call("POST", "prompts", "validate", body=body, repeatable=True)
-        return cast(list[types.Violation], answer.json()["violations"])
+        response = self._transport.call("POST", "prompts", "validate", body=body, repeatable=True)
+        return cast(list[types.Violation], response.json()["violations"])

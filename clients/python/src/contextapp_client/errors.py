@@ -1,18 +1,18 @@
-"""What can go wrong in a call.
+"""Exceptions of the client.
 
 ContextAppError
-├── ConnectionFailed     no answer came, all retries included
-├── BadAnswer            what came is not an answer of contextapp: a proxy's page, or cut off
-└── ApiError             contextapp said no; `code` is stable, `message` is for people
-    ├── InvalidRequest   400, 413, 415, 422  the request itself is wrong; `param` names the field
-    ├── NotAuthenticated 401                 no key, or none that is live
-    ├── NotAllowed       403                 the key lacks the scope
-    ├── NotFound         404                 no such thing in the key's project
-    ├── NotSupported     405, 406            the address does not take this method
-    ├── Conflict         409, 412            the state does not allow it, say another writer came first
-    ├── RateLimited      429                 too many requests of one key
-    ├── ServerFault      500                 a fault of the server, logged there
-    └── Unavailable      503                 a part of the service is down
+├── ConnectionFailed     no response after all retries
+├── UnexpectedResponse   the response is not from contextapp, for example a proxy's error page, or incomplete
+└── ApiError             contextapp returned an error; `code` is stable, `message` is for people
+    ├── InvalidRequest   400, 413, 415, 422, 428  the request is invalid; `param` names the field
+    ├── NotAuthenticated 401                      no valid API key
+    ├── NotAllowed       403                      the API key lacks the scope
+    ├── NotFound         404                      the object does not exist in the key's project
+    ├── NotSupported     405                      the URL does not support the method
+    ├── Conflict         409, 412                 the current state does not allow the request
+    ├── RateLimited      429                      the API key exceeded its rate limit
+    ├── ServerError      500                      the server failed and logged the error
+    └── Unavailable      503                      a backing service is down
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any, ClassVar
 
 
 class ContextAppError(Exception):
-    """Everything that this package raises of itself."""
+    """Base class of all exceptions of this package."""
 
 
 class ConnectionFailed(ContextAppError):
-    """No answer came. A push may have been stored: pushing again with its key is safe."""
+    """No response. A push may have been stored: pushing again with the same idempotency key is safe."""
 
 
-class BadAnswer(ContextAppError):
-    """An answer came that contextapp does not give."""
+class UnexpectedResponse(ContextAppError):
+    """A response that contextapp would not send."""
 
 
 class ApiError(ContextAppError):
-    """contextapp's own refusal. `retry_after` is in seconds, None where the answer names no time."""
+    """An error returned by contextapp. `retry_after` is in seconds, or None."""
 
     type: ClassVar[str] = ""
 
@@ -84,7 +84,7 @@ class RateLimited(ApiError):
     type = "rate_limited"
 
 
-class ServerFault(ApiError):
+class ServerError(ApiError):
     type = "internal_error"
 
 
@@ -95,21 +95,21 @@ class Unavailable(ApiError):
 _BY_TYPE: Mapping[str, type[ApiError]] = {kind.type: kind for kind in ApiError.__subclasses__()}
 
 
-def error_of(status: int, data: bytes, headers: Mapping[str, str]) -> ContextAppError:
-    """The error that an answer of status 400 and above tells of."""
+def error_from_response(status: int, data: bytes, headers: Mapping[str, str]) -> ContextAppError:
+    """Return the exception for a response with status 400 or above."""
     try:
-        told: dict[str, Any] = json.loads(data)["error"]
-        kind = _BY_TYPE.get(told["type"], ApiError)
+        error: dict[str, Any] = json.loads(data)["error"]
+        kind = _BY_TYPE.get(error["type"], ApiError)
         return kind(
             status,
-            told["code"],
-            told["message"],
-            param=told.get("param"),
+            error["code"],
+            error["message"],
+            param=error.get("param"),
             retry_after=_seconds(headers.get("Retry-After")),
         )
     except (ValueError, KeyError, TypeError):
         start = data[:200].decode(errors="replace")
-        return BadAnswer(f"status {status} without contextapp's error shape: {start!r}")
+        return UnexpectedResponse(f"unexpected error response with status {status}: {start!r}")
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Lists that come in pages."""
+"""Paginated lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextapp_client.transport import Transport
 
 
 def pages(transport: Transport, *path: str, query: Mapping[str, object] | None = None) -> Iterator[Any]:
-    """The items of all pages; each page is fetched when it is reached."""
+    """Iterate over the items of all pages. Each page is fetched when it is needed."""
     cursor: str | None = None
     while True:
         page = transport.call("GET", *path, query={**(query or {}), "cursor": cursor}).json()

@@ -1,7 +1,6 @@
-"""What goes over the wire: plain JSON values, and the response objects of the providers' SDKs.
+"""Encoding of request bodies: JSON values and response objects of the providers' SDKs.
 
-Those are pydantic models; they are dumped as the SDKs themselves dump what is sent back to them: by their
-wire names, without what the provider did not send.
+SDK objects are pydantic models. They are dumped as the SDKs themselves do: by alias and without unset fields.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """The messages of a push, and what a response among them tells besides."""
+    """The messages of a push, with usage and model if a response object is among them."""
 
     messages: list[object]
     usage: object | None = None
@@ -22,13 +21,13 @@ class Pushed:
 
 
 def encode(value: object) -> bytes:
-    """`value` as JSON in UTF-8. A lone surrogate is escaped, for the server to judge."""
+    """Encode `value` as UTF-8 JSON. Lone surrogates are escaped, so that the server can reject them."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)
     return text.encode(errors="backslashreplace")
 
 
 def plain(value: object) -> Any:
-    """The JSON value of an SDK's object. Raises TypeError for objects of other kinds."""
+    """Return the JSON value of an SDK object. Raises `TypeError` for unsupported objects."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json", by_alias=True, exclude_unset=True)
@@ -36,26 +35,28 @@ def plain(value: object) -> Any:
         return dict(value)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return list(value)
-    raise TypeError(f"{type(value).__name__} is neither JSON nor an object of a provider's SDK")
+    raise TypeError(f"{type(value).__name__} is neither a JSON value nor an object of a provider's SDK")
 
 
 def read(messages: Iterable[object]) -> Pushed:
-    """The messages as the provider takes them. Whole responses are reduced to their message; the last one
-    gives usage and model."""
-    taken: list[object] = []
+    """Convert messages to the provider's format.
+
+    Response objects are reduced to their message; the last one determines usage and model.
+    """
+    converted: list[object] = []
     usage: object | None = None
     model: str | None = None
-    for given in messages:
-        value = given if isinstance(given, Mapping) else plain(given)
+    for item in messages:
+        value = item if isinstance(item, Mapping) else plain(item)
         message = _message_of(value)
         if message is not value:
             usage, model = value.get("usage"), value.get("model")
-        taken.append(message)
-    return Pushed(messages=taken, usage=usage, model=model)
+        converted.append(message)
+    return Pushed(messages=converted, usage=usage, model=model)
 
 
 def _message_of(value: Any) -> Any:
-    """The message in a response of Anthropic Messages or OpenAI Chat; other values as they are."""
+    """Return the message in a response of Anthropic Messages or OpenAI Chat; other values unchanged."""
     if value.get("type") == "message":
         return {"role": value["role"], "content": value["content"]}
     if "choices" in value:

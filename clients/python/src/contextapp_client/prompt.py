@@ -1,4 +1,4 @@
-"""A fetched prompt."""
+"""Fetched prompts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contextapp_client.errors import BadAnswer
+from contextapp_client.errors import UnexpectedResponse
 from contextapp_client.types import Format, ManifestEntry
 
-#: The fields that are the provider's; the rest of the answer is about them.
-_PROVIDERS = ("system", "messages", "tools")
+#: The fields to pass to the provider. The other fields describe the prompt.
+_PROVIDER_FIELDS = ("system", "messages", "tools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The prompt after `turn` (-1: before the first one), within `budget` input tokens where `fits`.
+    """The prompt after `turn` (-1 before the first push). It is within `budget` input tokens if `fits`.
 
-    `params` is what the provider's client takes: `messages.create(model=…, max_tokens=…, **prompt.params)`
-    with Anthropic, the same of `chat.completions.create` with OpenAI. It is yours to change.
+    Pass `params` to the provider's SDK: `messages.create(model=…, max_tokens=…, **prompt.params)` for
+    Anthropic, `chat.completions.create(model=…, **prompt.params)` for OpenAI. You may modify it.
     """
 
     params: dict[str, Any]
@@ -36,12 +36,12 @@ class Prompt:
 
     @classmethod
     def read(cls, data: bytes) -> Prompt:
-        """The prompt of an answer's body. Raises `BadAnswer`."""
+        """Parse a response body. Raises `UnexpectedResponse`."""
         try:
             value: Mapping[str, Any] = json.loads(data)
             manifest = value.get("manifest")
             return cls(
-                params={name: value[name] for name in _PROVIDERS if value.get(name) is not None},
+                params={name: value[name] for name in _PROVIDER_FIELDS if value.get(name) is not None},
                 format=value["format"],
                 turn=value["turn"],
                 tokens=value["tokens"],
@@ -54,4 +54,4 @@ class Prompt:
                 manifest=None if manifest is None else tuple(manifest),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadAnswer(f"this is no prompt: {error!r}") from None
+            raise UnexpectedResponse(f"the response is not a prompt: {error!r}") from None

@@ -1,4 +1,4 @@
-"""One session: push turns, fetch prompts, and what goes with it."""
+"""Sessions: push turns, fetch prompts, compact, search and edit working memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from uuid import uuid4
 from contextapp_client import payloads, types
 from contextapp_client.paging import pages
 from contextapp_client.prompt import Prompt
-from contextapp_client.transport import Answer, Transport
+from contextapp_client.transport import Response, Transport
 
-#: Prompts kept with their ETags, one for each way of asking.
+#: Maximum number of prompts cached by ETag, one per combination of parameters.
 _MAX_CACHED = 8
 
 
 class Session:
-    """A session by its id, the server's or your own. Making this object asks the server nothing.
+    """A session, identified by its `id` or your own `external_id`. Creating this object sends no request.
 
-    Every call raises the errors of `contextapp_client.errors`. One object is for one thread at a time.
+    All methods raise the exceptions of `contextapp_client.errors`. Not thread-safe.
     """
 
     def __init__(self, transport: Transport, id: str) -> None:
@@ -30,7 +30,7 @@ class Session:
         return f"Session({self.id!r})"
 
     def info(self) -> types.SessionInfo:
-        """The session with its counters."""
+        """Return the session with its counters."""
         return cast(types.SessionInfo, self._call("GET").json())
 
     def push(
@@ -44,18 +44,18 @@ class Session:
         expected_turn: int | None = None,
         idempotency_key: str | None = None,
     ) -> types.PushResult:
-        """Append one turn: usually the model's answer with the results of its tool calls.
+        """Push a turn: usually the model's response and the results of its tool calls.
 
-        `messages` are the provider's, as dictionaries or as the objects of its SDK; a whole response among
-        them is reduced to its message and gives `usage` and `model` where they are not named. `system` and
-        `tools` replace the session's from here on. `expected_turn` is the number that this turn must get: a
-        `Conflict` with code `stale_turn` says that another writer came first.
+        `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
+        to its message and also sets `usage` and `model` unless they are given. `system` and `tools` replace
+        the session's from this turn on. `expected_turn` is the index that this turn must get: raises
+        `Conflict` with code `stale_turn` if another writer pushed first.
 
-        Sent again after a lost connection without being stored twice: each call has an idempotency key. Give
-        your own to be as safe over a restart of your program.
+        Each push has an idempotency key, so a retry after a lost connection is not stored twice. Pass your
+        own key to be safe across restarts of your program.
         """
         pushed = payloads.read(messages)
-        given = {
+        fields = {
             "messages": pushed.messages,
             "usage": pushed.usage if usage is None else usage,
             "model": model or pushed.model,
@@ -63,17 +63,17 @@ class Session:
             "tools": tools,
             "expected_turn": expected_turn,
         }
-        answer = self._call(
+        response = self._call(
             "POST",
             "turns",
-            body={name: value for name, value in given.items() if value is not None},
+            body={name: value for name, value in fields.items() if value is not None},
             headers={"Idempotency-Key": idempotency_key or uuid4().hex},
             repeatable=True,
         )
-        return cast(types.PushResult, answer.json())
+        return cast(types.PushResult, response.json())
 
     def turns(self, *, last: int | None = None) -> Iterator[types.Turn]:
-        """The turns with their messages, oldest first; with `last` the newest so many (1 to 200)."""
+        """Iterate over turns with their messages, oldest first; with `last`, only the newest (1 to 200)."""
         if last is None:
             return pages(self._transport, "sessions", self.id, "turns")
         return iter(self._call("GET", "turns", query={"last": last}).json()["data"])
@@ -86,10 +86,11 @@ class Session:
         memory: Literal["latest"] | None = None,
         manifest: bool = False,
     ) -> Prompt:
-        """The prompt to send now, in the session's format or the other; with `at_turn` that of a past turn.
+        """Fetch the prompt for the next model call, or the prompt as of `at_turn`.
 
-        `memory="latest"` shows working memory as it is now and not as the last compaction left it, which
-        costs the provider's prompt cache. Where nothing changed since the last call, the server sends none.
+        `format` defaults to the session's. `memory="latest"` includes the current working memory instead of
+        that of the last compaction, which invalidates the provider's prompt cache. An unchanged prompt is
+        served from a local cache, validated by its ETag.
         """
         query = {
             "format": format,
@@ -99,11 +100,11 @@ class Session:
         }
         key = tuple(query.values())
         etag, body = self._cached.get(key, ("", b""))
-        answer = self._call("GET", "prompt", query=query, headers={"If-None-Match": etag} if etag else None)
-        if answer.status == 304:
+        response = self._call("GET", "prompt", query=query, headers={"If-None-Match": etag} if etag else None)
+        if response.status == 304:
             return Prompt.read(body)
-        self._keep(key, answer)
-        return Prompt.read(answer.data)
+        self._keep(key, response)
+        return Prompt.read(response.data)
 
     def compact(
         self,
@@ -112,24 +113,24 @@ class Session:
         policy: str | Mapping[str, object] | None = None,
         preview: bool = False,
     ) -> types.CompactionRecord:
-        """Compact now. `preview` shows what would be done and does nothing."""
-        given = {"instructions": instructions, "policy": policy, "preview": preview or None}
-        body = {name: value for name, value in given.items() if value is not None}
+        """Compact the session now. With `preview`, return what a compaction would do without applying it."""
+        fields = {"instructions": instructions, "policy": policy, "preview": preview or None}
+        body = {name: value for name, value in fields.items() if value is not None}
         return cast(
             types.CompactionRecord, self._call("POST", "compact", body=body, repeatable=preview).json()
         )
 
     def compactions(self) -> Iterator[types.CompactionRecord]:
-        """The records of the compactions, newest first."""
+        """Iterate over the compactions, newest first."""
         return pages(self._transport, "sessions", self.id, "compactions")
 
     def revert(self, number: int) -> types.CompactionRecord:
-        """Take the edits of one compaction back; its record stays."""
-        answer = self._call("POST", "compactions", str(number), "revert")
-        return cast(types.CompactionRecord, answer.json())
+        """Revert a compaction: remove its edits from the prompt. Its record is kept."""
+        response = self._call("POST", "compactions", str(number), "revert")
+        return cast(types.CompactionRecord, response.json())
 
     def memory(self) -> types.Memory:
-        """Working memory as it is now; revision 0 is the empty one that nobody wrote."""
+        """Return the current working memory; revision 0 is empty."""
         return cast(types.Memory, self._call("GET", "memory").json())
 
     def patch_memory(
@@ -140,36 +141,42 @@ class Session:
         author: Literal["model", "harness", "person"] | None = None,
         reason: str | None = None,
     ) -> types.Memory:
-        """Replace some fields of working memory; None clears one. With `revision` only if it is still that
-        one: a `Conflict` with code `precondition_failed` says that it is not."""
-        answer = self._call(
+        """Replace fields of the working memory; None clears a field.
+
+        With `revision`, raises `Conflict` with code `precondition_failed` if that is no longer the latest
+        revision.
+        """
+        response = self._call(
             "PATCH",
             "memory",
             body=changes,
             query={"author": author, "reason": reason},
             headers={"If-Match": "*" if revision is None else f'"{revision}"'},
-            # The same fields once more change nothing; under a revision the second time would be refused.
+            # Repeating the same change has no effect, but with a revision the second attempt would fail.
             repeatable=revision is None,
         )
-        return cast(types.Memory, answer.json())
+        return cast(types.Memory, response.json())
 
     def memory_offers(self) -> list[types.Fact]:
-        """Facts of other sessions that were accepted and that working memory does not have."""
+        """Return accepted facts of other sessions that are not in the working memory yet."""
         return cast(list[types.Fact], self._call("GET", "memory", "offers").json()["data"])
 
     def take_offers(self, facts: Sequence[str] | None = None) -> types.Memory:
-        """Take facts that are offered into working memory, by their ids; all of them without any."""
+        """Import offered facts into the working memory by id. Defaults to all of them."""
         body = {} if facts is None else {"facts": list(facts)}
         return cast(types.Memory, self._call("POST", "memory", "offers", body=body).json())
 
     def memory_revisions(self) -> Iterator[types.Memory]:
-        """All revisions of working memory, newest first."""
+        """Iterate over all revisions of the working memory, newest first."""
         return pages(self._transport, "sessions", self.id, "memory", "revisions")
 
     def memory_diff(self, *, first: int | None = None, last: int | None = None) -> types.JsonObject:
-        """What changed from one revision to another, else in the newest one, and whether memory churns."""
-        answer = self._call("GET", "memory", "diff", query={"from": first, "to": last})
-        return cast(types.JsonObject, answer.json())
+        """Return the changes between two revisions, and whether the memory churns.
+
+        Defaults to the changes of the latest revision.
+        """
+        response = self._call("GET", "memory", "diff", query={"from": first, "to": last})
+        return cast(types.JsonObject, response.json())
 
     def expand(
         self,
@@ -181,33 +188,36 @@ class Session:
         grep: str | None = None,
         context: int | None = None,
     ) -> types.Content:
-        """What stands behind a handle: all of it, `limit` lines (or characters) from `offset`, or the lines
-        that match the regular expression `grep` with `context` lines around each."""
+        """Return content that was removed from the prompt, by its handle.
+
+        Returns all of it, `limit` lines (or characters) starting at `offset`, or the lines that match the
+        regular expression `grep` with `context` lines around each.
+        """
         query = {"offset": offset, "limit": limit, "unit": unit, "grep": grep, "context": context}
         return cast(types.Content, self._call("GET", "blobs", handle, query=query).json())
 
-    def search(self, q: str) -> Iterator[types.Hit]:
-        """The messages that hold all the words of `q`, also those that the prompt no longer shows."""
+    def search(self, q: str) -> Iterator[types.SearchResult]:
+        """Iterate over messages that contain all words of `q`, including those removed from the prompt."""
         return pages(self._transport, "sessions", self.id, "search", query={"q": q})
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> types.ToolAnswer:
-        """Run one of contextapp's tools for the model: Anthropic's `input`, or OpenAI's `arguments`.
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> types.ToolResult:
+        """Run one of contextapp's tools with Anthropic's `input` or OpenAI's `arguments`.
 
-        What the model got wrong comes back as an answer with `is_error`, to be handed to it.
+        Mistakes of the model do not raise: the result has `is_error` and a message for the model.
         """
         body = {"name": name, "arguments": arguments}
-        return cast(types.ToolAnswer, self._call("POST", "tool_calls", body=body).json())
+        return cast(types.ToolResult, self._call("POST", "tool_calls", body=body).json())
 
     def delete(self) -> None:
-        """Delete the session with everything that only it used. Needs the scope `admin`."""
+        """Permanently delete the session. Requires the `admin` scope."""
         self._call("DELETE")
 
-    def _call(self, method: str, *path: str, **options: Any) -> Answer:
+    def _call(self, method: str, *path: str, **options: Any) -> Response:
         return self._transport.call(method, "sessions", self.id, *path, **options)
 
-    def _keep(self, key: tuple[object, ...], answer: Answer) -> None:
-        if etag := answer.headers.get("ETag"):
+    def _keep(self, key: tuple[object, ...], response: Response) -> None:
+        if etag := response.headers.get("ETag"):
             self._cached.pop(key, None)
             while len(self._cached) >= _MAX_CACHED:
                 self._cached.pop(next(iter(self._cached)))
-            self._cached[key] = (etag, answer.data)
+            self._cached[key] = (etag, response.data)

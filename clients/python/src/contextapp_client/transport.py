@@ -1,4 +1,4 @@
-"""HTTP: one pool of connections, retries, and errors made into exceptions."""
+"""HTTP: a connection pool, retries, and exceptions for error responses."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from urllib.parse import quote, urlencode
 import urllib3
 from urllib3.util import Retry, Timeout
 
-from contextapp_client.errors import BadAnswer, ConnectionFailed, error_of
+from contextapp_client.errors import ConnectionFailed, UnexpectedResponse, error_from_response
 from contextapp_client.payloads import encode
 
-#: Answers that a later try may better. Rate limits and full queues say when, in `Retry-After`.
-_PASSING = frozenset({429, 502, 503, 504})
+#: Statuses that are retried, after `Retry-After` if the response has it.
+_RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 
-#: Methods that may be sent twice without doing anything twice.
-_SAFE = frozenset({"GET", "HEAD", "DELETE"})
+#: Methods that are idempotent in this API.
+_IDEMPOTENT = frozenset({"GET", "HEAD", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came back, with a status below 400."""
+class Response:
+    """A response with a status below 400."""
 
     status: int
     headers: Mapping[str, str]
     data: bytes
 
     def json(self) -> Any:
-        """The body's value. Raises `BadAnswer`."""
+        """Parse the body. Raises `UnexpectedResponse`."""
         try:
             return json.loads(self.data)
         except ValueError:
-            raise BadAnswer(f"status {self.status} with a body that is not JSON") from None
+            raise UnexpectedResponse(f"the response with status {self.status} is not JSON") from None
 
 
 class Transport:
-    """Calls of one server with one key. May be shared by threads."""
+    """Requests to one server with one API key. Thread-safe."""
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float, retries: int) -> None:
         self.base_url = base_url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {api_key}", "Accept-Encoding": "gzip"}
         self._retry = Retry(
             total=retries,
-            allowed_methods=_SAFE,
-            status_forcelist=_PASSING,
+            allowed_methods=_IDEMPOTENT,
+            status_forcelist=_RETRIED_STATUSES,
             backoff_factor=0.2,
             backoff_max=10,
             backoff_jitter=0.1,
@@ -65,11 +65,11 @@ class Transport:
         body: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
-    ) -> Answer:
-        """One call under /api/v1/. None in `query` is left out. `repeatable`: sending it again does no harm,
-        though its method alone does not say so.
+    ) -> Response:
+        """Send a request to a path under `/api/v1/`.
 
-        Raises the errors of `errors.py`.
+        None values in `query` are left out. Set `repeatable` if the request is safe to repeat although its
+        method is not idempotent. Raises the exceptions of `errors`.
         """
         sent = {**self._headers, **(headers or {})}
         if body is not None:
@@ -77,7 +77,7 @@ class Transport:
         try:
             response = self._pool.request(
                 method,
-                self._address(path, query),
+                self._url(path, query),
                 body=None if body is None else encode(body),
                 headers=sent,
                 retries=self._retry.new(allowed_methods=None) if repeatable else self._retry,
@@ -86,14 +86,14 @@ class Transport:
         except urllib3.exceptions.HTTPError as error:
             raise ConnectionFailed(f"{method} {self.base_url}: {error}") from error
         if response.status >= 400:
-            raise error_of(response.status, response.data, response.headers)
-        return Answer(status=response.status, headers=response.headers, data=response.data)
+            raise error_from_response(response.status, response.data, response.headers)
+        return Response(status=response.status, headers=response.headers, data=response.data)
 
     def close(self) -> None:
         """Close the pooled connections."""
         self._pool.clear()
 
-    def _address(self, path: tuple[str, ...], query: Mapping[str, object] | None) -> str:
-        steps = "".join(f"{quote(step, safe='')}/" for step in path)
+    def _url(self, path: tuple[str, ...], query: Mapping[str, object] | None) -> str:
+        segments = "".join(f"{quote(segment, safe='')}/" for segment in path)
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        return f"{self.base_url}/api/v1/{steps}" + (f"?{urlencode(given)}" if given else "")
+        return f"{self.base_url}/api/v1/{segments}" + (f"?{urlencode(given)}" if given else "")

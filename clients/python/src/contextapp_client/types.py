@@ -1,4 +1,4 @@
-"""The shapes of answers, as the API gives them. Answers may hold more than is named here."""
+"""Types of API responses. Responses may contain more fields than are listed here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 Format = Literal["anthropic", "openai"]
 
-#: A JSON object whose shape is the provider's matter.
+#: A JSON object in the provider's format.
 JsonObject = dict[str, Any]
 
 
 class NewSession(TypedDict, total=False):
-    """What a session may be made with. `budget` is `{"input_tokens": n}`; `policy` a preset's name, or an
-    object with `preset` and the settings that differ."""
+    """Settings of a new session.
+
+    `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or an object with `preset` and the
+    settings that differ from it.
+    """
 
     model: str
     format: Format
@@ -26,8 +29,8 @@ class NewSession(TypedDict, total=False):
     tools: list[JsonObject]
 
 
-class Billed(TypedDict):
-    """Tokens in four disjoint parts."""
+class BilledTokens(TypedDict):
+    """Billed tokens in four disjoint parts."""
 
     uncached: int
     cache_read: int
@@ -36,9 +39,10 @@ class Billed(TypedDict):
 
 
 class PromptSize(TypedDict):
-    """Tokens of the prompt that the next fetch gets, of the whole transcript, and of the budget.
+    """Estimated tokens of the current prompt, of the prompt without compaction, and the budget.
 
-    `occupancy` is tokens / budget, calibrated by reported usage.
+    `occupancy` is the share of the budget in use: `tokens`, calibrated by reported usage, divided by
+    `budget`.
     """
 
     tokens: int
@@ -48,7 +52,7 @@ class PromptSize(TypedDict):
 
 
 class SessionInfo(TypedDict):
-    """A session with its counters. Costs are in micro-dollars."""
+    """A session with its counters. Costs are in micro-dollars (millionths of a dollar)."""
 
     id: str
     external_id: str
@@ -66,20 +70,20 @@ class SessionInfo(TypedDict):
     prompt: PromptSize
     last_prompt_tokens: int
     peak_prompt_tokens: int
-    billed_tokens: Billed
+    billed_tokens: BilledTokens
     cost_microusd: int
     unpriced_turns: int
 
 
 class Positions(TypedDict):
-    """First and last number of a run of messages."""
+    """The first and last position of consecutive messages, both inclusive."""
 
     first: int
     last: int
 
 
-class Fired(TypedDict):
-    """A trigger that a push fired, and what came of it."""
+class TriggeredCompaction(TypedDict):
+    """A compaction that a push triggered."""
 
     trigger: str
     compaction: int | None
@@ -88,25 +92,25 @@ class Fired(TypedDict):
 
 
 class Redacted(TypedDict):
-    """Secrets of one kind that were taken out of a push."""
+    """Secrets of one kind that were redacted in a push."""
 
     kind: str
     count: int
 
 
 class PushResult(TypedDict):
-    """What a push did. `cost_microusd` is None where the model is unpriced or no usage came."""
+    """The result of a push. `cost_microusd` is None without usage or a known price."""
 
     turn: int
     positions: Positions
     prompt: PromptSize
     cost_microusd: int | None
-    fired: list[Fired]
+    fired: list[TriggeredCompaction]
     redacted: list[Redacted]
 
 
 class Turn(TypedDict):
-    """A stored turn with its messages as they were pushed."""
+    """A stored turn with its messages as pushed."""
 
     turn: int
     at: str
@@ -117,12 +121,12 @@ class Turn(TypedDict):
     prompt_reported: int | None
     prompt_served: int | None
     components: dict[str, int]
-    usage: Billed | None
+    usage: BilledTokens | None
     cost_microusd: int | None
 
 
 class ManifestEntry(TypedDict):
-    """Where one message of a prompt comes from. `rule` is `verbatim`, or what made it look as it does."""
+    """The source of a message in a prompt. `rule` is `verbatim` or the strategy that changed or made it."""
 
     positions: Positions
     role: str
@@ -131,15 +135,15 @@ class ManifestEntry(TypedDict):
     tokens: int
 
 
-class ToolAnswer(TypedDict):
-    """What one of the agent's own tools answered."""
+class ToolResult(TypedDict):
+    """The result of an agent tool, to be returned to the model."""
 
     content: str
     is_error: bool
 
 
 class CompactionRecord(TypedDict):
-    """A compaction. `number` is None for a preview; `record` has every figure of the plan."""
+    """A compaction. `number` is None for a preview; `record` contains statistics."""
 
     number: int | None
     state: str
@@ -158,7 +162,7 @@ class CompactionRecord(TypedDict):
 
 
 class Match(TypedDict):
-    """A line of a content; `match` is false for a line of the context around one."""
+    """A line of content. `match` is false for lines of context around a match."""
 
     line: int
     text: str
@@ -166,7 +170,7 @@ class Match(TypedDict):
 
 
 class Content(TypedDict):
-    """What stands behind a handle: a piece of it, or with `grep` the lines that match."""
+    """Content retrieved by its handle: all or part of it, or with `grep` the matching lines."""
 
     handle: str
     position: int
@@ -183,8 +187,8 @@ class Content(TypedDict):
     match_count: NotRequired[int]
 
 
-class Hit(TypedDict):
-    """A message that a search found."""
+class SearchResult(TypedDict):
+    """A message found by a search."""
 
     position: int
     turn: int
@@ -194,7 +198,7 @@ class Hit(TypedDict):
 
 
 class MemoryFields(TypedDict, total=False):
-    """Working memory. `recent_edits` are diffs; `tried` says what did not work, and why."""
+    """Working memory. `recent_edits` are diffs; `tried` lists failed attempts and why they failed."""
 
     task: str
     important_files: list[str]
@@ -207,7 +211,7 @@ class MemoryFields(TypedDict, total=False):
 
 
 class MemoryItem(TypedDict):
-    """Where an item of working memory comes from. `stale` says why it no longer holds."""
+    """An item of working memory with its origin. `stale` is the reason why it is no longer true, or None."""
 
     field: str
     text: str
@@ -219,7 +223,7 @@ class MemoryItem(TypedDict):
 
 
 class Fact(TypedDict):
-    """Something worth knowing in other sessions of the agent. `seen_in` counts the sessions that had it."""
+    """A fact shared between sessions. `seen_in` is the number of sessions whose memory contained it."""
 
     id: str
     agent: str
@@ -237,7 +241,7 @@ class Fact(TypedDict):
 
 
 class Memory(TypedDict):
-    """A revision of working memory. `warning` says where it is larger than is asked for."""
+    """A revision of working memory. `warning` is set if the memory is too large."""
 
     revision: int
     memory: MemoryFields
@@ -251,11 +255,11 @@ class Memory(TypedDict):
 
 
 class UsageRow(TypedDict):
-    """Sums. Costs are in micro-dollars, without the unpriced turns; rows have the names of their groups."""
+    """Totals. Costs are in micro-dollars, without unpriced turns. Rows contain the values of their groups."""
 
     turns: int
     unpriced_turns: int
-    billed_tokens: Billed
+    billed_tokens: BilledTokens
     cost_microusd: int
     day: NotRequired[str]
     model: NotRequired[str]
@@ -264,7 +268,7 @@ class UsageRow(TypedDict):
 
 
 class Usage(TypedDict):
-    """Tokens and cost of a span of days."""
+    """Tokens and cost in a period."""
 
     time_zone: str
     group_by: list[str]
@@ -273,7 +277,7 @@ class Usage(TypedDict):
 
 
 class Violation(TypedDict):
-    """A rule of a provider that a prompt breaks; `position` is the message's index."""
+    """A provider rule that a prompt violates. `position` is the index of the message."""
 
     rule: str
     position: int | None
