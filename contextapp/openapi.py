@@ -47,7 +47,7 @@ def openapi_settings(version: str) -> dict[str, Any]:
             "WebhookEventEnum": "sessions.models.WebhookEvent",
             "SharedFactStateEnum": "sessions.models.SharedFact.State",
             "ReplayStateEnum": "replay.models.ReplayRun.State",
-            "ReplayWantedEnum": "replay.services.runs.WANTED",
+            "ReplayWantedEnum": "replay.services.runs.REQUESTABLE",
         },
         "TAGS": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "SWAGGER_UI_DIST": "SIDECAR",

@@ -1,4 +1,4 @@
-"""Replays of stored sessions: what was asked for, how far it is, and what came of it."""
+"""Replays of stored sessions: their settings, progress and results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sessions.models.session import AgentSession
 
 
 class ReplayRun(Claimable):
-    """Sessions of a project under a list of policies and budgets. The row is the intent, as of a compaction.
+    """Replays of a project's sessions under several policies and budgets. Workers claim the row.
 
-    A run that asks a model for summaries is estimated first and then waits for somebody's word.
+    A run with summaries by a model is estimated first and then waits for a user's confirmation.
     """
 
     class State(models.TextChoices):
         ESTIMATING = "estimating"
-        WAITING = "waiting", "waits for confirmation"
+        WAITING = "waiting", "waiting for confirmation"
         RUNNING = "running"
         DONE = "done"
         CANCELLED = "cancelled"
@@ -32,14 +32,14 @@ class ReplayRun(Claimable):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     title = models.CharField(max_length=200, blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
-    # JSON of `compaction.policy.Policy`, and of limits: {"ratio": …} or {"tokens": …}. A setting is a pair of
-    # one of each, numbered limit by limit.
+    # JSON of `compaction.policy.Policy`, and of limits: {"ratio": …} or {"tokens": …}. Each pair of a policy
+    # and a limit is a setting; they are numbered limit by limit.
     policies = models.JSONField(default=list)
     limits = models.JSONField(default=list)
     with_model = models.BooleanField(default=False)
     estimate_microusd = models.PositiveBigIntegerField(null=True)
     sessions = models.PositiveIntegerField(default=0)
-    # Results wanted and made.
+    # Number of results in total, and of those that are done.
     steps = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
@@ -47,9 +47,9 @@ class ReplayRun(Claimable):
 
     class Meta:
         indexes = [
-            # The list of a project, newest first: ids are in the order of time.
+            # The list of a project's runs, newest first; ids are ordered by time.
             models.Index(fields=["project", "-id"], name="replay_newest"),
-            # The sweep looks for runs that nobody works on.
+            # The sweep looks for runs without a worker.
             models.Index(
                 fields=["lease_until"],
                 condition=models.Q(state__in=["estimating", "running"]),
@@ -58,7 +58,7 @@ class ReplayRun(Claimable):
         ]
 
     def __str__(self) -> str:
-        """The title, else what is compared."""
+        """Return the title, or the compared policies and limits."""
         policies = ", ".join(policy["name"] for policy in self.policies)
         limits = ", ".join(str(limit.get("ratio") or f"{limit['tokens']:,}") for limit in self.limits)
         return self.title or f"{policies} at {limits}"
@@ -70,12 +70,12 @@ class ReplayTarget(models.Model):
     run = models.ForeignKey(ReplayRun, on_delete=models.CASCADE, related_name="targets", db_index=False)
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="replay_targets")
     ordinal = models.PositiveIntegerField()
-    # What the model's summaries would cost, NULL until it is known.
+    # Estimated cost of the model's summaries, NULL until it is known.
     estimate_microusd = models.PositiveBigIntegerField(null=True)
-    # What the calls really cost by the session's own usage, NULL where it tells none.
+    # Actual cost of the recorded calls, NULL if the session reports no usage.
     actual_microusd = models.PositiveBigIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
-    # Why there are no results, where it could not be replayed.
+    # Why the session could not be replayed, if it could not.
     error = models.TextField(blank=True)
 
     class Meta:
@@ -86,8 +86,11 @@ class ReplayTarget(models.Model):
 
 
 class ReplayResult(models.Model):
-    """One session under one setting. `figures` are its sums (`compaction.replay.Totals`), `body` is the
-    packed JSON of `compaction.replay.Result` with the curves."""
+    """The result of one session under one setting.
+
+    `figures` are its sums (`compaction.replay.Totals`); `body` is the compressed JSON of
+    `compaction.replay.Result` with the values of each call.
+    """
 
     target = models.ForeignKey(ReplayTarget, on_delete=models.CASCADE, related_name="results", db_index=False)
     setting = models.PositiveSmallIntegerField()

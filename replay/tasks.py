@@ -6,14 +6,14 @@ from uuid import UUID
 
 from celery import shared_task
 
-from replay.services import dispatch, work
+from replay.services import dispatch, execution
 
 
 @shared_task(name=dispatch.STEP)  # type: ignore[untyped-decorator]
 def replay_step(run_id: str) -> None:
-    work.run_step(run_id=UUID(run_id))
+    execution.run_step(run_id=UUID(run_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def replays_sweep() -> None:
-    work.runs_sweep()
+    execution.replays_sweep()

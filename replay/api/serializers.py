@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from compaction.policy import PRESETS
 from replay.models import ReplayRun
-from replay.services.runs import MAX_SESSIONS, WANTED
+from replay.services.runs import MAX_SESSIONS, REQUESTABLE
 from sessions.api.serializers.fields import NextCursor, PlainText, PolicyField, Strict
 from sessions.api.serializers.validation import RULE
 
@@ -65,7 +65,7 @@ class ReplayCreate(Strict):
 
 class ReplayChange(Strict):
     state = serializers.ChoiceField(
-        choices=WANTED, help_text="`running` confirms or resumes the replay, `cancelled` ends it."
+        choices=REQUESTABLE, help_text="`running` confirms or resumes the replay, `cancelled` ends it."
     )
 
 

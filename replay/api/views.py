@@ -15,7 +15,15 @@ from compaction.replay import Limit, Prices
 from replay.api import serializers as shapes
 from replay.models import ReplayRun
 from replay.selectors.price_tables import named_prices
-from replay.selectors.table import Found, Row, found_of, rows_of, run_find, runs_newest, sessions_newest
+from replay.selectors.results import (
+    ResultRow,
+    TargetResult,
+    result_rows,
+    run_find,
+    runs_newest,
+    sessions_newest,
+    target_results,
+)
 from replay.services import runs
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
@@ -68,7 +76,7 @@ class Replays(Endpoint):
                 title=data.get("title", ""),
                 actor=call.actor,
             )
-        except runs.RunRefused as error:
+        except runs.InvalidRun as error:
             raise InvalidRequest("invalid_field", f"`{error.field}`: {error}", param=error.field) from None
         return json_response(_detail_json(run), status=201)
 
@@ -120,8 +128,8 @@ class ReplaySession(Endpoint):
     def get(self, call: ApiCall, replay_id: str, session_id: str) -> HttpResponse:
         """Returns the results for one session, call by call."""
         run, session = _replay_or_404(call, replay_id), session_or_404(call, session_id)
-        rows = {row.number: row for row in rows_of(run)}
-        founds = found_of(run, session_id=session.pk)
+        rows = {row.number: row for row in result_rows(run)}
+        founds = target_results(run, session_id=session.pk)
         curves = [_curve_json(found, rows[found.setting]) for found in founds]
         return json_response({"session": session.pk, "data": curves})
 
@@ -184,10 +192,10 @@ def _run_json(run: ReplayRun) -> dict[str, Any]:
 
 
 def _detail_json(run: ReplayRun, *, prices: Prices | None = None) -> dict[str, Any]:
-    return _run_json(run) | {"rows": [_row_json(row) for row in rows_of(run, prices=prices)]}
+    return _run_json(run) | {"rows": [_row_json(row) for row in result_rows(run, prices=prices)]}
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: ResultRow) -> dict[str, Any]:
     figures = asdict(row.total)
     return {
         "policy": row.setting.policy.name,
@@ -200,7 +208,7 @@ def _row_json(row: Row) -> dict[str, Any]:
     }
 
 
-def _curve_json(found: Found, row: Row) -> dict[str, Any]:
+def _curve_json(found: TargetResult, row: ResultRow) -> dict[str, Any]:
     result = found.result
     return {
         "policy": row.setting.policy.name,

@@ -1,4 +1,4 @@
-"""Many sessions of many logs under many settings, in other processes where that pays off. No database."""
+"""Replay many logs under many settings, in several processes if that is faster. No database."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from compaction.replay import Prices, Setting, Totals, Transcript, actual_cost, 
 from compaction.replay.transcript import HOUR
 from importers.reading import LogSource
 from replay.offline.logs import log_transcripts
-from replay.selectors.price_tables import model_prices
+from replay.selectors.price_tables import transcript_prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One session: its sums for each setting, in their order, and what it really cost by the same prices.
+    """One session: its sums for each setting, and its actual cost at the same prices.
 
-    `actual` is None where its log tells no usage or its model has no price.
+    `actual` is None if its log reports no usage or its model has no price.
     """
 
     name: str
@@ -31,14 +31,14 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What to compare by. Without `prices` each session is priced by its own model at its own time."""
+    """The settings to compare. Without `prices` each session has the prices of its own model at its time."""
 
     settings: tuple[Setting, ...]
     prices: Prices | None = None
-    least_tokens: int = 0
+    min_tokens: int = 0
 
     def compare(self, transcript: Transcript) -> Compared:
-        prices = self.prices or prices_at_the_time(transcript)
+        prices = self.prices or transcript_prices(transcript)
         return Compared(
             name=transcript.name,
             calls=len(transcript.calls),
@@ -47,8 +47,8 @@ class Comparison:
         )
 
     def compare_log(self, source: LogSource) -> list[Compared]:
-        """The sessions of one log that have a prompt of at least `least_tokens` (estimated)."""
-        return [self.compare(t) for t in log_transcripts(source) if t.peak >= self.least_tokens]
+        """Return the sessions of one log with a prompt of at least `min_tokens` (estimated)."""
+        return [self.compare(t) for t in log_transcripts(source) if t.peak >= self.min_tokens]
 
     def _totals(self, transcript: Transcript, setting: Setting, prices: Prices | None) -> Totals:
         budget = setting.limit.budget(transcript)
@@ -59,16 +59,10 @@ class Comparison:
         return Totals.of(result, cost=priced(), cost_uncached=priced(cached=False))
 
 
-def prices_at_the_time(transcript: Transcript) -> Prices | None:
-    """The prices of the session's model when it began; None where it has none."""
-    at = next((call.at for call in transcript.calls if call.at), None)
-    return model_prices(transcript.model, at)
-
-
 def compare_logs(
     sources: Sequence[LogSource], comparison: Comparison, *, jobs: int
 ) -> Iterator[list[Compared]]:
-    """What came of each log, as they are done."""
+    """Yield the results of each log as soon as they are done."""
     if jobs <= 1 or len(sources) <= 1:
         yield from map(comparison.compare_log, sources)
         return

@@ -1,4 +1,4 @@
-"""Logs on disk as transcripts, without a database."""
+"""Read logs on disk as transcripts, without a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.store import bodies
 
 
 def log_transcripts(source: LogSource) -> Iterator[Transcript]:
-    """The sessions of one log that hold a model call; none where the log cannot be read or is not known."""
+    """Yield the sessions of one log with a model call; none if the log is unreadable or unknown."""
     try:
         log = source.read()
     except UnreadableLogError:
@@ -36,7 +36,7 @@ def log_transcripts(source: LogSource) -> Iterator[Transcript]:
 
 
 def log_transcript(session: ImportedSession) -> Transcript:
-    """A session as its log tells it. Raises FormatError where a message is not of its format."""
+    """Return the transcript of a logged session. Raises FormatError for a message in another format."""
     messages: list[Message] = []
     turns: list[RecordedTurn] = []
     beside = _tokens(session.system) + _tokens(session.tools)
@@ -69,7 +69,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
 
 
 def _tokens(value: Any) -> int:
-    """A text counts as what it says, anything else as its JSON: as at an import."""
+    """Count a string as text, anything else as its JSON, as imports do."""
     if not value:
         return 0
     return counter().count(value if isinstance(value, str) else bodies.json_bytes(value).decode())

@@ -1,4 +1,4 @@
-"""The comparison of policies as one table, for a terminal."""
+"""Print the comparison of policies as a table for terminals."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from compaction.replay import Setting, Totals
 _HEADS = (
     "budget",
     "policy",
-    "valid %",
-    "fits %",
-    "tokens a call",
+    "valid",
+    "fits",
+    "tokens/call",
     "compactions",
-    "re-billed",
-    "kept %",
-    "by handle %",
-    "lost %",
-    "sessions losing",
-    "cost $",
-    "uncached $",
+    "re-cached",
+    "kept",
+    "by handle",
+    "lost",
+    "sessions with losses",
+    "cost",
+    "cost uncached",
 )
 
 
 def table(settings: Sequence[Setting], sums: Sequence[Totals], *, title: str) -> Table:
-    """One row a setting. `kept`, `by handle` and `lost` are shares of the references that answers used."""
-    made = Table(title=title)
+    """Return a table with a row per setting.
+
+    `kept`, `by handle` and `lost` are shares of the references that replies used.
+    """
+    result = Table(title=title)
     for head in _HEADS:
-        made.add_column(head, justify="left" if head == "policy" else "right")
+        result.add_column(head, justify="left" if head == "policy" else "right")
     limit = ""
     for setting, total in zip(settings, sums, strict=True):
         if limit and setting.limit.label != limit:
-            made.add_section()
+            result.add_section()
         limit = setting.limit.label
-        made.add_row(limit, setting.policy.name, *_cells(total))
-    return made
+        result.add_row(limit, setting.policy.name, *_cells(total))
+    return result
 
 
 def _cells(total: Totals) -> tuple[str, ...]:
@@ -57,9 +60,9 @@ def _cells(total: Totals) -> tuple[str, ...]:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}" if whole else "–"
+    return f"{part / whole:.1%}" if whole else "–"
 
 
 def dollars(microusd: int | None) -> str:
-    """Dollars with cents; `–` where there is no price."""
-    return f"{microusd / 1_000_000:,.2f}" if microusd is not None else "–"
+    """Return dollars with cents, `–` if there is no price."""
+    return f"${microusd / 1_000_000:,.2f}" if microusd is not None else "–"

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from compaction.replay import Result
 from replay.pages.run import run_of
 from replay.pages.session_result import session_result
-from replay.selectors.table import targets_of
+from replay.selectors.results import targets_of
 from sessions.pages.access import private, session_of, viewer_of
 
 #: The maximum number of points per curve. More than a screen has columns would only be slower.

@@ -11,7 +11,7 @@ from accounts.models import Project
 from compaction.policy import PRESETS, get_policy
 from compaction.replay import Limit
 from replay.models import ReplayRun
-from replay.services.runs import MAX_SESSIONS, RunRefused, run_create
+from replay.services.runs import MAX_SESSIONS, InvalidRun, run_create
 from sessions.models import AgentSession
 
 _RATIOS = [("1.0", "100%"), ("0.5", "50%"), ("0.35", "35%"), ("0.2", "20%")]
@@ -50,7 +50,7 @@ class ReplayForm(forms.Form):
                 title=self.title(sessions),
                 actor=actor,
             )
-        except RunRefused as error:
+        except InvalidRun as error:
             self.add_error(None, f"The replay was not started: {error}.")
             return None
 

@@ -14,7 +14,7 @@ from compaction.replay import Prices
 from replay.models import ReplayRun
 from replay.pages.session_result import session_result
 from replay.selectors.price_tables import named_prices
-from replay.selectors.table import rows_of, run_find, targets_of
+from replay.selectors.results import result_rows, run_find, targets_of
 from replay.services import runs
 from sessions.pages.access import Viewer, actor_of, page_or_fragment, viewer_of, writer_of
 
@@ -31,7 +31,7 @@ def replay_run(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
     requested = request.GET.get("session", "")
     chosen = next((t for t in targets if str(t.session_id) == requested), None)
     chosen = chosen or next((t for t in targets if t.finished_at and not t.error), None)
-    rows = rows_of(found, prices=prices)
+    rows = result_rows(found, prices=prices)
     context: dict[str, Any] = {
         "viewer": viewer,
         "run": found,

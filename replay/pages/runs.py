@@ -10,8 +10,8 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ProjectReplayForm
-from replay.selectors.table import runs_newest, sessions_newest
-from replay.services.advice import advice_of
+from replay.selectors.advice import advice_of
+from replay.selectors.results import runs_newest, sessions_newest
 from sessions.pages.access import Viewer, actor_of, viewer_of, writer_of
 from sessions.selectors.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ReplayForm
 from replay.pages.session_result import session_result
-from replay.selectors.table import targets_of_session
+from replay.selectors.results import targets_of_session
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, actor_of, session_of, viewer_of, writer_of
 from sessions.pages.tabs import session_context

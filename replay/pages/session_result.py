@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay.models import ReplayRun, ReplayTarget
-from replay.selectors.settings import limit_of
-from replay.selectors.table import Found, Row, found_of, rows_of
+from replay.selectors.results import ResultRow, TargetResult, result_rows, target_results
+from replay.selectors.run_settings import limit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyResult:
     """A policy's totals for one session, and its findings per call."""
 
-    row: Row
-    found: Found
+    row: ResultRow
+    found: TargetResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +32,8 @@ def session_result(run: ReplayRun, target: ReplayTarget, *, limit: str) -> Sessi
     """Return the result at the budget with the label `limit`, or at the smallest budget if there is none."""
     limits = [limit_of(data).label for data in run.limits]
     chosen = limit if limit in limits else limits[-1]
-    rows = {row.number: row for row in rows_of(run, target=target)}
-    founds = found_of(run, session_id=target.session_id)
+    rows = {row.number: row for row in result_rows(run, target=target)}
+    founds = target_results(run, session_id=target.session_id)
     return SessionResult(
         target=target,
         limit=chosen,

@@ -1,4 +1,4 @@
-"""Price tables for replay: a model's own, or one that somebody names."""
+"""Price tables for replays: those of a model, or one given by the user."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from datetime import datetime
 from functools import lru_cache
 
 import pricing
-from compaction.replay import Prices, Tier
+from compaction.replay import Prices, Tier, Transcript
 
 _MILLION = 1_000_000
 
 
 @lru_cache(256)
 def model_prices(model: str, at: datetime | None = None) -> Prices | None:
-    """The model's table at the time `at` (None: today); None where it has no price."""
+    """Return the price table of a model at a time (default: now), None if it has no price."""
     tiers = tuple(
         Tier(
             above=rates.above,
@@ -28,13 +28,21 @@ def model_prices(model: str, at: datetime | None = None) -> Prices | None:
     return Prices(tiers=tiers, source=f"genai-prices {model}") if tiers else None
 
 
+def transcript_prices(transcript: Transcript) -> Prices | None:
+    """Return the prices of the session's model at the time of its first call, None if it has no price."""
+    at = next((call.at for call in transcript.calls if call.at), None)
+    return model_prices(transcript.model, at)
+
+
 def named_prices(text: str) -> Prices:
-    """The table that `text` names: a model, or `input=3,read=0.3,write=3.75,output=15` in dollars per million
-    tokens. Raises ValueError."""
+    """Return the price table for a model name or for rates like `input=3,read=0.3,write=3.75,output=15`.
+
+    Rates are in dollars per million tokens. Raises ValueError.
+    """
     if "=" in text:
         pairs = (pair.partition("=") for pair in text.split(","))
         return Prices.of_rates({name.strip(): float(value) for name, _, value in pairs}, source=text)
     prices = model_prices(text)
     if prices is None:
-        raise ValueError(f"no price is known for the model {text!r}")
+        raise ValueError(f"no known price for the model {text!r}")
     return prices

@@ -1,4 +1,4 @@
-"""Replay runs: asked for, confirmed, cancelled, taken up again."""
+"""Create, confirm, cancel and resume replay runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from accounts.services import audit_record
 from compaction.policy import Policy
 from compaction.replay import Limit
 from replay.models import ReplayRun, ReplayTarget
-from replay.selectors.settings import limit_json
+from replay.selectors.run_settings import limit_json
 from replay.services.dispatch import replay_dispatch
 from sessions.models import AgentSession
 from sessions.selectors.summarizers import summarizer_missing
 
-#: More would keep workers from what agents wait for.
+#: Larger runs would delay the work that agents wait for.
 MAX_SESSIONS, MAX_SETTINGS = 200, 40
 
-#: The states that somebody may ask for.
-WANTED = [(state.value, state.label) for state in (ReplayRun.State.RUNNING, ReplayRun.State.CANCELLED)]
+#: The states that users can request.
+REQUESTABLE = [(state.value, state.label) for state in (ReplayRun.State.RUNNING, ReplayRun.State.CANCELLED)]
 
 
-class RunRefused(ValueError):
-    """The run cannot be; the text says why, `field` what of it."""
+class InvalidRun(ValueError):
+    """The run is invalid. `field` names the invalid parameter."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class RunRefused(ValueError):
 
 
 class WrongState(Exception):
-    """The run is not where it could be confirmed, cancelled or taken up again."""
+    """The run cannot be confirmed, cancelled or resumed in its state."""
 
 
 @transaction.atomic
@@ -50,14 +50,14 @@ def run_create(
     title: str = "",
     actor: Actor = SYSTEM,
 ) -> ReplayRun:
-    """A run that a worker takes up behind the commit. Raises `RunRefused`."""
+    """Create a run; a worker starts it after the commit. Raises `InvalidRun`."""
     _check(project, sessions, policies, limits, with_model)
-    estimated = ReplayRun.State.ESTIMATING if with_model else ReplayRun.State.RUNNING
+    state = ReplayRun.State.ESTIMATING if with_model else ReplayRun.State.RUNNING
     run = ReplayRun.objects.create(
         project=project,
         created_by=actor.user,
         title=title,
-        state=estimated,
+        state=state,
         policies=[policy.to_json() for policy in policies],
         limits=[limit_json(limit) for limit in limits],
         with_model=with_model,
@@ -80,49 +80,49 @@ def _check(
     with_model: bool,
 ) -> None:
     if not sessions:
-        raise RunRefused("sessions", "no session with a turn was chosen")
+        raise InvalidRun("sessions", "no session with a turn was selected")
     if len(sessions) > MAX_SESSIONS:
-        raise RunRefused("sessions", f"at most {MAX_SESSIONS} sessions at once")
+        raise InvalidRun("sessions", f"at most {MAX_SESSIONS} sessions")
     if not policies:
-        raise RunRefused("policies", "no policy was chosen")
+        raise InvalidRun("policies", "no policy was selected")
     if len({policy.name for policy in policies}) < len(policies):
-        raise RunRefused("policies", "two policies have the same name")
+        raise InvalidRun("policies", "two policies have the same name")
     if not limits:
-        raise RunRefused("budgets", "no budget was chosen")
+        raise InvalidRun("budgets", "no budget was selected")
     if len(policies) * len(limits) > MAX_SETTINGS:
-        raise RunRefused("policies", f"at most {MAX_SETTINGS} pairs of a policy and a budget")
+        raise InvalidRun("policies", f"at most {MAX_SETTINGS} combinations of policy and budget")
     if with_model and (missing := summarizer_missing(project)):
-        raise RunRefused("with_model", f"no model can summarise: {missing}")
+        raise InvalidRun("with_model", f"no model is available for summaries: {missing}")
 
 
 @transaction.atomic
 def run_confirm(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
-    """Somebody has seen the estimate and wants it. Raises `WrongState`."""
-    _move(run, (ReplayRun.State.WAITING,), ReplayRun.State.RUNNING)
+    """Start a run whose estimate was accepted. Raises `WrongState`."""
+    _change_state(run, (ReplayRun.State.WAITING,), ReplayRun.State.RUNNING)
     _audit(run, "replay.confirmed", actor, {"estimate_microusd": run.estimate_microusd})
     transaction.on_commit(partial(replay_dispatch, run.pk))
 
 
 @transaction.atomic
 def run_cancel(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
-    """Ends a run; what it has found stays. Raises `WrongState`."""
+    """Cancel a run and keep its results so far. Raises `WrongState`."""
     states = (*ReplayRun.OPEN, ReplayRun.State.WAITING)
-    _move(run, states, ReplayRun.State.CANCELLED, finished_at=timezone.now())
+    _change_state(run, states, ReplayRun.State.CANCELLED, finished_at=timezone.now())
     _audit(run, "replay.cancelled", actor, {"done": run.done})
 
 
 @transaction.atomic
 def run_resume(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
-    """Goes on where a cancelled run stopped. Raises `WrongState`."""
-    unknown = run.with_model and run.estimate_microusd is None
-    state = ReplayRun.State.ESTIMATING if unknown else ReplayRun.State.RUNNING
-    _move(run, (ReplayRun.State.CANCELLED,), state, finished_at=None)
+    """Continue a cancelled run. Raises `WrongState`."""
+    needs_estimate = run.with_model and run.estimate_microusd is None
+    state = ReplayRun.State.ESTIMATING if needs_estimate else ReplayRun.State.RUNNING
+    _change_state(run, (ReplayRun.State.CANCELLED,), state, finished_at=None)
     _audit(run, "replay.resumed", actor, {"done": run.done})
     transaction.on_commit(partial(replay_dispatch, run.pk))
 
 
-def _move(run: ReplayRun, states: Sequence[str], state: str, **changes: Any) -> None:
-    """Another state, if the run is in one of `states`. Whoever works on it finds that it lost its claim."""
+def _change_state(run: ReplayRun, states: Sequence[str], state: str, **changes: Any) -> None:
+    """Change the state of a run if it is in one of `states`. A worker that has claimed it loses the claim."""
     rows = ReplayRun.objects.filter(pk=run.pk, state__in=states)
     if rows.update(state=state, lease_until=None, **changes) != 1:
         raise WrongState(f"the replay is {run.get_state_display()}")

@@ -1,4 +1,4 @@
-"""The model that summarises in a replay: the project's own, asked under the run's claim, or an estimate."""
+"""Summarizers for replays: the project's model, or an estimate of its cost."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from replay.models import ReplayRun
 from replay.selectors.price_tables import model_prices
 from sessions.selectors.summarizers import summarizer, summarizer_model
 
-#: Where a model has no price an estimate would be worth nothing: this one is above all that are asked today.
-_DEAREST = Prices.of_rates({"input": 15, "output": 75}, source="no price known")
+#: Used for models without a price; higher than the prices of all supported models.
+_FALLBACK_PRICES = Prices.of_rates({"input": 15, "output": 75}, source="no known price")
 
 
-class Cancelled(Exception):
-    """The run is no longer ours: it was cancelled, or another worker has it."""
+class ClaimLost(Exception):
+    """The run was cancelled, or another worker has claimed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    """A run that this worker has. `renew` keeps the claim, and raises `Cancelled` where it is lost."""
+class ClaimedRun:
+    """A run that this worker has claimed. `renew` extends the lease, and raises `ClaimLost`."""
 
     run: ReplayRun
     renew: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asking:
-    """Keeps the claim with each question: a model takes its time, and a cancelled run must not pay on."""
+class _RenewingSummarizer:
+    """Renews the claim before each call: calls take long, and a cancelled run must not pay for more."""
 
     model: Summarizer
     renew: Callable[[], None]
@@ -52,22 +52,22 @@ class _Asking:
         )
 
 
-def asking(claimed: Claimed) -> Summarizer:
-    """The project's model."""
-    return _Asking(model=summarizer(summarizer_model(claimed.run.project)), renew=claimed.renew)
+def project_summarizer(claimed: ClaimedRun) -> Summarizer:
+    """Return the summarizer of the project's model."""
+    return _RenewingSummarizer(model=summarizer(summarizer_model(claimed.run.project)), renew=claimed.renew)
 
 
-def estimating() -> Summarizer:
-    """Counts what would be asked, and asks nobody."""
-    # The SDK takes a second to load, which only the workers have to spend.
+def estimating_summarizer() -> Summarizer:
+    """Return a summarizer that only counts what a model would be sent."""
+    # Loading the SDK takes a second, so only workers import it.
     from compaction.adapters.anthropic_summarizer import MAX_INPUT_TOKENS
 
     return EstimatingSummarizer(counter(), max_input_tokens=MAX_INPUT_TOKENS)
 
 
-def asked_cost(project: Project, calls: Iterable[Usage]) -> float:
-    """What these calls of the project's model cost, micro-dollars."""
+def summaries_cost(project: Project, calls: Iterable[Usage]) -> float:
+    """Return the cost of these calls of the project's model, in micro-dollars."""
     from compaction.adapters.claude import DEFAULT_MODEL
 
-    prices = model_prices(summarizer_model(project) or DEFAULT_MODEL) or _DEAREST
+    prices = model_prices(summarizer_model(project) or DEFAULT_MODEL) or _FALLBACK_PRICES
     return sum(map(prices.of, calls))

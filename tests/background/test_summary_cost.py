@@ -12,7 +12,7 @@ from accounts.models import Project
 from compaction.adapters.claude import DEFAULT_MODEL
 from compaction.messages import Usage
 from compaction.recap.spans import Evicted
-from replay.services.summarizers import asked_cost
+from replay.services.summarizers import summaries_cost
 from sessions.selectors import summarizers
 from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
 from tests.compaction.builders import tool_loop
@@ -67,4 +67,4 @@ def test_also_what_was_spent_in_vain(provider: FakeProvider, project: Project) -
 
 def test_a_replays_summaries_are_priced_alike(project: Project) -> None:
     calls = [Usage(uncached_tokens=DEAR.above)] * 3
-    assert asked_cost(project, calls) == pricing.calls_cost(DEFAULT_MODEL, calls)
+    assert summaries_cost(project, calls) == pricing.calls_cost(DEFAULT_MODEL, calls)

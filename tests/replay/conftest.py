@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import Project
-from replay.services import runs, work
+from replay.services import execution, runs
 from sessions.models import AgentSession
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -20,6 +20,6 @@ def session(project: Project) -> AgentSession:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The runs that a worker was sent for; none comes."""
     found: list[object] = []
-    for module in (runs, work):
+    for module in (runs, execution):
         monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))
     return found

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Project, Scope
 from accounts.services import api_key_create
 from replay.models import ReplayRun
-from replay.services import work
+from replay.services import execution
 from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.pages.transcripts import make_session
@@ -36,7 +36,7 @@ def made(admin: Api, **body: Any) -> dict[str, Any]:
 
 def finished(replay: dict[str, Any]) -> None:
     while ReplayRun.objects.get(pk=replay["id"]).state in ReplayRun.OPEN:
-        work.run_step(run_id=replay["id"])
+        execution.run_step(run_id=replay["id"])
 
 
 def test_a_replay_is_asked_for_and_looked_at(admin: Api, session: AgentSession) -> None:

@@ -12,7 +12,7 @@ from accounts.models import Project
 from compaction.policy import get_policy
 from compaction.replay import Limit
 from replay.models import ReplayRun
-from replay.services import runs, work
+from replay.services import execution, runs
 from sessions.models import AgentSession
 from sessions.services.compactions.apply import session_compact
 from tests.browsing import barriers, fits_in_width
@@ -29,7 +29,7 @@ def run(project: Project, session: AgentSession, sent: list[object]) -> ReplayRu
         project=project, sessions=[session], policies=policies, limits=[Limit(ratio=0.5)], title="half"
     )
     while made.state in ReplayRun.OPEN:
-        work.run_step(run_id=made.pk)
+        execution.run_step(run_id=made.pk)
         made.refresh_from_db()
     return made
 

@@ -11,7 +11,7 @@ from accounts.models import AuditEvent, Project
 from compaction.policy import PRESETS
 from replay.models import ReplayRun
 from replay.pages import curves
-from replay.services import work
+from replay.services import execution
 from sessions.models import AgentSession
 from sessions.pages.terms import preset_meaning
 from tests.markup import one_line
@@ -28,7 +28,7 @@ def run(member_client: Client, session: AgentSession) -> ReplayRun:
     found = ReplayRun.objects.get()
     assert response.url == f"/p/alpha/replay/{found.pk}/"
     while found.state in ReplayRun.OPEN:
-        work.run_step(run_id=found.pk)
+        execution.run_step(run_id=found.pk)
         found.refresh_from_db()
     return found
 
@@ -73,7 +73,7 @@ def test_missing_costs_are_explained(member_client: Client, session: AgentSessio
     member_client.post("/p/alpha/replay/", FORM)
     run = ReplayRun.objects.get()
     while run.state in ReplayRun.OPEN:
-        work.run_step(run_id=run.pk)
+        execution.run_step(run_id=run.pk)
         run.refresh_from_db()
     page = member_client.get(f"/p/alpha/replay/{run.pk}/").content.decode()
     assert "Costs are missing" in page
@@ -102,7 +102,7 @@ def test_other_prices(member_client: Client, run: ReplayRun) -> None:
     page = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=input=1000").content.decode()
     assert "$" in page
     page = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=nobody-knows").content.decode()
-    assert "no price is known" in page
+    assert "no known price" in page
 
 
 def test_the_replay_tab_of_a_session(member_client: Client, session: AgentSession, run: ReplayRun) -> None:

@@ -13,9 +13,9 @@ from accounts.models import AuditEvent, Project
 from compaction.policy import Policy, get_policy
 from compaction.replay import Limit, Prices
 from replay.models import ReplayResult, ReplayRun
-from replay.selectors.stored import session_transcript
-from replay.selectors.table import found_of, rows_of, sessions_newest
-from replay.services import runs, work
+from replay.selectors.results import result_rows, sessions_newest, target_results
+from replay.selectors.transcripts import session_transcript
+from replay.services import execution, runs
 from replay.services.advice import advice_apply
 from sessions.models import AgentSession
 from tests.pages.transcripts import make_session
@@ -48,7 +48,7 @@ def finish(run: ReplayRun) -> ReplayRun:
         run.refresh_from_db()
         if run.state not in ReplayRun.OPEN:
             return run
-        work.run_step(run_id=run.pk)
+        execution.run_step(run_id=run.pk)
     raise AssertionError("the run does not end")
 
 
@@ -63,7 +63,7 @@ def test_a_run_is_worked_off_and_told(make: Callable[..., ReplayRun], sent: list
     assert sent[0] == run.pk
     assert run.state == ReplayRun.State.DONE
     assert run.done == run.steps == 6
-    rows = rows_of(run)
+    rows = result_rows(run)
     assert [(row.setting.limit.label, row.setting.policy.name) for row in rows] == [
         (limit.label, policy.name) for limit in LIMITS for policy in POLICIES
     ]
@@ -72,7 +72,7 @@ def test_a_run_is_worked_off_and_told(make: Callable[..., ReplayRun], sent: list
     assert rows[3].fits_share < 1  # everything shown, at half the budget
     assert not rows[3].on_front
     assert any(row.on_front for row in rows)
-    founds = found_of(run, session_id=run.targets.get().session_id)
+    founds = target_results(run, session_id=run.targets.get().session_id)
     assert len(founds) == 6
     assert founds[0].lost_turn is None
     assert founds[3].lost_turn is not None
@@ -80,18 +80,18 @@ def test_a_run_is_worked_off_and_told(make: Callable[..., ReplayRun], sent: list
 
 def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun]) -> None:
     run = finish(make())
-    dear = rows_of(run, prices=Prices.of_rates({"input": 1_000}))
-    assert [row.total.references for row in dear] == [row.total.references for row in rows_of(run)]
-    assert all(d.cost > row.cost > 0 for d, row in zip(dear, rows_of(run), strict=True))
+    dear = result_rows(run, prices=Prices.of_rates({"input": 1_000}))
+    assert [row.total.references for row in dear] == [row.total.references for row in result_rows(run)]
+    assert all(d.cost > row.cost > 0 for d, row in zip(dear, result_rows(run), strict=True))
 
 
 def test_a_slice_is_short_and_the_next_goes_on(
     make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, sent: list[object]
 ) -> None:
-    monkeypatch.setattr(work, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(execution, "SLICE_SECONDS", -1.0)
     run = make()
     for done in range(1, 6):
-        work.run_step(run_id=run.pk)
+        execution.run_step(run_id=run.pk)
         run.refresh_from_db()
         assert (run.done, run.state, run.lease_until) == (done, ReplayRun.State.RUNNING, None)
         assert len(sent) == done + 1
@@ -101,7 +101,7 @@ def test_a_slice_is_short_and_the_next_goes_on(
 def test_a_cancelled_run_keeps_what_it_found_and_can_be_taken_up(make: Callable[..., ReplayRun]) -> None:
     run = make()
     runs.run_cancel(run=run)
-    work.run_step(run_id=run.pk)
+    execution.run_step(run_id=run.pk)
     assert not ReplayResult.objects.exists()
     with pytest.raises(runs.WrongState):
         runs.run_cancel(run=run)
@@ -128,17 +128,17 @@ def test_what_was_found_before_a_worker_died_is_not_done_again(make: Callable[..
 def test_two_workers_do_not_share_a_run(make: Callable[..., ReplayRun]) -> None:
     run = make()
     ReplayRun.objects.filter(pk=run.pk).update(lease_until=timezone.now() + timezone.timedelta(minutes=1))
-    work.run_step(run_id=run.pk)
+    execution.run_step(run_id=run.pk)
     assert not ReplayResult.objects.exists()
 
 
 def test_the_sweep_sends_for_what_nobody_works_on(make: Callable[..., ReplayRun], sent: list[object]) -> None:
     run = make()
     sent.clear()
-    assert work.runs_sweep() == 1
+    assert execution.replays_sweep() == 1
     assert sent == [run.pk]
     finish(run)
-    assert work.runs_sweep() == 0
+    assert execution.replays_sweep() == 0
 
 
 def test_a_session_that_cannot_be_replayed_does_not_hold_up_the_others(
@@ -168,7 +168,7 @@ def test_a_session_that_cannot_be_replayed_does_not_hold_up_the_others(
 def test_what_cannot_be_is_refused(
     make: Callable[..., ReplayRun], options: dict[str, object], field: str
 ) -> None:
-    with pytest.raises(runs.RunRefused) as refused:
+    with pytest.raises(runs.InvalidRun) as refused:
         make(**options)
     assert refused.value.field == field
 
@@ -193,7 +193,7 @@ def test_a_model_is_asked_only_after_its_cost_was_told_and_confirmed(
     run = finish(run)
     assert run.state == ReplayRun.State.DONE
     assert provider.requests
-    [row] = rows_of(run)
+    [row] = result_rows(run)
     assert row.summaries > 0
     assert row.valid_share == row.fits_share == 1
 

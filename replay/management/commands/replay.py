@@ -1,4 +1,4 @@
-"""`manage.py replay PATH…`: what other policies would have done to your own logs. No server, no database."""
+"""`manage.py replay PATH…`: compare policies on logs on disk, without a server or database."""
 
 from __future__ import annotations
 
@@ -26,25 +26,27 @@ from replay.offline.report import dollars, table
 from replay.selectors.price_tables import named_prices
 from sessions.management.log_paths import add_path_arguments, selected_paths
 
-#: Shares of a session's largest prompt that are tried where nobody names budgets.
+#: Default budgets, as shares of a session's largest prompt.
 _RATIOS = (1.0, 0.5, 0.2)
 
-#: Columns of the table where nobody looks at a terminal.
+#: Width of the table if the output is not a terminal.
 _WIDTH = 150
 
-#: How far the predicted cost under `off` may be from the real one before a session is named.
-_NEAR = 0.10
+#: Relative difference up to which a predicted cost counts as accurate.
+_ACCURATE = 0.10
 
 
 class Command(BaseCommand):
     help = (
-        "Replays agents' session logs under other policies and budgets, and prints one table. Stores nothing."
+        "Replay session logs of agents under other policies and budgets, and print a table. Stores nothing."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_path_arguments(parser)
-        parser.add_argument("--policies", nargs="+", default=list(PRESETS), choices=list(PRESETS))
+        parser.add_argument(
+            "--policies", nargs="+", default=list(PRESETS), choices=list(PRESETS), help="default: all presets"
+        )
         parser.add_argument(
             "--ratios", nargs="+", type=_ratio, help="budgets as shares of each session's largest prompt"
         )
@@ -55,29 +57,37 @@ class Command(BaseCommand):
             "--prices",
             type=_prices,
             metavar="MODEL|RATES",
-            help="price all by this model, or by input=3,read=0.3,write=3.75,output=15 ($ a million tokens)",
+            help="use the prices of this model, or input=3,read=0.3,write=3.75,output=15 ($ per million)",
         )
         parser.add_argument(
-            "--least", type=int, default=0, metavar="TOKENS", help="leave out sessions of smaller prompts"
+            "--least",
+            type=int,
+            default=0,
+            metavar="TOKENS",
+            help="skip sessions whose prompts are all smaller",
         )
-        parser.add_argument("--sessions", action="store_true", help="also tell each session's predicted cost")
-        parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-        parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+        parser.add_argument(
+            "--sessions", action="store_true", help="also print the predicted cost of each session"
+        )
+        parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
+        parser.add_argument(
+            "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="number of processes"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
         sources = list(log_sources(selected_paths(options)))
         settings = _settings(options)
-        comparison = Comparison(settings=settings, prices=options["prices"], least_tokens=options["least"])
+        comparison = Comparison(settings=settings, prices=options["prices"], min_tokens=options["least"])
         logs = compare_logs(sources, comparison, jobs=options["jobs"])
         quiet = Console(stderr=True, quiet=options["verbosity"] == 0)
-        shown = track(logs, total=len(sources), description="replaying", console=quiet)
+        shown = track(logs, total=len(sources), description="Replaying", console=quiet)
         found = [session for log in shown for session in log]
         if not found:
-            raise CommandError("no session with a model call in a log of a known format")
-        self._tell(found, settings, time.monotonic() - started, options)
+            raise CommandError("Found no session with a model call in a log of a known format.")
+        self._print_results(found, settings, time.monotonic() - started, options)
 
-    def _tell(
+    def _print_results(
         self, found: Sequence[Compared], settings: Sequence[Setting], seconds: float, options: dict[str, Any]
     ) -> None:
         sums = [totals(session.totals[index] for session in found) for index in range(len(settings))]
@@ -89,7 +99,7 @@ class Command(BaseCommand):
             table(settings, sums, title=title)
         )
         self.stdout.write(text.getvalue())
-        self._tell_actual(found, settings, each=options["sessions"])
+        self._print_accuracy(found, settings, each=options["sessions"])
         if options["json"]:
             rows = [
                 {"policy": s.policy.name, "budget": s.limit.label, **asdict(total)}
@@ -97,8 +107,8 @@ class Command(BaseCommand):
             ]
             options["json"].write_text(json.dumps(rows, indent=1))
 
-    def _tell_actual(self, found: Sequence[Compared], settings: Sequence[Setting], *, each: bool) -> None:
-        """How well the cost is predicted: under `off` it should be what the logs' own usage comes to."""
+    def _print_accuracy(self, found: Sequence[Compared], settings: Sequence[Setting], *, each: bool) -> None:
+        """Compare the predicted cost under `off` with the actual cost from the logs."""
         off = next((index for index, setting in enumerate(settings) if setting.policy.name == "off"), None)
         if off is None:
             return
@@ -107,17 +117,16 @@ class Command(BaseCommand):
         if not priced:
             return
         predicted, actual = sum(cost for _, cost, _ in priced), sum(actual for *_, actual in priced)
-        near = sum(abs(cost / actual - 1) <= _NEAR for _, cost, actual in priced)
+        accurate = sum(abs(cost / actual - 1) <= _ACCURATE for _, cost, actual in priced)
         self.stdout.write(
-            f"By the logs' own usage {len(priced)} sessions cost ${dollars(actual)}; under `off` "
-            f"${dollars(predicted)} are predicted ({predicted / actual - 1:+.1%}), "
-            f"for {near} of them within {_NEAR:.0%}."
+            f"Actual cost of {len(priced)} sessions: {dollars(actual)}. Predicted under `off`: "
+            f"{dollars(predicted)} ({predicted / actual - 1:+.1%}, {accurate} within {_ACCURATE:.0%})."
         )
         if each:
             for session, cost, real in sorted(priced, key=lambda item: -abs(item[1] / item[2] - 1)):
                 self.stdout.write(
-                    f"{session.name}  {session.calls:>5} calls  ${dollars(real)} real  "
-                    f"${dollars(cost)} predicted  {cost / real - 1:+.1%}"
+                    f"{session.name}  {session.calls:>5} calls  {dollars(real)} actual  "
+                    f"{dollars(cost)} predicted  {cost / real - 1:+.1%}"
                 )
 
 
@@ -132,14 +141,14 @@ def _settings(options: dict[str, Any]) -> tuple[Setting, ...]:
 def _ratio(text: str) -> float:
     value = float(text)
     if not 0 < value <= 1:
-        raise ArgumentTypeError("a ratio is above 0 and at most 1")
+        raise ArgumentTypeError("a ratio must be above 0 and at most 1")
     return value
 
 
 def _tokens(text: str) -> int:
     value = int(text.replace(",", "").replace("_", ""))
     if value < 1:
-        raise ArgumentTypeError("a budget is at least 1 token")
+        raise ArgumentTypeError("a budget must be at least 1 token")
     return value
 
 

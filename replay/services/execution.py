@@ -1,7 +1,7 @@
-"""Working on a replay run: one claim at a time, a few seconds each, until nothing is left.
+"""Execute replay runs in slices of a few seconds.
 
-Each task does a little and sends the next, so that a long run does not keep compactions waiting, and one that
-was cancelled stops soon. Every result is stored by itself: a run that was cut off goes on where it stopped.
+Each task executes one slice and dispatches the next, so that a long run does not delay compactions, and a
+cancelled run stops soon. Every result is stored separately, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -23,41 +23,47 @@ from compaction.recap import Summarizer
 from compaction.replay import Prices, Result, Setting, Totals, Transcript, actual_cost, cost, replay
 from compaction.replay.transcript import HOUR
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
-from replay.offline.compare import prices_at_the_time
-from replay.selectors.settings import settings_of
-from replay.selectors.stored import session_transcript
+from replay.selectors.price_tables import transcript_prices
+from replay.selectors.run_settings import settings_of
+from replay.selectors.transcripts import session_transcript
 from replay.services.dispatch import replay_dispatch
-from replay.services.summarizers import Cancelled, Claimed, asked_cost, asking, estimating
+from replay.services.summarizers import (
+    ClaimedRun,
+    ClaimLost,
+    estimating_summarizer,
+    project_summarizer,
+    summaries_cost,
+)
 from sessions.services.claims import claim, is_free, release, renew, still_own
 from sessions.store import bodies
 from sessions.store.postgres import constraint_name
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which a task leaves the rest to the next one.
+#: Seconds after which a task leaves the rest to the next task.
 SLICE_SECONDS = 5.0
 
-#: How long a claim holds without a sign of life: longer than one summary of a model takes.
+#: Longer than one summary of a model takes.
 _LEASE = timedelta(minutes=5)
 
 
 def run_step(*, run_id: UUID) -> None:
-    """Does a slice of a run, and sends for the next. Nothing where another worker has it, or it is over."""
+    """Execute one slice of a run and dispatch the next. Does nothing if the run is claimed or has ended."""
     open_runs = ReplayRun.objects.select_related("project").filter(pk=run_id, state__in=ReplayRun.OPEN)
     run = claim(open_runs, lease=_LEASE)
     if run is None:
         return
-    claimed = Claimed(run=run, renew=partial(_renew, run))
+    claimed = ClaimedRun(run=run, renew=partial(_renew, run))
     try:
-        is_over = _work(claimed)
-    except Cancelled:
+        is_finished = _run_slice(claimed)
+    except ClaimLost:
         return
-    if not is_over and release(_still_own(run)):
+    if not is_finished and release(_still_own(run)):
         replay_dispatch(run.pk)
 
 
-def runs_sweep() -> int:
-    """Sends for the runs that nobody works on: their message or their worker was lost. How many."""
+def replays_sweep() -> int:
+    """Dispatch the open runs without a worker. Returns their number."""
     runs = ReplayRun.objects.filter(is_free(), state__in=ReplayRun.OPEN).order_by("pk")
     return sum(map(replay_dispatch, list(runs.values_list("pk", flat=True))))
 
@@ -71,16 +77,16 @@ def _still_own(run: ReplayRun) -> QuerySet[ReplayRun]:
 
 
 def _renew(run: ReplayRun) -> None:
-    """Extend the lease. Raises `Cancelled` if the claim was lost."""
+    """Extend the lease. Raises `ClaimLost` if the claim was lost."""
     if not renew(_still_own(run), lease=_LEASE):
-        raise Cancelled
+        raise ClaimLost
 
 
-# -- The work -----------------------------------------------------------------------------------
+# -- The slices ---------------------------------------------------------------------------------
 
 
-def _work(claimed: Claimed) -> bool:
-    """Works for a slice of time; whether nothing of the run is left to do."""
+def _run_slice(claimed: ClaimedRun) -> bool:
+    """Work on the run for one slice. Returns whether the run is finished."""
     run, until = claimed.run, time.monotonic() + SLICE_SECONDS
     estimates = run.state == ReplayRun.State.ESTIMATING
     left = Q(estimate_microusd=None) if estimates else Q(finished_at=None)
@@ -95,8 +101,8 @@ def _work(claimed: Claimed) -> bool:
             return False
 
 
-def _target(claimed: Claimed, target: ReplayTarget, until: float, *, estimates: bool) -> bool:
-    """Works on one session; whether it is finished."""
+def _target(claimed: ClaimedRun, target: ReplayTarget, until: float, *, estimates: bool) -> bool:
+    """Work on one session. Returns whether it is finished."""
     try:
         transcript = session_transcript(target.session)
         if estimates:
@@ -104,10 +110,10 @@ def _target(claimed: Claimed, target: ReplayTarget, until: float, *, estimates: 
             target.save(update_fields=["estimate_microusd"])
             return True
         return _results(claimed, target, transcript, until)
-    except Cancelled:
+    except ClaimLost:
         raise
     except Exception as error:
-        # One session that cannot be replayed must not hold up the others.
+        # A session that cannot be replayed must not hold up the others.
         log.exception("replay %s, session %s", claimed.run.pk, target.session_id)
         target.error = f"{type(error).__name__}: {error}"[:500].replace("\0", "\ufffd")
         target.finished_at, target.estimate_microusd = timezone.now(), target.estimate_microusd or 0
@@ -115,15 +121,15 @@ def _target(claimed: Claimed, target: ReplayTarget, until: float, *, estimates: 
         return True
 
 
-def _results(claimed: Claimed, target: ReplayTarget, transcript: Transcript, until: float) -> bool:
-    made = set(target.results.values_list("setting", flat=True))
-    left = [pair for pair in enumerate(settings_of(claimed.run)) if pair[0] not in made]
-    prices = prices_at_the_time(transcript)
-    for done, (number, setting) in enumerate(left):
-        if done and time.monotonic() > until:
-            return False  # but one at least: a session that is slow to read must come to its end too
+def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, until: float) -> bool:
+    done = set(target.results.values_list("setting", flat=True))
+    left = [pair for pair in enumerate(settings_of(claimed.run)) if pair[0] not in done]
+    prices = transcript_prices(transcript)
+    for index, (number, setting) in enumerate(left):
+        if index and time.monotonic() > until:
+            return False  # after at least one result, so that slow sessions make progress too
         claimed.renew()
-        summarizer = asking(claimed) if claimed.run.with_model else None
+        summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer)
         _store(claimed.run, target, number, _Priced.of(result, transcript, prices, claimed))
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
@@ -139,22 +145,26 @@ def _replayed(transcript: Transcript, setting: Setting, summarizer: Summarizer |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Priced:
-    """A result with its sums, and what the model's summaries cost, micro-dollars."""
+    """A result with its sums and the cost of the model's summaries in micro-dollars."""
 
     result: Result
     totals: Totals
     summaries: int
 
     @classmethod
-    def of(cls, result: Result, transcript: Transcript, prices: Prices | None, claimed: Claimed) -> _Priced:
+    def of(
+        cls, result: Result, transcript: Transcript, prices: Prices | None, claimed: ClaimedRun
+    ) -> _Priced:
         hour = transcript.cache_seconds >= HOUR
-        asked = asked_cost(claimed.run.project, result.summaries) if claimed.run.with_model else 0
-        summaries = round(asked)
-        whole, uncached = (
+        summaries_microusd = (
+            summaries_cost(claimed.run.project, result.summaries) if claimed.run.with_model else 0
+        )
+        summaries = round(summaries_microusd)
+        cached_cost, uncached_cost = (
             (cost(result, prices, cached=cached, for_an_hour=hour) + summaries if prices else None)
             for cached in (True, False)
         )
-        totals = Totals.of(result, cost=whole, cost_uncached=uncached)
+        totals = Totals.of(result, cost=cached_cost, cost_uncached=uncached_cost)
         return cls(result=result, totals=totals, summaries=summaries)
 
 
@@ -176,13 +186,13 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
     ReplayRun.objects.filter(pk=run.pk).update(done=F("done") + 1)
 
 
-def _estimate(claimed: Claimed, transcript: Transcript) -> int:
-    """What the model's summaries would cost for all settings."""
+def _estimate(claimed: ClaimedRun, transcript: Transcript) -> int:
+    """Return the estimated cost of the model's summaries for all settings, in micro-dollars."""
     total = 0.0
     for setting in settings_of(claimed.run):
         claimed.renew()
-        result = _replayed(transcript, setting, estimating())
-        total += asked_cost(claimed.run.project, result.summaries)
+        result = _replayed(transcript, setting, estimating_summarizer())
+        total += summaries_cost(claimed.run.project, result.summaries)
     return round(total)
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run: pairs of a policy and a budget, numbered limit by limit."""
+"""The settings of a run: pairs of a policy and a limit, numbered limit by limit."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from replay.models import ReplayRun
 
 
 def limit_json(limit: Limit) -> dict[str, Any]:
+    """Return a limit as JSON."""
     return {"ratio": limit.ratio} if limit.ratio is not None else {"tokens": limit.tokens}
 
 
 def limit_of(data: Mapping[str, Any]) -> Limit:
-    """Raises ValueError where it is neither a ratio nor a number of tokens."""
+    """Parse a limit. Raises ValueError if it is neither a ratio nor a number of tokens."""
     return Limit(ratio=data.get("ratio"), tokens=data.get("tokens"))
 
 
 def settings_of(run: ReplayRun) -> tuple[Setting, ...]:
-    """In the order of `ReplayResult.setting`."""
+    """Return the settings of a run in the order of `ReplayResult.setting`."""
     policies = [Policy.from_json(policy) for policy in run.policies]
     if not run.with_model:
         policies = [without_model(policy) for policy in policies]

@@ -1,4 +1,4 @@
-"""Stored sessions as transcripts."""
+"""Read stored sessions as transcripts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sessions.selectors.convert import message_value, usage_of
 
 
 def session_transcript(session: AgentSession) -> Transcript:
-    """The whole session. Reads its history: for workers, not for requests."""
+    """Return the transcript of a session. Reads the whole history, so only workers call it."""
     rows = session.messages.select_related("blob").order_by("position")
     messages = [message_value(row, session.format) for row in rows.iterator(chunk_size=500)]
     turns = list(session.turns.order_by("index"))
-    beside = {
+    fixed_tokens = {
         preamble.version: preamble.system_tokens + preamble.tools_tokens
         for preamble in Preamble.objects.filter(session=session)
     }
@@ -23,7 +23,7 @@ def session_transcript(session: AgentSession) -> Transcript:
         name=session.title or session.external_id,
         format=session.format,
         messages=messages,
-        turns=[_turn(turn, beside.get(turn.preamble_version, 0)) for turn in turns],
+        turns=[_turn(turn, fixed_tokens.get(turn.preamble_version, 0)) for turn in turns],
         model=session.model,
         cache_seconds=HOUR if _writes_for_an_hour(turns, session.model) else FIVE_MINUTES,
     )
@@ -42,7 +42,8 @@ def _turn(row: TurnRow, beside: int) -> RecordedTurn:
 
 
 def _writes_for_an_hour(turns: list[TurnRow], model: str) -> bool:
-    """Whether the client paid for an hour: turns do not say so, but what the dearest of them cost does."""
+    """Return whether the client paid for one-hour caching, judging by the turn with the largest cache
+    write."""
     priced = [turn for turn in turns if turn.cost_microusd and turn.cache_write_tokens]
     if not priced:
         return False
@@ -50,5 +51,5 @@ def _writes_for_an_hour(turns: list[TurnRow], model: str) -> bool:
     usage = usage_of(turn)
     assert usage is not None
     name = turn.model or model
-    short = pricing.price(name, usage, turn.at).microusd
-    return short is not None and (turn.cost_microusd or 0) > short
+    five_minutes = pricing.price(name, usage, turn.at).microusd
+    return five_minutes is not None and (turn.cost_microusd or 0) > five_minutes

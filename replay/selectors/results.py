@@ -1,4 +1,4 @@
-"""What a run has found so far: a row for each setting, and which of them nothing beats."""
+"""The results of a run so far: sums for each setting, and the Pareto-optimal settings."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from uuid import UUID
 
 from compaction.replay import Prices, References, Result, Setting, Totals, cost, front, totals
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
-from replay.selectors.settings import settings_of
+from replay.selectors.run_settings import settings_of
 from sessions.models import AgentSession
 from sessions.store import bodies
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One setting over the sessions that are done.
+class ResultRow:
+    """The sums of one setting over the sessions that are done.
 
-    `on_front`: no other setting whose prompts all fit costs as little and loses less; `on_limit_front`: none
-    of the same budget.
+    `on_front` marks Pareto-optimal settings: no other setting whose prompts all fit is both at most as
+    expensive and loses fewer references. `on_limit_front` compares only settings with the same limit.
     """
 
     number: int
@@ -31,11 +31,12 @@ class Row:
 
     @property
     def cost(self) -> float:
+        """Micro-dollars, 0 if unknown."""
         return float(self.total.cost or 0)
 
     @property
     def lost(self) -> float:
-        """The share of the references that was lost."""
+        """The share of the used references that were lost."""
         return self.total.references.lost / max(1, self.total.references.used)
 
     @property
@@ -60,8 +61,8 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """One result read back, with its session."""
+class TargetResult:
+    """The result of one session under one setting."""
 
     target: ReplayTarget
     setting: int
@@ -69,42 +70,44 @@ class Found:
 
     @cached_property
     def lost_turn(self) -> int | None:
-        """The first turn at which something needed was lost."""
+        """The first turn that lost a reference."""
         return self.result.first_lost.turn if self.result.first_lost else None
 
 
 def run_find(*, project_id: UUID, id: UUID) -> ReplayRun | None:
-    """The run of the project; None where it has no such run."""
+    """Return a run of the project, None if it has no such run."""
     return ReplayRun.objects.select_related("project").filter(project_id=project_id, pk=id).first()
 
 
 def runs_newest(*, project_id: UUID, before: UUID | None = None, limit: int = 50) -> list[ReplayRun]:
+    """Return the project's newest runs, newest first."""
     rows = ReplayRun.objects.filter(project_id=project_id)
     if before is not None:
         rows = rows.filter(pk__lt=before)
     return list(rows.order_by("-pk")[:limit])
 
 
-def rows_of(run: ReplayRun, *, target: ReplayTarget | None = None, prices: Prices | None = None) -> list[Row]:
-    """A row for each setting, over all sessions of the run or one of them.
+def result_rows(
+    run: ReplayRun, *, target: ReplayTarget | None = None, prices: Prices | None = None
+) -> list[ResultRow]:
+    """Return a row for each setting, over all sessions of the run or one of them.
 
-    Each session is priced as its own model was at its time; with `prices` all are priced anew by that table,
-    which reads the curves of all results.
+    Each session has the prices of its own model at its time. With `prices`, all are repriced, which reads the
+    full results.
     """
     results = ReplayResult.objects.filter(target__run=run)
     if target is not None:
         results = results.filter(target=target)
     sums: dict[int, list[Totals]] = {}
     summaries: dict[int, int] = {}
-    named = results.values_list("setting", "figures", "summary_microusd", "body" if prices else "setting")
-    for setting, figures, paid, body in named.iterator(chunk_size=500):
-        total = totals_of(figures)
+    for row in (results if prices else results.defer("body")).iterator(chunk_size=500):
+        total = totals_of(row.figures)
         if prices is not None:
-            total = _repriced(total, _result(body), prices, paid)
-        sums.setdefault(setting, []).append(total)
-        summaries[setting] = summaries.get(setting, 0) + paid
+            total = _repriced(total, _result(row.body), prices, row.summary_microusd)
+        sums.setdefault(row.setting, []).append(total)
+        summaries[row.setting] = summaries.get(row.setting, 0) + row.summary_microusd
     rows = [
-        Row(
+        ResultRow(
             number=number,
             setting=setting,
             total=totals(sums.get(number, ())),
@@ -112,56 +115,56 @@ def rows_of(run: ReplayRun, *, target: ReplayTarget | None = None, prices: Price
         )
         for number, setting in enumerate(settings_of(run))
     ]
-    return _marked(rows)
+    return _with_fronts(rows)
 
 
 def totals_of(figures: dict[str, object]) -> Totals:
-    """The sums that a result stores."""
-    told = dict(figures)
-    references = told.pop("references")
+    """Return the sums that a result stores."""
+    sums = dict(figures)
+    references = sums.pop("references")
     assert isinstance(references, dict)
-    return Totals(**told, references=References(**references))  # type: ignore[arg-type]
+    return Totals(**sums, references=References(**references))  # type: ignore[arg-type]
 
 
-def _repriced(total: Totals, result: Result, prices: Prices, paid: int) -> Totals:
+def _repriced(total: Totals, result: Result, prices: Prices, summaries: int) -> Totals:
     return replace(
-        total, cost=cost(result, prices) + paid, cost_uncached=cost(result, prices, cached=False) + paid
+        total,
+        cost=cost(result, prices) + summaries,
+        cost_uncached=cost(result, prices, cached=False) + summaries,
     )
 
 
-def _marked(rows: Sequence[Row]) -> list[Row]:
-    """With the front among the settings whose prompts all fit and can be sent."""
-    whole = [row for row in rows if row.total.calls and row.total.fits == row.total.valid == row.total.calls]
-    priced = [row for row in whole if row.total.cost is not None]
+def _with_fronts(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """Mark the Pareto-optimal rows among the settings whose prompts all fit and are valid."""
+    usable = [row for row in rows if row.total.calls and row.total.fits == row.total.valid == row.total.calls]
+    priced = [row for row in usable if row.total.cost is not None]
     best = {row.number for row in front(priced)}
     limits = {row.setting.limit for row in priced}
     here = {row.number for limit in limits for row in front([r for r in priced if r.setting.limit == limit])}
     return [replace(row, on_front=row.number in best, on_limit_front=row.number in here) for row in rows]
 
 
-def found_of(run: ReplayRun, *, session_id: UUID) -> list[Found]:
-    """What the run found of one session, in the order of the settings; empty where it is not in the run."""
-    rows = ReplayResult.objects.filter(target__run=run, target__session_id=session_id).select_related(
-        "target"
-    )
+def target_results(run: ReplayRun, *, session_id: UUID) -> list[TargetResult]:
+    """Return the results of one session in the order of the settings, none if it is not in the run."""
+    rows = ReplayResult.objects.filter(target__run=run, target__session_id=session_id)
     return [
-        Found(target=row.target, setting=row.setting, result=_result(row.body))
+        TargetResult(target=row.target, setting=row.setting, result=_result(row.body))
         for row in rows.select_related("target").order_by("setting")
     ]
 
 
 def targets_of(run: ReplayRun) -> list[ReplayTarget]:
-    """The run's sessions, in their order."""
+    """Return the sessions of a run in their order."""
     return list(run.targets.select_related("session").order_by("ordinal"))
 
 
 def targets_of_session(session: AgentSession, *, limit: int = 10) -> list[ReplayTarget]:
-    """The newest runs that a session is in, newest first."""
+    """Return the newest runs that include a session, newest first."""
     return list(session.replay_targets.select_related("run").order_by("-run_id")[:limit])
 
 
 def sessions_newest(*, project_id: UUID, limit: int, agent: str = "", model: str = "") -> list[AgentSession]:
-    """Sessions with a turn, newest first: what a run without named sessions takes."""
+    """Return the newest sessions with a turn: the default for a run that names no sessions."""
     rows = AgentSession.objects.filter(project_id=project_id, turn_count__gt=0)
     if agent:
         rows = rows.filter(agent=agent)
