@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from compaction.capabilities import Capabilities
-from compaction.descriptors import describe
+from compaction.descriptors import describe, describe_failure
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import matches
 from compaction.layout import Layout
@@ -54,7 +54,8 @@ class Output:
 
     @cached_property
     def is_error(self) -> bool:
-        return is_error(self.result, shows_file=self.is_read)
+        shows_file = self.is_read or self.action.kind is Kind.SEARCH
+        return is_error(self.result, shows_file=shows_file)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -183,7 +184,9 @@ class Context:
         )
 
     def describe(self, output: Output, handle: str) -> str:
-        """Return the descriptor that replaces an output."""
+        """Return the text that replaces an output: its descriptor, or the failing lines of a failure."""
+        if output.is_error:
+            return describe_failure(output.result.text, handle)
         names = self.settings.descriptor_names
         return describe(output.result.text, output.action, handle, names=names, mentions=self.mentions)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import orjson
 
+from compaction.failures import Lines, failing_lines
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
@@ -47,6 +48,25 @@ def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
     counted = mentions.counted(text)
     names = sorted((n for n in counted if len(n) <= _MAX_NAME), key=counted.__getitem__, reverse=True)[:limit]
     return f"mentions {', '.join(names)}" if names else ""
+
+
+def describe_failure(text: str, handle: str) -> str:
+    """Return a failing output with the lines that report and explain the failure, and markers for the others.
+
+    An output whose failure is not recognized is returned unchanged: which lines matter is unknown.
+    """
+    ranges = failing_lines(text)
+    if not ranges:
+        return text
+    lines = text.split("\n")
+    shown: list[str] = []
+    end = 0
+    for found in [*ranges, Lines(len(lines), len(lines))]:
+        if found.first > end:
+            shown.append(f"[{found.first - end} lines not shown; handle {handle}]")
+        shown += lines[found.first : found.end]
+        end = found.end
+    return "\n".join(shown)
 
 
 def pointer(handle: str, *, turn: int, position: int) -> str:

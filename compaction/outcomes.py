@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from compaction.failures import reports_failure
 from compaction.messages import ToolResult
 
 _EXIT_CODE = re.compile(
@@ -18,11 +19,8 @@ _FIRST_LINE = re.compile(
     r"|(?:bash|sh|zsh): |error\b)",
     re.IGNORECASE,
 )
-_TRACEBACK = "Traceback (most recent call last)"
-
-#: Exit codes and tracebacks are at the beginning or end of an output (characters).
+#: Exit codes are at the beginning or end of an output (characters).
 _ENDS = 400
-_TRACE_END = 4_000
 
 
 def exit_code(text: str) -> int | None:
@@ -43,4 +41,4 @@ def is_error(result: ToolResult, *, shows_file: bool = False) -> bool:
         return code != 0
     if shows_file:
         return False
-    return _FIRST_LINE.match(result.text[:_ENDS]) is not None or _TRACEBACK in result.text[-_TRACE_END:]
+    return _FIRST_LINE.match(result.text[:_ENDS]) is not None or reports_failure(result.text)

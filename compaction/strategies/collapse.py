@@ -1,4 +1,4 @@
-"""Collapse: replace a large tool output with one factual line. All of it or nothing; errors stay whole.
+"""Collapse: replace a large tool output with one factual line, all or nothing. A failure stays verbatim.
 
 Oldest outputs first, and only as many as the goal requires.
 """
@@ -24,7 +24,7 @@ def _collapse_edit(output: Output, context: Context) -> Edit | None:
         return None
     if context.original(output.position).tokens < least:
         return None
-    if context.size(output.position, output.part) < least or output.is_error:
+    if context.size(output.position, output.part) < least:
         return None
     handle = context.make_handle(output.position, output.part)
     text = context.describe(output, handle)
@@ -37,7 +37,7 @@ STRATEGY = Strategy(
     name=NAME,
     meaning="A large tool output, replaced with one line and a handle that restores it.",
     description="Replaces outputs of 800 tokens or more with one line: source, size, JSON keys or table "
-    "columns, exit code, the identifiers mentioned most, a handle. All or nothing; errors stay whole.",
+    "columns, exit code, the identifiers mentioned most, a handle. All or nothing; a failure stays.",
     run=run,
     is_free=True,
     presets=FULL | {"masking"},

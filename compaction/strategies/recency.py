@@ -36,7 +36,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
     least = context.settings.recency_collapse_tokens
     for output in context.outputs(view):
         position = output.position
-        if position >= older or not context.in_middle(position) or output.is_error:
+        if position >= older or not context.in_middle(position):
             continue
         if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < least:
             continue

@@ -239,7 +239,7 @@ def test_a_pinned_message_is_never_edited() -> None:
         assert faults(render(made.view.messages, format=format).messages, format) == []
 
 
-def test_exempt_tools_and_errors_stay_whole() -> None:
+def test_exempt_tools_and_failures_stay() -> None:
     policy = replace(
         get_policy("masking"), tools=(ToolRule(pattern="plan_*", exempt=True),), steps=("collapse",)
     )
@@ -254,7 +254,8 @@ def test_exempt_tools_and_errors_stay_whole() -> None:
     made = plan(
         PlanRequest(view=view_of(items), policy=policy, counter=COUNTER, budget=Budget(input_tokens=5_000))
     )
-    assert [edit.position for edit in made.edits] == [5]
+    assert [edit.position for edit in made.edits] == [5, 7]
+    assert made.view.messages[7].text.startswith("Error: no\n[120 lines not shown; handle h_")
 
 
 @pytest.mark.parametrize("name", ["collapse", "clip", "recency"])

@@ -1,0 +1,116 @@
+"""Failures in tool outputs: recognized without a flag, and verbatim through every step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compaction.descriptors import describe_failure
+from compaction.failures import failing_lines, reports_failure
+from compaction.pipeline import PlanRequest, plan
+from compaction.policy import Budget, get_policy
+from compaction.strategies import STRATEGIES
+from compaction.view import apply
+from tests.compaction.builders import COUNTER, assistant, call, lines, parse, result, system, user
+
+BALANCED = get_policy("balanced")
+
+PASSING = "\n".join(f"tests/test_{n}.py::test_case PASSED [{n}%]" for n in range(120))
+
+FAILURES = {
+    "pytest": "=================================== FAILURES ===================================\n"
+    "_____ test_total _____\n\n>       assert total([1]) == 2\nE       assert 1 == 2\n\n"
+    "tests/test_a.py:9: AssertionError\n=========== 1 failed, 119 passed in 0.41s ===========",
+    "unittest": "======================================================================\n"
+    "FAIL: test_total (tests.TestSum.test_total)\n"
+    "----------------------------------------------------------------------\n"
+    "Traceback (most recent call last):\n  File 'a.py', line 3, in test_total\nAssertionError: 1 != 2\n\n"
+    "FAILED (failures=1)",
+    "npm": "npm ERR! code ELIFECYCLE\nnpm ERR! errno 1",
+    "java": 'Exception in thread "main" java.lang.NullPointerException\n'
+    "\tat a.B.c(B.java:3)\n\tat a.B.main(B.java:9)",
+    "maven": "[ERROR] Failed to execute goal: Compilation failure",
+    "rust": "error[E0308]: mismatched types\n --> src/main.rs:3:5\n  |\n3 |     x\n  |     ^ expected `u8`",
+    "cargo test": "test result: FAILED. 3 passed; 1 failed",
+    "typescript": "src/a.ts(3,5): error TS2322: Type 'string' is not assignable to type 'number'.",
+    "go": "--- FAIL: TestTotal (0.00s)\n    a_test.go:9: got 1, want 2\nFAIL",
+    "go build": "./main.go:7:2: undefined: total",
+    "curl": "curl: (7) Failed to connect to localhost port 80 after 0 ms",
+    "psql": 'ERROR:  relation "orders" does not exist\nLINE 1: select * from orders',
+    "psycopg": 'psycopg2.errors.UndefinedTable: relation "orders" does not exist',
+    "mysql": "ERROR 1064 (42000): You have an error in your SQL syntax",
+    "python": "Traceback (most recent call last):\n  File 'a.py', line 1, in <module>\n    total()\n"
+    "ValueError: empty",
+    "jest": "Tests:       1 failed, 119 passed, 120 total",
+    "gcc": "main.c:3:5: error: unknown type name 'foo'",
+    "make": "make: *** [Makefile:3: all] Error 2",
+    "shell": "bash: pytst: command not found",
+    "dotnet": "Program.cs(3,5): error CS1002: ; expected",
+    "ruby": "12 examples, 1 failure",
+    "node": "Error: Cannot find module './total'",
+}
+
+SUCCESSES = [
+    PASSING + "\n==== 120 passed in 0.4s ====",
+    "test result: ok. 4 passed; 0 failed",
+    "Tests:       3 passed, 3 total",
+    "[INFO] Tests run: 3, Failures: 0, Errors: 0\n[INFO] BUILD SUCCESS",
+    "12 examples, 0 failures",
+    "ok  \tgithub.com/acme/total\t0.1s",
+    "    Finished `dev` profile in 0.1s",
+    "fixed the error in total(); no failures left",
+]
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_is_recognized_without_a_flag(name: str) -> None:
+    assert reports_failure(f"{PASSING}\n{FAILURES[name]}")
+
+
+@pytest.mark.parametrize("text", SUCCESSES, ids=range(len(SUCCESSES)))
+def test_a_success_is_no_failure(text: str) -> None:
+    assert not reports_failure(text)
+    assert failing_lines(text) == []
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_lines_of_the_failure_stay_verbatim_and_the_rest_collapses(name: str) -> None:
+    text = f"{PASSING}\n{FAILURES[name]}\n{PASSING if name == 'curl' else ''}"
+    shown = describe_failure(text, "h_1")
+    assert FAILURES[name] in shown
+    assert "handle h_1" in shown
+    assert len(shown) < len(text) / 2
+
+
+@pytest.mark.parametrize("name", ["pytest", "java", "psql", "python"])
+@pytest.mark.parametrize("place", ["middle", "tail"])
+def test_a_failure_survives_every_step_that_shortens(name: str, place: str) -> None:
+    failing = [call("f", "bash", command="make test"), result("f", f"{PASSING}\n{FAILURES[name]}")]
+    other = [
+        item
+        for n in range(8)
+        for item in (call(f"c{n}", "bash", command=f"ls {n}"), result(f"c{n}", lines(60, word=f"w{n}")))
+    ]
+    items = [system(), user("Fix the build."), *failing, *other, assistant("Done.")]
+    if place == "tail":
+        items = [system(), user("Fix the build."), *other, *failing]
+    messages = parse(items)
+    view = apply((), messages)
+    steps = tuple(name for name in BALANCED.steps if STRATEGIES[name].is_free or name == "offload")
+    for budget in (view.tokens // 2, view.tokens // 8):
+        request = PlanRequest(
+            view=view,
+            policy=replace(BALANCED, steps=steps),
+            counter=COUNTER,
+            budget=Budget(input_tokens=budget),
+            trigger="hard",
+        )
+        made = plan(request)
+        assert made.edits
+        assert FAILURES[name] in "\n".join(message.text for message in made.view.messages)
+
+
+def test_an_unrecognized_failure_stays_whole() -> None:
+    text = "The operation was refused.\n" * 200
+    assert describe_failure(text, "h_1") == text
