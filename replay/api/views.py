@@ -26,7 +26,7 @@ from replay.selectors.results import (
 )
 from replay.services import runs
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.errors import InvalidRequest, NotFound, about
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import error_responses, operation
@@ -77,7 +77,7 @@ class Replays(Endpoint):
                 actor=call.actor,
             )
         except runs.InvalidRun as error:
-            raise InvalidRequest("invalid_field", f"`{error.field}`: {error}", param=error.field) from None
+            raise InvalidRequest("invalid_field", about(error.field, error), param=error.field) from None
         return json_response(_detail_json(run), status=201)
 
 
@@ -113,7 +113,7 @@ class ReplayView(Endpoint):
         try:
             _change(run, wanted)(run=run, actor=call.actor)
         except runs.WrongState as error:
-            raise InvalidRequest("invalid_field", f"`state`: {error}", param="state") from None
+            raise InvalidRequest("invalid_field", about("state", error), param="state") from None
         return json_response(_detail_json(run))
 
 
@@ -165,7 +165,7 @@ def _prices(call: ApiCall) -> Prices | None:
     try:
         return named_prices(text)
     except ValueError as error:
-        raise InvalidRequest("invalid_field", f"`prices`: {error}", param="prices") from None
+        raise InvalidRequest("invalid_field", about("prices", error), param="prices") from None
 
 
 def _replay_or_404(call: ApiCall, name: str) -> ReplayRun:

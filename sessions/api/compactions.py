@@ -11,7 +11,7 @@ from compaction.policy import Policy
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, NotFound
+from sessions.api.errors import Conflict, NotFound, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import error_responses, operation
@@ -136,7 +136,7 @@ class Revert(Endpoint):
                 detail_json(compaction_revert(session=session, number=number, actor=call.actor))
             )
         except NotRevertible as error:
-            raise Conflict("not_revertible", str(error)) from None
+            raise Conflict("not_revertible", sentence(error)) from None
 
 
 def compaction_or_404(session: AgentSession, number: int) -> Compaction:

@@ -32,6 +32,7 @@ from sessions.api.errors import (
     NotSupported,
     Unavailable,
     error_response,
+    sentence,
 )
 from sessions.store.bodies import json_bytes
 from sessions.store.rawjson import BadJson, TooDeep, read_object
@@ -83,9 +84,9 @@ class ApiCall:
         try:
             return read_object(self.raw) if self.raw else {}
         except TooDeep as error:
-            raise InvalidRequest("too_deep", str(error)) from None
+            raise InvalidRequest("too_deep", sentence(error)) from None
         except BadJson as error:
-            raise InvalidRequest("bad_json", str(error)) from None
+            raise InvalidRequest("bad_json", sentence(error)) from None
 
 
 class Endpoint(APIView):

@@ -125,6 +125,18 @@ CODES: Mapping[str, str] = {
 }
 
 
+def sentence(error: Exception | str) -> str:
+    """Return the message of an error from another layer as a sentence."""
+    text = str(error)
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def about(field: str, error: Exception | str) -> str:
+    """Return the message of an error from another layer as a sentence about `field`."""
+    text = str(error).removeprefix(f"{field}: ").rstrip(".")
+    return f"`{field}` {text}." if text.startswith("must ") else f"`{field}`: {text}."
+
+
 def error_response(
     status: int,
     type: str,

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.errors import Conflict, InvalidRequest, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import error_responses, operation
 from sessions.services.compactions.lifecycle import CompactionInProgress
@@ -35,9 +35,9 @@ class RecapEdit(Endpoint):
         except CompactionInProgress:
             raise Conflict("compaction_open", _OPEN) from None
         except NotEditable as error:
-            raise Conflict("not_editable", str(error)) from None
+            raise Conflict("not_editable", sentence(error)) from None
         except EmptyRecap as error:
-            raise InvalidRequest("invalid_field", str(error), param="text") from None
+            raise InvalidRequest("invalid_field", sentence(error), param="text") from None
         except RecapTooLarge as error:
-            raise InvalidRequest("text_too_long", str(error), param="text", status=422) from None
+            raise InvalidRequest("text_too_long", sentence(error), param="text", status=422) from None
         return json_response(detail_json(compaction))

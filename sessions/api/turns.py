@@ -13,7 +13,7 @@ from compaction.messages import Usage
 from pricing.usage import UsageError, usage_read, written_for_an_hour
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.errors import Conflict, InvalidRequest, sentence
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
 from sessions.api.lookup import raise_key_or_session_error, session_or_404
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
@@ -81,7 +81,7 @@ class Turns(Endpoint):
         try:
             stored = _push(call, session_id)
         except StaleTurn as error:
-            raise Conflict("stale_turn", str(error), param="expected_turn") from None
+            raise Conflict("stale_turn", sentence(error), param="expected_turn") from None
         except KeyReused:
             raise InvalidRequest(
                 "idempotency_mismatch",
@@ -180,7 +180,7 @@ def _usage(data: Any) -> tuple[Usage | None, int]:
     try:
         return usage_read(data), written_for_an_hour(data)
     except UsageError as error:
-        raise InvalidRequest("invalid_field", str(error), param=f"usage.{error.field}") from None
+        raise InvalidRequest("invalid_field", sentence(error), param=f"usage.{error.field}") from None
 
 
 def _expected(value: Any) -> int | None:

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.errors import InvalidRequest, NotFound, about
 from sessions.api.schema import error_responses, operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.lookups import as_uuid
@@ -47,7 +47,7 @@ class Webhooks(Endpoint):
         try:
             webhook = webhook_create(project=key.project, url=data["url"], events=events, actor=call.actor)
         except ForbiddenAddress as error:
-            raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
+            raise InvalidRequest("invalid_field", about("url", error), param="url") from None
         return json_response(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
 
 
@@ -81,7 +81,7 @@ class WebhookView(Endpoint):
         try:
             webhook_update(webhook=webhook, changes=data, actor=call.actor)
         except ForbiddenAddress as error:
-            raise InvalidRequest("invalid_field", f"`url`: {error}", param="url") from None
+            raise InvalidRequest("invalid_field", about("url", error), param="url") from None
         return json_response(_detail_json(webhook))
 
     @operation(

@@ -11,7 +11,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.errors import Conflict, InvalidRequest, about, sentence
 from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.parameters import int_param
@@ -97,15 +97,15 @@ class Memory(Endpoint):
         try:
             revision = memory_patch(session=session, changes=call.body, writer=writer, expected=expected)
         except StaleMemory as error:
-            raise Conflict("precondition_failed", str(error), status=412, param="If-Match") from None
+            raise Conflict("precondition_failed", sentence(error), status=412, param="If-Match") from None
         except MemoryTooLarge as error:
-            raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
+            raise InvalidRequest("memory_too_large", sentence(error), status=422, param=error.field) from None
         except ProtectedItem as error:
-            raise Conflict("written_by_a_person", str(error), param=error.field) from None
+            raise Conflict("written_by_a_person", sentence(error), param=error.field) from None
         except WorkingMemoryError as error:
             known = memory_schema(project_id=session.project_id).names
             code = "invalid_field" if error.field in known else "unknown_field"
-            raise InvalidRequest(code, str(error), param=error.field) from None
+            raise InvalidRequest(code, about(error.field, error), param=error.field) from None
         except AgentSession.DoesNotExist:
             raise_session_not_found(session_id)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})

@@ -12,7 +12,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.errors import InvalidRequest, NotFound, about, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
@@ -131,7 +131,7 @@ class Offers(Endpoint):
         try:
             revision = facts_import(session=session, facts=facts, author=Author.HARNESS)
         except MemoryTooLarge as error:
-            raise InvalidRequest("memory_too_large", str(error), status=422, param=error.field) from None
+            raise InvalidRequest("memory_too_large", sentence(error), status=422, param=error.field) from None
         except WorkingMemoryError as error:
             _raise_invalid(error)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
@@ -159,4 +159,4 @@ def fact_json(fact: Any) -> dict[str, Any]:
 
 
 def _raise_invalid(error: WorkingMemoryError) -> NoReturn:
-    raise InvalidRequest("invalid_field", str(error), param=error.field) from None
+    raise InvalidRequest("invalid_field", about(error.field, error), param=error.field) from None

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from compaction.dialects import dialect_choices
 from compaction.errors import PolicyError
 from compaction.policy import Policy
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidRequest, about
 from sessions.api.serializers.validation import RULE
 
 MAX_TOKENS = 2_000_000_000
@@ -91,7 +91,7 @@ class PolicyField(JsonObject):
         try:
             Policy.from_json(value)
         except PolicyError as error:
-            raise serializers.ValidationError(str(error), code=RULE) from None
+            raise serializers.ValidationError(about(error.field, error), code=RULE) from None
         return value
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidRequest, about
 
 #: The code of a `ValidationError` whose text is complete; DRF's own texts are replaced by `_requirement`.
 RULE = "rule"
@@ -22,7 +23,7 @@ def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) ->
     path, field, detail = next(_errors(bound, bound.errors, ""))
     if detail.code == "required":
         raise InvalidRequest("missing_field", f"`{path}` is required.", param=path)
-    raise InvalidRequest("invalid_field", _message(path, field, detail), param=path)
+    raise InvalidRequest("invalid_field", _message(path, field, detail), param=path or None)
 
 
 def _errors(field: Any, errors: Any, path: str) -> Iterator[tuple[str, Any, ErrorDetail]]:
@@ -48,12 +49,14 @@ def _child(field: Any, name: str | int) -> Any:
 
 def _message(path: str, field: Any, detail: ErrorDetail) -> str:
     if detail.code == RULE:
-        return f"`{path}`: {detail}" if path else str(detail)
-    text = "must not be null." if detail.code == "null" else _requirement(field) or str(detail)
+        if path and detail.startswith("`"):  # about a field of a value that the serializer does not know
+            return f"`{path}.{detail[1:]}"
+        return about(path, detail) if path else str(detail)
+    text = "must not be null." if detail.code == "null" else _requirement(field, detail) or str(detail)
     return f"`{path}` {text}" if path else f"The body {text}"
 
 
-def _requirement(field: Any) -> str:
+def _requirement(field: Any, detail: ErrorDetail) -> str:
     """Return what the value of a field must be, "" for fields whose own error says so."""
     if isinstance(field, serializers.MultipleChoiceField):
         return f"must be an array of one or more of: {_choices(field)}."
@@ -65,16 +68,29 @@ def _requirement(field: Any) -> str:
         kind = "an integer" if isinstance(field, serializers.IntegerField) else "a number"
         return f"must be {kind}{_bounds(field.min_value, field.max_value)}."
     if isinstance(field, serializers.RegexField):
-        return "has an invalid format."
+        return f"must match the regular expression {_pattern(field)}."
     if isinstance(field, serializers.CharField):
         least = field.min_length or (0 if field.allow_blank else 1)
-        return f"must be a string{_length(least, field.max_length, 'characters')} without NUL characters."
+        return f"must be a string{_length(least, field.max_length, 'characters')}{_no_nul(detail)}."
     if isinstance(field, serializers.ListField | serializers.ListSerializer):
         least = field.min_length or (0 if field.allow_empty else 1)
         return f"must be an array{_length(least, field.max_length, 'items')}."
     if isinstance(field, serializers.DictField | serializers.Serializer):
-        return "must be an object without NUL characters."
+        return f"must be an object{_no_nul(detail)}."
+    if isinstance(field, serializers.UUIDField):
+        return "must be a UUID."
+    if isinstance(field, serializers.DateTimeField):
+        return "must be an ISO 8601 time such as 2026-01-31T12:00:00Z."
     return ""
+
+
+def _pattern(field: Any) -> str:
+    patterns = [each.regex.pattern for each in field.validators if isinstance(each, RegexValidator)]
+    return f"`{patterns[0]}`"
+
+
+def _no_nul(detail: ErrorDetail) -> str:
+    return " without NUL characters" if detail.code == "nul" else ""
 
 
 def _choices(field: Any) -> str:
