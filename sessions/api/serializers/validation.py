@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.validators import RegexValidator
@@ -13,6 +13,12 @@ from sessions.api.errors import InvalidRequest, about
 
 #: The code of a `ValidationError` whose text is complete; DRF's own texts are replaced by `_requirement`.
 RULE = "rule"
+
+_SIMPLE: Mapping[type, str] = {
+    serializers.BooleanField: "must be true or false.",
+    serializers.UUIDField: "must be a UUID.",
+    serializers.DateTimeField: "must be an ISO 8601 time such as 2026-01-31T12:00:00Z.",
+}
 
 
 def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) -> dict[str, Any]:
@@ -62,8 +68,6 @@ def _requirement(field: Any, detail: ErrorDetail) -> str:
         return f"must be an array of one or more of: {_choices(field)}."
     if isinstance(field, serializers.ChoiceField):
         return f"must be one of: {_choices(field)}."
-    if isinstance(field, serializers.BooleanField):
-        return "must be true or false."
     if isinstance(field, serializers.IntegerField | serializers.FloatField):
         kind = "an integer" if isinstance(field, serializers.IntegerField) else "a number"
         return f"must be {kind}{_bounds(field.min_value, field.max_value)}."
@@ -77,11 +81,7 @@ def _requirement(field: Any, detail: ErrorDetail) -> str:
         return f"must be an array{_length(least, field.max_length, 'items')}."
     if isinstance(field, serializers.DictField | serializers.Serializer):
         return f"must be an object{_no_nul(detail)}."
-    if isinstance(field, serializers.UUIDField):
-        return "must be a UUID."
-    if isinstance(field, serializers.DateTimeField):
-        return "must be an ISO 8601 time such as 2026-01-31T12:00:00Z."
-    return ""
+    return next((text for kind, text in _SIMPLE.items() if isinstance(field, kind)), "")
 
 
 def _pattern(field: Any) -> str:
