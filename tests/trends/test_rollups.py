@@ -15,7 +15,7 @@ from accounts.models import Project
 from compaction.messages import Usage
 from sessions.models import RollupCursor, Turn, UsageRollup
 from sessions.services.sessions.lifecycle import session_delete
-from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_forget
+from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_invalidate
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.trends.turns import session_make, turn_make, turns_add
 
@@ -98,7 +98,7 @@ def test_rollups_equal_the_sums_of_the_turns(project: Project, work: list) -> No
         else:
             # As an import does with the end of a log: the last turns are stored again.
             first = max(session.turn_count - 2, 0)
-            rollups_forget(session.pk)
+            rollups_invalidate(session.pk)
             session.turns.filter(index__gte=first).delete()
             session.turn_count = first
             turns_add(session, turns_of(session, first, made))

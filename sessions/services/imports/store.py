@@ -18,7 +18,7 @@ from sessions.services.imports.prepare import PreparedSession, PreparedTurn, ses
 from sessions.services.imports.rows import PlacedTurn, turns_write
 from sessions.services.imports.tally import Tally
 from sessions.services.sessions.derived import derived_refresh_on_commit
-from sessions.services.spending.rollups import rollups_forget
+from sessions.services.spending.rollups import rollups_invalidate
 from sessions.store import bodies
 
 #: Turns at the end of a log that may still change while its client is writing: the blocks of a response
@@ -152,7 +152,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
         session.edits_revision += 1  # the prompt may differ at the same turn
-        rollups_forget(session.pk)
+        rollups_invalidate(session.pk)
     if changed:
         turns_write(session, turns[first:])
     _save(session, prepared, tally)

@@ -1,13 +1,12 @@
-"""Filling the sums of trends from the turns, outside of every push.
+"""Maintain the usage sums of trends, outside of pushes.
 
-Turns are appended under the session's lock, so a count of turns says which of them the sums contain: what is
-behind it is added, whatever its time, and a turn that comes late lands in its own quarter. Who changes stored
-turns (an import that writes the end of a log anew) calls `rollups_forget`, and the session is summed from its
-beginning. All of it is whole numbers, so the sums are those of the turns.
+Turns are only appended, under the session's lock, so the number of summed turns tells which ones are missing.
+A turn that arrives late is added to the quarter of its own time. Code that changes stored turns, such as the
+import of a rewritten log, calls `rollups_invalidate`, and the session is summed again from its first turn.
+All sums are integers, so they equal those of the turns exactly.
 
-What a compaction saved is estimated: the tokens that the edits kept out of a prompt would have stood in its
-cached beginning. So they are taken at the model's price for cached tokens where the call read from the cache,
-and at its price for uncached ones where it read none.
+Savings are estimated: tokens that edits kept out of a prompt would have been part of its cached start. They
+are priced as cached tokens if the call read from the cache, else as uncached tokens.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ import pricing
 from sessions.models import AgentSession, RollupCursor, UsageRollup
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 
-#: Whoever fills holds this lock alone, who forgets shares it: no sums of turns that are being replaced.
+#: Advisory lock: exclusive while sums are added, shared while sessions are invalidated, so that turns are not
+#: summed while they are being replaced.
 _LOCK = 0x726F6C6C
 
-#: Sessions, and turns of one session, that one transaction sums.
+#: Sessions, and turns per session, that one transaction sums.
 _SESSIONS, _TURNS = 50, 20_000
 
 
 def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
-    """Adds what the sums lack of the sessions that moved within the last hour; `everywhere`: of all. Answers
-    how many turns were summed."""
+    """Add the missing turns of recently active sessions, or of all sessions. Returns the number of turns."""
     found = AgentSession.objects.all()
     if not everywhere:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
@@ -46,13 +45,13 @@ def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
 
 
 def rollup_fill(*, session_id: UUID) -> None:
-    """Adds what the sums of one session lack."""
+    """Add the missing turns of one session."""
     while _fill_batch(AgentSession.objects.filter(pk=session_id)):
         pass
 
 
-def rollups_forget(*sessions: UUID) -> None:
-    """The sessions are summed anew at the next filling. Call it in the transaction that changes turns."""
+def rollups_invalidate(*sessions: UUID) -> None:
+    """Discard the sums of these sessions. Call it in the transaction that changes their turns."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_LOCK])
     UsageRollup.objects.filter(session__in=sessions).delete()
@@ -61,65 +60,71 @@ def rollups_forget(*sessions: UUID) -> None:
 
 @transaction.atomic
 def _fill_batch(found: QuerySet[AgentSession]) -> int:
-    """Adds up to one batch of what the sums of these sessions lack; how many turns."""
+    """Add one batch of missing turns. Returns the number of turns."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        due = _due(found)
-        if not due:
+        missing = _missing_turns(found)
+        if not missing:
             return 0
-        ids, firsts, ends = (list(column) for column in zip(*due, strict=True))
-        # Every turn that the first statement has counted is visible to this one.
+        ids, firsts, ends = (list(column) for column in zip(*missing, strict=True))
+        # This statement sees all turns that the first one has counted.
         cursor.execute(_SUMS, {"ids": ids, "firsts": firsts, "ends": ends})
-        sums = [_priced(row) for row in cursor.fetchall()]
+        names = [column.name for column in cursor.description]
+        sums = [_with_savings(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
         if sums:
-            cursor.execute(_ADD, dict(zip(_COLUMNS, map(list, zip(*sums, strict=True)), strict=True)))
+            cursor.execute(_ADD, {name: [row[name] for row in sums] for name in _COLUMNS})
         cursor.execute(_MOVE, {"ids": ids, "ends": ends})
     return int(sum(ends) - sum(firsts))
 
 
-def _due(found: QuerySet[AgentSession]) -> Sequence[tuple[UUID, int, int]]:
-    """Sessions with the turns that their sums lack: from the first, up to before the last."""
+def _missing_turns(found: QuerySet[AgentSession]) -> Sequence[tuple[UUID, int, int]]:
+    """Return sessions with the first missing turn of each, and the end of the turns to sum."""
     summed = Coalesce("rollupcursor__turns", 0)
     rows = found.annotate(first=summed, end=Least("turn_count", summed + _TURNS))
     return list(rows.filter(turn_count__gt=F("first")).values_list("pk", "first", "end")[:_SESSIONS])
 
 
-def _priced(row: Sequence[Any]) -> Sequence[Any]:
-    """The sums with what the hidden tokens would have cost in place of their two parts."""
-    *sums, read, fresh = row
-    at, model = sums[2], sums[3]
-    cached, uncached = input_rates(model, at.replace(hour=0, minute=0, second=0, microsecond=0))
-    saved = int((cached * read + uncached * fresh) * 1_000_000)
-    return [*sums, read + fresh, max(saved, 0)]
+def _with_savings(sums: dict[str, Any]) -> dict[str, Any]:
+    """Return the sums with the number of hidden tokens and what they would have cost."""
+    day = sums["at"].replace(hour=0, minute=0, second=0, microsecond=0)
+    cached_rate, uncached_rate = input_rates(sums["model"], day)
+    cached, uncached = sums["hidden_cached"], sums["hidden_uncached"]
+    saved = int((cached_rate * cached + uncached_rate * uncached) * 1_000_000)
+    return {**sums, "hidden_tokens": cached + uncached, "saved_microusd": max(saved, 0)}
 
 
 @lru_cache(4096)
 def input_rates(model: str, day: datetime) -> tuple[Decimal, Decimal]:
-    """Dollars of one cached and of one uncached input token; nothing where the model has no price."""
+    """Return the price of one cached and one uncached input token in dollars, 0 if the model has no price."""
     table = pricing.rates(model, day)
     return (table[0].cache_read, table[0].uncached) if table else (Decimal(0), Decimal(0))
 
 
-#: The hidden tokens by the provider's count, which is ours times what it reported of the prompt over what we
-#: counted. Never more than the model's window would have taken: a longer prompt could not have been sent.
+#: Hidden tokens in the provider's tokens: the estimate, scaled by the ratio of the reported prompt to its
+#: estimate. At most the model's window, because a longer prompt could not have been sent.
 _RAW = "t.prompt_estimate::bigint * t.prompt_reported / greatest(t.prompt_served, 1)"
 _HIDDEN = f"greatest(least({_RAW}, coalesce(s.context_window, {_RAW})) - t.prompt_reported, 0)"
 _SHRUNK = "t.prompt_reported IS NOT NULL AND t.prompt_estimate > t.prompt_served"
 
 _SUMS = f"""
-SELECT s.project_id, s.id, date_bin('15 minutes', t.at, '2000-01-01Z') AS quarter,
-       coalesce(nullif(t.model, ''), s.model) AS used, count(*),
-       count(*) FILTER (WHERE t.prompt_reported IS NOT NULL AND t.cost_microusd IS NULL),
-       coalesce(sum(t.uncached_tokens), 0)::bigint, coalesce(sum(t.cache_read_tokens), 0)::bigint,
-       coalesce(sum(t.cache_write_tokens), 0)::bigint, coalesce(sum(t.output_tokens), 0)::bigint,
-       coalesce(sum(t.cost_microusd), 0)::bigint,
-       coalesce(sum({_HIDDEN}) FILTER (WHERE {_SHRUNK} AND t.cache_read_tokens > 0), 0)::bigint,
+SELECT s.project_id, s.id AS session_id, date_bin('15 minutes', t.at, '2000-01-01Z') AS at,
+       coalesce(nullif(t.model, ''), s.model) AS model, count(*) AS turns,
+       count(*) FILTER (WHERE t.prompt_reported IS NOT NULL AND t.cost_microusd IS NULL) AS unpriced_turns,
+       coalesce(sum(t.uncached_tokens), 0)::bigint AS uncached_tokens,
+       coalesce(sum(t.cache_read_tokens), 0)::bigint AS cache_read_tokens,
+       coalesce(sum(t.cache_write_tokens), 0)::bigint AS cache_write_tokens,
+       coalesce(sum(t.output_tokens), 0)::bigint AS output_tokens,
+       coalesce(sum(t.cost_microusd), 0)::bigint AS cost_microusd,
+       coalesce(sum({_HIDDEN}) FILTER (WHERE {_SHRUNK} AND t.cache_read_tokens > 0), 0)::bigint
+         AS hidden_cached,
        coalesce(sum({_HIDDEN}) FILTER (WHERE {_SHRUNK} AND t.cache_read_tokens = 0), 0)::bigint
-  FROM unnest(%(ids)s::uuid[], %(firsts)s::int[], %(ends)s::int[]) AS due(id, first, last)
-  JOIN {AgentSession._meta.db_table} s ON s.id = due.id
-  JOIN agent_sessions_turn t ON t.session_id = due.id AND t.index >= due.first AND t.index < due.last
+         AS hidden_uncached
+  FROM unnest(%(ids)s::uuid[], %(firsts)s::int[], %(ends)s::int[]) AS missing(id, first, last)
+  JOIN {AgentSession._meta.db_table} s ON s.id = missing.id
+  JOIN agent_sessions_turn t
+    ON t.session_id = missing.id AND t.index >= missing.first AND t.index < missing.last
  WHERE t.billed
- GROUP BY s.id, quarter, used
+ GROUP BY s.id, 3, 4
 """  # noqa: S608  every piece is a name or an expression written in this file
 
 _KEYS = ("project_id", "session_id", "at", "model")
