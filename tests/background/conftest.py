@@ -1,4 +1,4 @@
-"""One instance of the product for all tests of the background, with intervals of seconds."""
+"""One instance for all background tests, with intervals of seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def world(_world: World) -> Iterator[World]:
-    """The instance, its provider obliging. After the test nothing may be open, lost or done twice."""
+    """The instance with a working provider. After the test nothing may be open, lost or repeated."""
     _world.provider.otherwise = summary()
     _world.provider.requests.clear()
     eventually(_world.is_ready)

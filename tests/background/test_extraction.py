@@ -1,4 +1,4 @@
-"""A model that reads for working memory, with real workers that really die."""
+"""Memory extraction with real workers that are killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A_QUEUE = operation("add", "we evict by a queue")
 
 @pytest.fixture(scope="module")
 def reading_key(_world: World) -> str:
-    """Of a project with a model that reads: it finds there nothing that other tests have left."""
+    """A separate project with an extraction model, without data of other tests."""
     make = (
         "from accounts.services import *; project = project_create(name='Reading', slug='reading'); "
         "print(api_key_create(project=project, name='tests', scopes=['push', 'read', 'admin'])[1])"
@@ -36,7 +36,7 @@ def decisions(world: World, session: str) -> list[str]:
 
 
 def asked(world: World, words: str) -> int:
-    """How often the model was asked about these words."""
+    """Return how many requests contained these words."""
     return sum(words in request.body["messages"][0]["content"] for request in world.provider.requests)
 
 
@@ -47,7 +47,7 @@ def push(world: World, words: str) -> str:
     return session
 
 
-def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None:
+def test_an_idle_session_is_extracted_automatically(reading_world: World) -> None:
     session = push(reading_world, "Mend the pool")
     eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
     [row] = reading_world.rows(
@@ -59,7 +59,7 @@ def test_it_reads_by_itself_once_the_session_rests(reading_world: World) -> None
     assert row["cost_microusd"] > 0
 
 
-def test_a_worker_killed_while_the_model_reads_loses_nothing(reading_world: World) -> None:
+def test_a_worker_killed_during_extraction_loses_nothing(reading_world: World) -> None:
     go_on = Event()
     reading_world.provider.otherwise = held(operations(A_QUEUE), go_on)
     session = push(reading_world, "Mend the queue")

@@ -1,4 +1,4 @@
-"""Servers that really die. After each, everything ends within a minute, once, and no turn is lost."""
+"""Servers are killed. Afterwards everything ends within a minute, once, and no turn is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ stops_the_broker = pytest.mark.skipif(bool(OTHER_BROKER), reason="the broker is 
 
 
 def fills(world: World, session: str, until: str = "soft") -> int:
-    """Pushes until the next push fires; its number."""
+    """Push until the next push triggers. Returns its number."""
     for number in range(30):
         told = world.push(session, number)
         assert not told["fired"]
@@ -72,7 +72,7 @@ def test_one_process_of_the_worker_killed_during_the_model_call(world: World) ->
 
 
 def connected(pids: list[int], port: int) -> set[int]:
-    """The processes with a connection to a port of this machine."""
+    """Return the processes with a connection to a local port."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     to_port = {line[9] for line in lines if int(line[2].split(":")[1], 16) == port and line[3] == "01"}
     sockets = {f"socket:[{inode}]" for inode in to_port}
@@ -104,7 +104,7 @@ def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None
 
 
 @stops_the_broker
-def test_a_broker_that_does_not_answer_holds_no_push_up(world: World) -> None:
+def test_an_unresponsive_broker_does_not_delay_pushes(world: World) -> None:
     session = world.session()
     number = fills(world, session)
     world.kill("valkey-server", signal.SIGSTOP)
@@ -153,7 +153,7 @@ def test_a_database_restarted_under_load(world: World) -> None:
         assert any(one["state"] == "done" for one in world.settled(session))
 
 
-def test_a_task_delivered_twice_and_many_sweeps_at_once(world: World) -> None:
+def test_repeated_tasks_and_concurrent_sweeps(world: World) -> None:
     world.provider.otherwise = summary(delay=0.5)
     with Celery(broker=world.broker) as app:
         session, fired = world.fire()
@@ -172,7 +172,7 @@ def test_a_task_delivered_twice_and_many_sweeps_at_once(world: World) -> None:
     assert len(world.provider.requests) == 1
 
 
-def test_fifty_sessions_fire_at_once(world: World) -> None:
+def test_fifty_sessions_trigger_at_once(world: World) -> None:
     world.provider.otherwise = summary(delay=0.1)
     with ThreadPoolExecutor(8) as pool:
         sessions = [session for session, _ in pool.map(lambda _: world.fire(), range(50))]
@@ -182,7 +182,7 @@ def test_fifty_sessions_fire_at_once(world: World) -> None:
     assert len(world.provider.requests) == 50
 
 
-def test_a_revert_while_the_model_writes_wins(world: World) -> None:
+def test_a_revert_during_the_model_call_wins(world: World) -> None:
     session, _ = world.fire()
     world.settled(session)
     go_on = Event()

@@ -1,4 +1,4 @@
-"""What the beat derives of sessions costs as much as has moved, however many sessions rest."""
+"""The work of scheduled tasks depends on the active sessions only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LOG = [
 
 
 def resting(project: Project, number: int) -> AgentSession:
-    """A session made and last active so many days ago."""
+    """Return a session created and last active some days ago."""
     at = timezone.now() - (number + 1) * DAY
     return AgentSession(
         id=UUID(int=(int(at.timestamp() * 1_000) << 80) + number),
@@ -59,7 +59,7 @@ def resting(project: Project, number: int) -> AgentSession:
 
 @pytest.fixture
 def many(project: Project) -> list[AgentSession]:
-    """Sessions that rest, with all that is derived of them."""
+    """Idle sessions with all derived data."""
     made = [resting(project, number) for number in range(3_000)]
     derived = [
         *(RollupCursor(session=session, turns=1) for session in made),
@@ -90,7 +90,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("derive", [profiles_refresh, rollups_fill])
-def test_a_pass_reads_no_session_that_rests(derive: Callable[[], int], many: list[AgentSession]) -> None:
+def test_a_pass_reads_no_idle_session(derive: Callable[[], int], many: list[AgentSession]) -> None:
     AgentSession.objects.filter(pk=many[7].pk).update(last_active_at=timezone.now(), turn_count=2)
     with CaptureQueriesContext(connection) as queries:
         assert derive() == 1
@@ -108,9 +108,7 @@ def test_a_pass_reads_no_session_that_rests(derive: Callable[[], int], many: lis
 
 
 @pytest.mark.parametrize("derive", [profiles_refresh, rollups_fill])
-def test_what_no_clock_tells_is_found_by_a_pass_over_all(
-    derive: Callable[..., int], many: list[AgentSession]
-) -> None:
+def test_a_full_pass_finds_untimed_changes(derive: Callable[..., int], many: list[AgentSession]) -> None:
     AgentSession.objects.filter(pk=many[7].pk).update(turn_count=2)
     assert derive() == 0
     assert derive(everywhere=True) == 1
@@ -118,8 +116,8 @@ def test_what_no_clock_tells_is_found_by_a_pass_over_all(
 
 
 @pytest.mark.django_db(transaction=True)
-class TestWhatNoClockTells:
-    """It is made at once, and waits for no pass."""
+class TestUntimedChanges:
+    """Data derived from them is updated at once, not by the next pass."""
 
     def test_a_log_that_is_imported_again(self, api_key: str) -> None:
         api, turns = Api(api_key), []
@@ -146,7 +144,7 @@ class TestWhatNoClockTells:
         assert SessionProfile.objects.get().edits_revision == 2
 
 
-def test_active_made_and_compacted_sessions_have_moved(project: Project) -> None:
+def test_recent_sessions_were_active_created_or_compacted(project: Project) -> None:
     rest, active, compacted = AgentSession.objects.bulk_create(
         resting(project, number) for number in range(3)
     )

@@ -1,11 +1,11 @@
-"""Facts that propose themselves, with the real beat and the real worker."""
+"""Automatic proposals with a real scheduler and worker."""
 
 from __future__ import annotations
 
 from tests.background.world import World, eventually
 
 
-def test_what_a_model_wrote_is_proposed_when_its_session_rests_and_offered_when_accepted(
+def test_items_of_a_model_are_proposed_when_idle_and_offered_when_accepted(
     world: World,
 ) -> None:
     fact = "always run pytest with -q"

@@ -1,4 +1,4 @@
-"""What a summary costs that takes several requests: the price of each, by the size of its own prompt."""
+"""The cost of a summary with several requests, each priced by its own size."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def provider(settings: Any) -> Iterator[FakeProvider]:
 
 
 def ask(project: Project) -> SummaryAttempt:
-    """For a summary of more than one request holds."""
+    """Return messages that need more than one request."""
     messages = messages_of(tool_loop(400, width=40))
     evicted = Evicted(messages=messages, first=0, last=len(messages) - 1, cap_tokens=2_000)
     return summary_attempt(project=project, evicted=evicted, previous=None, instructions="")
@@ -52,19 +52,19 @@ def assert_cheap(attempt: SummaryAttempt) -> None:
     assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= told["requests"]
 
 
-def test_each_request_has_the_price_of_its_own_prompt(provider: FakeProvider, project: Project) -> None:
+def test_each_request_is_priced_by_its_own_size(provider: FakeProvider, project: Project) -> None:
     attempt = ask(project)
     assert attempt.result is not None
     assert_cheap(attempt)
 
 
-def test_also_what_was_spent_in_vain(provider: FakeProvider, project: Project) -> None:
+def test_unused_calls_are_counted_too(provider: FakeProvider, project: Project) -> None:
     provider.script(summary(), behaviours.refusal())
     attempt = ask(project)
     assert attempt.result is None
     assert_cheap(attempt)
 
 
-def test_a_replays_summaries_are_priced_alike(project: Project) -> None:
+def test_summaries_of_replays_are_priced_the_same_way(project: Project) -> None:
     calls = [Usage(uncached_tokens=DEAR.above)] * 3
     assert summaries_cost(project, calls) == pricing.calls_cost(DEFAULT_MODEL, calls)

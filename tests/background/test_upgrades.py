@@ -1,4 +1,4 @@
-"""Which recaps a pass takes up: those that have to wait hold up no other."""
+"""Recap upgrades: recaps that have to wait do not block others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def key(settings: Any) -> None:
 
 
 def waiting(project: Project, name: str, ago: timedelta) -> Compaction:
-    """A compaction whose deterministic recap waits for a model's, in a session that rests."""
+    """A compaction in an idle session whose deterministic recap awaits a model's."""
     session = project.agent_sessions.create(
         external_id=name, format="openai", last_active_at=timezone.now() - ago, message_count=2
     )
@@ -73,9 +73,7 @@ def under_way(session: AgentSession, project: Project) -> None:
 
 
 @pytest.mark.parametrize("stuck", [breaker_open, no_model, under_way])
-def test_those_that_have_to_wait_hold_up_no_other(
-    stuck: Stuck, project: Project, other_project: Project
-) -> None:
+def test_waiting_recaps_do_not_block_others(stuck: Stuck, project: Project, other_project: Project) -> None:
     for number in range(MANY):
         stuck(waiting(project, f"s{number}", AGO).session, project)
     able = waiting(other_project, "able", AGO / 2)
@@ -85,7 +83,7 @@ def test_those_that_have_to_wait_hold_up_no_other(
     assert recap_upgrades_queue() == 0
 
 
-def test_a_pass_takes_so_many_and_the_next_the_others(project: Project) -> None:
+def test_a_pass_handles_a_limited_number(project: Project) -> None:
     for number in range(MANY):
         waiting(project, f"s{number}", AGO)
     assert [recap_upgrades_queue(), recap_upgrades_queue(), recap_upgrades_queue()] == [20, 5, 0]

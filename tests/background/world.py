@@ -1,4 +1,4 @@
-"""An instance of the product with real servers, an agent that talks to it, and a look into its database."""
+"""An instance with real servers, an agent that uses it, and access to its database."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _names = count()
 
 
 def eventually(holds: Callable[[], Any]) -> Any:
-    """What `holds` says as soon as it is true. Fails after so long that no busy machine is the reason."""
+    """Return the result of `holds` as soon as it is true. Fails after a generous time-out."""
     deadline = time.monotonic() + PATIENCE
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {PATIENCE:g} s"
@@ -61,7 +61,7 @@ def eventually(holds: Callable[[], Any]) -> Any:
 
 
 class World:
-    """The instance and its provider, seen from the project of `key`: of the instance's own by default."""
+    """The instance and its provider, used with a project's `key` (default: the instance's key)."""
 
     def __init__(self, instance: Instance, provider: FakeProvider, key: str = "") -> None:
         self.instance = instance
@@ -72,7 +72,7 @@ class World:
     # -- The agent --------------------------------------------------------------------------------
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Status and JSON of a call to the API. What only reads is asked again where it says 503."""
+        """Call the API. Returns status and JSON. Reads are retried after a 503."""
         while True:
             status, told = self._call(method, path, body, **headers)
             if status != 503 or method != "GET":
@@ -93,7 +93,7 @@ class World:
             return error.code, json.loads(error.read())
 
     def stubborn(self, method: str, path: str, body: Any, key: str) -> Any:
-        """A push that is retried with its idempotency key until it is taken, as the client does."""
+        """Push and retry with the same idempotency key until it succeeds, as the client does."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -119,7 +119,7 @@ class World:
         return told
 
     def fire(self, **fields: Any) -> tuple[str, dict[str, Any]]:
-        """A session whose soft trigger has just fired, and what the push was told of it."""
+        """Return a session whose soft trigger has just been reached, and the push's response."""
         session = self.session(**fields)
         for number in range(30):
             fired = self.push(session, number)["fired"]
@@ -129,7 +129,7 @@ class World:
         raise AssertionError("nothing fired")
 
     def prompt(self, session: str, query: str = "") -> dict[str, Any]:
-        """The prompt, which must be valid and fit."""
+        """Return the prompt, and check that it is valid and fits."""
         status, served = self.call("GET", f"sessions/{session}/prompt/{query}")
         assert status == 200, served
         found = validate(
@@ -147,7 +147,7 @@ class World:
         return self.call("GET", f"sessions/{session}/compactions/")[1]["data"][::-1]
 
     def settled(self, session: str) -> list[dict[str, Any]]:
-        """The compactions when none is open any more; prompts are valid all along."""
+        """Wait until no compaction is open and return all; prompts must be valid at all times."""
 
         def look() -> list[dict[str, Any]]:
             self.prompt(session)
@@ -159,7 +159,7 @@ class World:
     # -- The database -----------------------------------------------------------------------------
 
     def rows(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
-        """What a statement answers, as soon as the database does."""
+        """Return the rows of a query as soon as the database is available."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -174,11 +174,11 @@ class World:
         return not self.rows("SELECT id FROM agent_sessions_compaction WHERE state IN ('pending', 'running')")
 
     def forget_upgrades(self) -> None:
-        """What waits for a better recap shall not ask the model in a later test."""
+        """Prevent pending recap upgrades from calling the model in a later test."""
         self.rows("UPDATE agent_sessions_compaction SET awaits_upgrade = false WHERE awaits_upgrade")
 
     def assert_sound(self) -> None:
-        """Whatever has happened: all has ended with a reason, none acted twice, no turn is lost."""
+        """Check that all compactions ended with a reason, none was applied twice, and no turn was lost."""
         assert self.all_settled()
         assert not self.rows(
             "SELECT id FROM agent_sessions_compaction WHERE state IN ('failed', 'skipped') AND reason = ''"
@@ -207,7 +207,7 @@ class World:
         )
 
     def is_ready(self) -> bool:
-        """Whether the web server has found its database and its broker again."""
+        """Return whether the web server has reconnected to its database and broker."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.instance.port}/readyz", timeout=10):
                 return self.call("GET", "sessions/")[0] == 200
@@ -217,7 +217,7 @@ class World:
     # -- Processes --------------------------------------------------------------------------------
 
     def processes(self, part: str) -> list[int]:
-        """The instance's processes whose command line holds `part`, parents first."""
+        """Return the instance's processes whose command line contains `part`, parents first."""
         below = children(self.instance.process.pid)
         return sorted(pid for pid, line in below.items() if part in line)
 
@@ -230,5 +230,5 @@ class World:
 
 
 def turn(number: int, lines: int = 40) -> list[dict[str, Any]]:
-    """A whole turn, no call left open."""
+    """Return a complete turn without open calls."""
     return whole_turn(number, lines=lines)

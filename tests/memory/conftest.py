@@ -1,4 +1,4 @@
-"""Sessions whose tools are seen at work."""
+"""Sessions with tool calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORY = "sessions/s1/memory/"
 
 @pytest.fixture
 def api(project: Project) -> Api:
-    """A key that may do everything."""
+    """Return a client whose key has all scopes."""
     return Api(api_key_create(project=project, name="tests", scopes=["push", "read", "admin"])[1])
 
 
@@ -34,7 +34,7 @@ def session(api: Api) -> dict[str, Any]:
 
 @pytest.fixture
 def push(api: Api, session: dict[str, Any]) -> Callable[..., None]:
-    """Pushes one turn of these messages."""
+    """Push one turn of these messages."""
 
     def pushed(*messages: dict[str, Any]) -> None:
         response = api.post("sessions/s1/turns/", {"messages": list(messages)})
@@ -45,7 +45,7 @@ def push(api: Api, session: dict[str, Any]) -> Callable[..., None]:
 
 @pytest.fixture
 def ran(push: Callable[..., None]) -> Callable[[str, str], None]:
-    """Pushes a turn in which a command ran."""
+    """Push a turn in which a command ran."""
     count = iter(range(10_000))
 
     def pushed(command: str, output: str) -> None:

@@ -1,4 +1,4 @@
-"""Upkeep in the background: what a worker does behind a push."""
+"""Automatic memory updates by a worker after a push."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def upkeep_on(project: Project) -> None:
 
 
 class TestAfterAPush:
-    def test_a_project_that_has_it_off_is_left_alone(
+    def test_a_disabled_project_is_left_alone(
         self, ran: Ran, stored: UUID, other_project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told: list[str] = []
@@ -70,9 +70,7 @@ class TestAfterAPush:
         assert memory_update(session_id=stored) == 0
 
     @pytest.mark.usefixtures("upkeep_on")
-    def test_a_worker_is_sent_for_and_keeps_the_memory(
-        self, api: Api, ran: Ran, sent: Any, stored: UUID
-    ) -> None:
+    def test_a_worker_updates_the_memory(self, api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
         ran("pytest", FAILS)
         ran("ls", "a.py")
         eventually(lambda: sent)
@@ -89,7 +87,7 @@ class TestAfterAPush:
         assert (blocker["via"], blocker["turn"], blocker["message"]) == ("upkeep", 0, 0)
 
     @pytest.mark.usefixtures("upkeep_on", "sent")
-    def test_a_retried_push_and_a_task_that_comes_twice_do_no_harm(self, ran: Ran, stored: UUID) -> None:
+    def test_retried_pushes_and_repeated_tasks_do_no_harm(self, ran: Ran, stored: UUID) -> None:
         ran("pytest", FAILS)
         assert [memory_update(session_id=stored) for _ in range(3)] == [1, 0, 0]
         assert MemoryRevision.objects.count() == 1
@@ -97,9 +95,7 @@ class TestAfterAPush:
 
 @pytest.mark.usefixtures("upkeep_on", "sent")
 class TestCatchingUp:
-    def test_turns_that_came_meanwhile_each_make_their_revision(
-        self, api: Api, ran: Ran, stored: UUID
-    ) -> None:
+    def test_each_new_turn_creates_its_revision(self, api: Api, ran: Ran, stored: UUID) -> None:
         for output in (FAILS, PASSES, FAILS):
             ran("pytest", output)
         assert memory_update(session_id=stored) == 3
@@ -108,10 +104,10 @@ class TestCatchingUp:
         blockers = next(change for change in steps[1]["changes"] if change["field"] == "blockers")
         assert len(blockers["resolved"]) == 1
 
-    def test_it_stands_on_what_others_wrote_meanwhile(
+    def test_it_is_based_on_concurrent_writes(
         self, api: Api, ran: Ran, stored: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Somebody writes between reading and writing: the step is made again on top of that."""
+        """Another writer changes the memory during an update, which is then repeated."""
         ran("pytest", FAILS)
         write, calls = auto_updates._write, []
 
@@ -128,7 +124,7 @@ class TestCatchingUp:
         assert memory["decisions"] == ["mine"]
         assert len(memory["blockers"]) == 1
 
-    def test_what_a_turn_costs_does_not_grow_with_the_session(self, ran: Ran, stored: UUID) -> None:
+    def test_the_work_per_turn_does_not_grow_with_the_session(self, ran: Ran, stored: UUID) -> None:
         counts = []
         for _ in range(2):
             for _ in range(6):
@@ -140,7 +136,7 @@ class TestCatchingUp:
             counts.append(len(captured))
         assert counts[0] == counts[1] <= 20
 
-    def test_the_sweep_finds_what_was_lost(self, ran: Ran, sent: Any, stored: UUID) -> None:
+    def test_the_sweep_dispatches_lost_work(self, ran: Ran, sent: Any, stored: UUID) -> None:
         ran("pytest", FAILS)
         eventually(lambda: sent)
         assert memory_updates_sweep() == 1
@@ -148,20 +144,20 @@ class TestCatchingUp:
         memory_update(session_id=stored)
         assert memory_updates_sweep() == 0
 
-    def test_others_items_that_fill_the_memory_stay(self, api: Api, ran: Ran, stored: UUID) -> None:
+    def test_items_of_others_that_fill_the_memory_are_kept(self, api: Api, ran: Ran, stored: UUID) -> None:
         api.patch(MEMORY, {"decisions": ["word " * 1_400]}, if_match="*")
         ran("pytest", FAILS)
         memory_update(session_id=stored)
         assert api.get(MEMORY).json()["memory"]["blockers"] == []
         assert MemoryUpdateState.objects.get(session_id=stored).turn == 1
 
-    def test_a_session_that_is_gone_is_no_error(self, stored: UUID) -> None:
+    def test_a_deleted_session_is_no_error(self, stored: UUID) -> None:
         AgentSession.objects.filter(pk=stored).delete()
         assert memory_update(session_id=stored) == 0
 
 
 @pytest.mark.usefixtures("upkeep_on")
-def test_an_imported_session_is_read_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_imported_session_is_updated_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
     chat = [user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant("One fails.")]
@@ -172,7 +168,7 @@ def test_an_imported_session_is_read_too(api: Api, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("sent")
-def test_somebody_may_ask_for_it_where_it_is_off(api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
+def test_users_can_request_an_update_if_updates_are_off(api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
     ran("pytest", FAILS)
     assert api.post(f"{MEMORY}upkeep/").status_code == 202
     assert sent == [(dispatch.MEMORY_OBSERVE, str(stored))]

@@ -1,4 +1,4 @@
-"""Extraction: what of a model's answer comes into a memory, and what never does, whatever it answers."""
+"""Memory extraction: which suggestions of a model change the memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ READER = Origin(author=Author.MODEL, via=Via.EXTRACTION)
 
 
 def held(*groups: tuple[Origin, dict[str, Any]]) -> Notes:
-    """Notes in which each origin has written fields, one after the other."""
+    """Return notes to which each origin has written fields in turn."""
     notes = Notes()
     for origin, fields in groups:
         values = {
@@ -65,7 +65,7 @@ op = partial(operation, message=3)
 def read(
     notes: Notes, *operations: Any, dismissed: tuple[str, ...] = (), state: UpdaterState | None = None
 ) -> Applied:
-    """What comes of an answer that is given to these notes."""
+    """Apply a reply to these notes."""
     reading = Extraction(messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=dismissed)
     suggestions = reading.suggestions({"operations": list(operations)})
     return apply(
@@ -77,8 +77,8 @@ def number_of(notes: Notes, item: str) -> str:
     return next(number for number, key in numbered(notes).items() if key[1] == item)
 
 
-class TestWhenItIsAsked:
-    def test_not_before_enough_is_new_or_the_session_rests(self) -> None:
+class TestSchedule:
+    def test_it_waits_for_enough_content_or_an_idle_session(self) -> None:
         few = [READ_TOKENS // 4] * 3
         assert turns_to_extract(few, is_idle=False) == 0
         assert turns_to_extract(few, is_idle=True) == 3
@@ -86,15 +86,15 @@ class TestWhenItIsAsked:
         assert turns_to_extract([], is_idle=True) == 0
         assert turns_to_extract([1] * TURNS_AT_ONCE, is_idle=False) == TURNS_AT_ONCE
 
-    def test_never_more_than_fits_but_a_large_turn_alone(self) -> None:
+    def test_a_large_turn_is_read_alone(self) -> None:
         assert turns_to_extract([MAX_INPUT_TOKENS - 5, 5, 1], is_idle=False) == 2
         assert turns_to_extract([2 * MAX_INPUT_TOKENS, 1], is_idle=False) == 1
         assert turns_to_extract([1, 2 * MAX_INPUT_TOKENS], is_idle=False) == 1
         assert turns_to_extract([1] * 1_000, is_idle=False) == TURNS_AT_ONCE
 
 
-class TestWhatItAdds:
-    def test_items_of_judgement_with_where_they_come_from(self) -> None:
+class TestAdditions:
+    def test_items_are_added_with_their_source(self) -> None:
         made = read(
             Notes(),
             op("add", "a queue and no timer", message=3),
@@ -118,15 +118,15 @@ class TestWhatItAdds:
         assert made.reason == ""
 
     @pytest.mark.parametrize("field", ["important_files", "recent_edits", "blockers", "state", "no_such"])
-    def test_what_tools_show_is_not_its_part(self, field: str) -> None:
+    def test_fields_of_automatic_updates_are_off_limits(self, field: str) -> None:
         assert read(Notes(), op("add", "anything", field=field)).reason == ""
 
     @pytest.mark.parametrize("name", ["src/made_up.py", "8192", "PoolGuard", "deadbeef42"])
-    def test_an_identifier_that_is_nowhere_drops_the_item(self, name: str) -> None:
+    def test_an_unknown_identifier_drops_the_item(self, name: str) -> None:
         made = read(Notes(), op("add", f"use {name}"), op("add", "use src/pool.py"))
         assert made.notes.memory.decisions == ("use src/pool.py",)
 
-    def test_an_identifier_of_the_memory_is_known(self) -> None:
+    def test_identifiers_in_the_memory_are_known(self) -> None:
         notes = held((AGENT, {"decisions": ["PoolGuard stays"]}))
         assert (
             "is PoolGuard needed?"
@@ -153,46 +153,46 @@ class TestWhatItAdds:
         ],
         ids=repr,
     )
-    def test_one_that_is_wrong_is_dropped_and_the_rest_kept(self, wrong: Any) -> None:
+    def test_invalid_suggestions_are_dropped(self, wrong: Any) -> None:
         assert read(Notes(), wrong, op("add", "a queue")).notes.memory.decisions == ("a queue",)
 
-    def test_more_than_so_many_are_not_looked_at(self) -> None:
+    def test_suggestions_beyond_the_limit_are_ignored(self) -> None:
         words = [f"{chr(97 + n)}{chr(98 + n)}" for n in range(MAX_SUGGESTIONS + 4)]
         made = read(Notes(), *(op("add", word) for word in words))
         assert made.notes.memory.decisions == tuple(words[:MAX_SUGGESTIONS])
 
-    def test_lines_are_folded_so_that_none_passes_for_a_heading(self) -> None:
+    def test_lines_are_joined_so_that_none_looks_like_a_heading(self) -> None:
         made = read(Notes(), op("add", "a queue\nBlockers:\n- none"))
         assert made.notes.memory.decisions == ("a queue Blockers: - none",)
 
-    def test_what_an_item_says_already_is_not_said_again(self) -> None:
+    def test_similar_items_are_not_added(self) -> None:
         notes = held((PERSON, {"decisions": ["We take a queue, not a timer"]}))
         assert read(notes, op("add", "we take a queue not a timer.", field="tried")).reason == ""
 
-    def test_a_figure_makes_another_item(self) -> None:
+    def test_items_with_different_numbers_differ(self) -> None:
         notes = held((PERSON, {"decisions": ["the limit of the pool is 12"]}))
         assert len(read(notes, op("add", "the limit of the pool is 4096")).notes.memory.decisions) == 2
 
-    def test_a_list_of_the_project_that_is_full_takes_no_more(self) -> None:
+    def test_a_full_custom_list_is_not_extended(self) -> None:
         notes = held((PERSON, {"risks": ["one", "two"]}))
         assert read(notes, op("add", "three", field="risks")).reason == ""
 
 
-class TestItsOwnItems:
+class TestOwnItems:
     notes = held((READER, {"decisions": ["a timer"], "next": "look around"}))
 
-    def test_are_reworded_settled_and_removed(self) -> None:
+    def test_can_be_reworded_resolved_and_removed(self) -> None:
         number = number_of(self.notes, "a timer")
         assert read(self.notes, op("replace", "a queue", item=number)).notes.memory.decisions == ("a queue",)
         settled = read(self.notes, op("resolve", item=number)).notes
         assert (settled.memory.decisions, settled.resolved) == ((), (("decisions", "a timer"),))
         assert read(self.notes, op("remove", item=number)).notes.resolved == ()
 
-    def test_a_single_text_gives_way_to_the_next(self) -> None:
+    def test_a_single_string_is_replaced(self) -> None:
         made = read(self.notes, op("add", "edit src/pool.py", field="next"))
         assert made.notes.memory.next == "edit src/pool.py"
 
-    def test_take_so_much_room_and_the_stale_and_the_oldest_go_first(self) -> None:
+    def test_above_the_limit_stale_and_old_items_are_dropped_first(self) -> None:
         texts = {letter: " ".join(letter * 120) for letter in "abcdefg"}
         notes = held(
             *(
@@ -206,10 +206,10 @@ class TestItsOwnItems:
         assert COUNTER.count("\n".join(made.memory.decisions)) <= OWN_TOKENS
 
 
-class TestOthersItems:
+class TestItemsOfOthers:
     @pytest.mark.parametrize("origin", [PERSON, AGENT, Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)])
     @pytest.mark.parametrize("step", ["replace", "resolve", "remove"])
-    def test_are_not_touched(self, origin: Origin, step: str) -> None:
+    def test_are_unchanged(self, origin: Origin, step: str) -> None:
         notes = held((origin, {"decisions": ["a timer"]}))
         assert read(notes, op(step, "a queue", item="i1")).notes is notes
 
@@ -221,7 +221,7 @@ class TestOthersItems:
         assert made.notes.origin("decisions", "a timer").author is Author.PERSON
         assert made.reason == "1 stale"
 
-    def test_are_not_marked_again_for_what_somebody_called_wrong(self) -> None:
+    def test_are_not_marked_again_for_an_overruled_finding(self) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}))
         marked = read(notes, op("stale", "a queue is used since t3", item="i1")).notes
         confirmed = marked.confirmed([("decisions", "a timer")])
@@ -229,35 +229,35 @@ class TestOthersItems:
         assert read(confirmed, op("stale", "a thread is used", item="i1")).reason == "1 stale"
 
     @pytest.mark.parametrize("reason", ["", "PoolGuard is used", "word " * 40])
-    def test_not_for_a_reason_that_cannot_be(self, reason: str) -> None:
+    def test_are_not_marked_for_an_invalid_reason(self, reason: str) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}))
         assert read(notes, op("stale", reason, item="i1")).notes is notes
 
     @pytest.mark.parametrize("field", ["task", "next", "ticket"])
-    def test_a_single_text_of_others_stays(self, field: str) -> None:
+    def test_a_single_string_of_others_is_kept(self, field: str) -> None:
         notes = held((AGENT, {field: "something else"}))
         assert read(notes, op("add", "make the pool evict", field=field)).notes is notes
 
-    def test_an_item_whose_origin_nobody_noted_can_be_stale(self) -> None:
+    def test_an_item_without_an_origin_can_be_stale(self) -> None:
         notes = Notes(memory=WorkingMemory(decisions=("a timer",)))
         assert read(notes, op("stale", "a queue is used", item="i1")).notes.stale
 
 
-class TestTakenOut:
-    def test_is_not_put_back_in_other_order_or_case(self) -> None:
+class TestRemovedItems:
+    def test_are_not_added_again_in_another_order_or_case(self) -> None:
         out = ("We take a queue, not a timer",)
         made = read(Notes(), op("add", "Not a timer: we take a queue", field="tried"), dismissed=out)
         assert made.reason == ""
 
-    def test_is_what_others_removed_or_reworded_between_revisions(self) -> None:
+    def test_include_items_that_others_removed_or_reworded(self) -> None:
         observed = Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)
         first = held((READER, {"decisions": ["a", "b"], "next": "x"}), (observed, {"blockers": ["c"]}))
         second = held((READER, {"decisions": ["b2"], "next": "y"}))
         third = held((READER, {"decisions": ["b2"]}))
         assert removed_items([first, second, third]) == ("a", "b", "y")
 
-    def test_upkeep_keeps_in_mind_what_somebody_took_out_where_it_makes_room(self) -> None:
-        """Its items shrink when the model's come in: what a person took out just before must stay out."""
+    def test_automatic_updates_remember_removed_items_when_they_shrink(self) -> None:
+        """They shrink to make room for the model's items; items that a user has just removed stay removed."""
         state = UpdaterState()
         work = messages_of([user("Mend it " * 30), call("c", "Read", file_path="a.py"), result("c", "x = 1")])
         kept = update_notes(Notes(), state, work, counter=COUNTER)
@@ -269,8 +269,8 @@ class TestTakenOut:
         assert ("important_files", "a.py") in made.state.dismissed
 
 
-class TestTheAnswer:
-    def test_must_hold_operations(self) -> None:
+class TestReply:
+    def test_must_contain_operations(self) -> None:
         reading = Extraction(messages=MESSAGES, notes=Notes(), schema=SCHEMA)
         for answer in ({}, {"operations": None}, {"operations": {"op": "add"}}):
             with pytest.raises(SummaryMalformed):
@@ -289,7 +289,7 @@ class TestTheAnswer:
         with pytest.raises(error):
             answer_of(reply)
 
-    def test_the_request_tells_rules_notes_and_what_was_taken_out_as_data(self) -> None:
+    def test_the_request_contains_rules_notes_and_removed_items(self) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}), (READER, {"next": "look"}))
         request = Extraction(
             messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=("use threads",)
@@ -347,7 +347,7 @@ GROUPS = st.lists(
     operations=st.lists(st.one_of(OPERATIONS, ANYTHING), max_size=30),
     dismissed=st.lists(TEXTS, max_size=3),
 )
-def test_whatever_is_answered_others_items_stay_word_for_word_and_the_size_holds(
+def test_any_reply_leaves_items_of_others_and_the_size_limit_intact(
     groups: list[Any], operations: list[Any], dismissed: list[str]
 ) -> None:
     work = messages_of(

@@ -1,4 +1,4 @@
-"""Extraction by a model, as a whole: turns are pushed, a worker has its task, a provider answers."""
+"""Memory extraction end to end: pushed turns, a worker task, a provider."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NOTHING = operations()
 
 @pytest.fixture
 def provider(settings: Any) -> Iterator[FakeProvider]:
-    """The provider that the workers ask; it has nothing to say until it is told else."""
+    """The provider of the workers. It suggests nothing by default."""
     with FakeProvider(otherwise=NOTHING) as provider:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
         settings.CONTEXTAPP_ANTHROPIC_BASE_URL = provider.url
@@ -65,7 +65,7 @@ def provider(settings: Any) -> Iterator[FakeProvider]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sessions that were sent to the workers for."""
+    """The sessions that were dispatched to workers."""
     told: list[str] = []
     monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
     return told
@@ -83,17 +83,17 @@ def model_on(project: Project) -> None:
 
 @pytest.fixture
 def work(stored: UUID, sent: Any) -> Callable[[], None]:
-    """What a worker does when it is sent for."""
+    """Run the task of a worker."""
     return lambda: memory_upkeep(str(stored))
 
 
 def rest(stored: UUID) -> None:
-    """The session has come to rest."""
+    """Make the session idle."""
     AgentSession.objects.filter(pk=stored).update(last_active_at=timezone.now() - timedelta(hours=1))
 
 
 def later(stored: UUID) -> None:
-    """The pause after a claim has passed."""
+    """End the pause after a claim."""
     MemoryExtractionState.objects.filter(session_id=stored).update(
         lease_until=timezone.now() - timedelta(seconds=1)
     )
@@ -105,11 +105,11 @@ def memory(api: Api) -> dict[str, Any]:
 
 
 def states() -> list[str]:
-    """What came of each reading, oldest first."""
+    """Return the state of each extraction, oldest first."""
     return list(MemoryExtraction.objects.order_by("at").values_list("state", flat=True))
 
 
-class TestWhenItIsAsked:
+class TestSchedule:
     @pytest.mark.parametrize(
         "changes",
         [
@@ -120,7 +120,7 @@ class TestWhenItIsAsked:
         ],
         ids=["by default", "upkeep alone", "a model alone", "nothing may leave the server"],
     )
-    def test_not_unless_a_project_wants_it(
+    def test_only_if_the_project_enables_it(
         self, provider: FakeProvider, project: Project, push: Push, stored: UUID, work: Any, changes: Any
     ) -> None:
         Project.objects.filter(pk=project.pk).update(**changes)
@@ -139,9 +139,7 @@ class TestWhenItIsAsked:
         assert provider.requests == []
 
     @pytest.mark.usefixtures("model_on")
-    def test_not_for_every_turn_but_when_enough_is_new(
-        self, provider: FakeProvider, push: Push, work: Any
-    ) -> None:
+    def test_after_enough_new_content(self, provider: FakeProvider, push: Push, work: Any) -> None:
         push(user("Mend the pool"))
         work()
         assert provider.requests == []
@@ -154,7 +152,7 @@ class TestWhenItIsAsked:
         assert "#1 t1 assistant:" in request.body["messages"][0]["content"]
 
     @pytest.mark.usefixtures("model_on")
-    def test_and_when_the_session_has_come_to_rest(
+    def test_when_the_session_is_idle(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, sent: list[str]
     ) -> None:
         push(user("Mend the pool"))
@@ -169,9 +167,7 @@ class TestWhenItIsAsked:
         assert extractions_sweep() == 0
 
     @pytest.mark.usefixtures("model_on")
-    def test_it_reads_what_is_new_and_nothing_else(
-        self, api: Api, provider: FakeProvider, push: Push, work: Any
-    ) -> None:
+    def test_it_reads_only_new_turns(self, api: Api, provider: FakeProvider, push: Push, work: Any) -> None:
         counts = []
         for name in ("first", "second", "third", "fourth"):
             push(user(f"the {name} of them"), assistant(LONG))
@@ -184,7 +180,7 @@ class TestWhenItIsAsked:
         assert counts[1] == counts[2] == counts[3] <= 60
 
     @pytest.mark.usefixtures("model_on")
-    def test_a_long_session_is_read_in_bounded_steps_each_a_task_of_its_own(
+    def test_a_long_session_is_read_in_separate_tasks(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
         sent: list[UUID] = []
@@ -203,10 +199,10 @@ class TestWhenItIsAsked:
         assert MemoryExtractionState.objects.get().turn == 120
 
     @pytest.mark.usefixtures("model_on")
-    def test_a_turn_that_is_larger_than_a_request_is_read_in_pieces(
+    def test_a_turn_larger_than_a_request_is_split(
         self, provider: FakeProvider, push: Push, work: Any
     ) -> None:
-        """What the first piece adds, the second one is told."""
+        """The request for the second piece includes the items from the first."""
         provider.script(operations(op("add", "we evict by a queue")))
         push(*(user(f"{number} " + LONG) for number in range(40)))
         work()
@@ -216,8 +212,8 @@ class TestWhenItIsAsked:
 
 
 @pytest.mark.usefixtures("model_on")
-class TestWhatItWrites:
-    def test_beside_what_tools_showed_with_where_it_comes_from(
+class TestWrites:
+    def test_items_have_sources_and_join_automatic_items(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         provider.script(
@@ -238,7 +234,7 @@ class TestWhatItWrites:
         assert before["author"] == "harness"
         assert step["revision"] == 2
 
-    def test_a_persons_item_is_never_overwritten_whatever_it_asks_for(
+    def test_items_of_users_are_never_overwritten(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         api.patch(f"{MEMORY}?author=person", {"decisions": ["a timer"], "next": "mine"}, if_match="*")
@@ -257,7 +253,7 @@ class TestWhatItWrites:
         [item] = [item for item in shown["items"] if item["field"] == "decisions"]
         assert (item["author"], item["stale"]) == ("person", "a queue is used")
 
-    def test_what_somebody_took_out_is_not_put_back(
+    def test_items_that_a_user_removed_are_not_added_again(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         provider.otherwise = operations(op("add", "We evict by a queue"))
@@ -272,15 +268,13 @@ class TestWhatItWrites:
         assert "We evict by a queue" in provider.requests[-1].body["messages"][0]["content"]
         assert MemoryExtraction.objects.filter(state="done").count() == 3
 
-    def test_what_is_made_up_is_dropped_and_the_rest_kept(
-        self, api: Api, provider: FakeProvider, push: Push, work: Any
-    ) -> None:
+    def test_inventions_are_dropped(self, api: Api, provider: FakeProvider, push: Push, work: Any) -> None:
         provider.script(operations(op("add", "see src/made_up.py"), {"op": 1}, op("add", "a queue")))
         push(assistant(LONG))
         work()
         assert memory(api)["decisions"] == ["a queue"]
 
-    def test_no_secret_of_an_answer_is_stored_or_logged(
+    def test_secrets_in_a_reply_are_neither_stored_nor_logged(
         self, api: Api, provider: FakeProvider, push: Push, work: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, logger="sessions")
@@ -305,7 +299,7 @@ class TestWhatItWrites:
         assert SECRET not in caplog.text
         assert memory(api)["decisions"] == ["a queue"]
 
-    def test_in_the_fields_of_the_project_too(
+    def test_custom_fields_are_written_too(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         fields = [{"name": "risks", "description": "what may go wrong"}]
@@ -316,7 +310,7 @@ class TestWhatItWrites:
         assert "- risks: what may go wrong, a list" in provider.requests[0].body["system"]
         assert memory(api)["risks"] == ["the clock is mocked"]
 
-    def test_over_what_others_wrote_while_the_model_thought(
+    def test_concurrent_writes_are_kept(
         self, api: Api, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         suggestions = extraction._suggestions
@@ -334,8 +328,8 @@ class TestWhatItWrites:
 
 
 @pytest.mark.usefixtures("model_on")
-class TestWhatItCosts:
-    def test_each_reading_is_kept_with_its_tokens_and_its_price(
+class TestCosts:
+    def test_each_extraction_is_stored_with_its_tokens_and_cost(
         self, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         push(assistant(LONG))
@@ -347,7 +341,7 @@ class TestWhatItCosts:
         told = (rates.uncached * row.uncached_tokens + rates.output * row.output_tokens) * 1_000_000
         assert row.cost_microusd == round(told) > 0
 
-    def test_also_what_was_spent_in_vain(self, provider: FakeProvider, push: Push, work: Any) -> None:
+    def test_unused_calls_are_counted_too(self, provider: FakeProvider, push: Push, work: Any) -> None:
         provider.script(it.says("no JSON"), it.says("no JSON either"))
         push(assistant(LONG))
         work()
@@ -365,8 +359,8 @@ class TestWhatItCosts:
 
 
 @pytest.mark.usefixtures("model_on")
-class TestTrouble:
-    def test_a_provider_that_is_down_is_left_alone_for_a_while_and_nothing_is_lost(
+class TestFailures:
+    def test_an_unavailable_provider_is_retried_later(
         self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
         provider.otherwise = it.overloaded()
@@ -394,7 +388,7 @@ class TestTrouble:
         row.refresh_from_db()
         assert (row.turn, row.attempts, row.lease_until, row.last_error) == (2, 0, None, "")
 
-    def test_the_pause_grows_with_each_try(
+    def test_the_pause_grows_with_each_attempt(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
         provider.otherwise = it.error(500)
@@ -408,7 +402,7 @@ class TestTrouble:
             later(stored)
         assert pauses == [1, 2, 4, 6, 6]
 
-    def test_turns_that_it_declines_to_read_are_given_up_at_once(
+    def test_refused_turns_are_given_up_at_once(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         provider.script(it.refusal(), operations(op("add", "a queue")))
@@ -425,7 +419,7 @@ class TestTrouble:
         ]
 
     @pytest.mark.parametrize("behaviour", [it.says("no JSON"), it.says("{", stop_reason="max_tokens")])
-    def test_answers_of_no_use_are_paid_for_three_times_and_no_more(
+    def test_unusable_replies_are_retried_twice(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, behaviour: it.Behaviour
     ) -> None:
         provider.otherwise = behaviour
@@ -436,7 +430,7 @@ class TestTrouble:
         assert len(provider.requests) == 6
         assert states() == ["failed", "failed", "given_up"]
 
-    def test_a_fault_of_our_own_is_not_told_in_its_words_and_pauses(
+    def test_an_internal_error_is_not_quoted_and_pauses(
         self, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*_: Any) -> Any:
@@ -449,7 +443,7 @@ class TestTrouble:
         assert row.last_error == "internal error; see the server log"
         assert row.lease_until is not None
 
-    def test_a_worker_that_dies_in_the_middle_loses_nothing(
+    def test_a_dying_worker_loses_nothing(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
         push(assistant(LONG))
@@ -462,7 +456,7 @@ class TestTrouble:
         assert len(provider.requests) == 1
         assert MemoryExtractionState.objects.get().turn == 1
 
-    def test_a_worker_that_was_too_slow_writes_its_cost_and_nothing_else(
+    def test_a_slow_worker_stores_only_its_cost(
         self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
         suggestions, calls = extraction._suggestions, []
@@ -483,7 +477,7 @@ class TestTrouble:
         assert states() == ["done", "superseded"]
         assert all(row.cost_microusd for row in MemoryExtraction.objects.all())
 
-    def test_a_session_that_is_deleted_meanwhile_is_no_error(
+    def test_a_session_deleted_meanwhile_is_no_error(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
         suggestions = extraction._suggestions
@@ -500,7 +494,7 @@ class TestTrouble:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("model_on")
-def test_two_workers_at_once_pay_once(
+def test_concurrent_workers_pay_once(
     api: Api, provider: FakeProvider, push: Push, stored: UUID, sent: list[str]
 ) -> None:
     asked = []
@@ -525,7 +519,7 @@ def test_two_workers_at_once_pay_once(
 
 
 class TestSettingsAndState:
-    def test_the_api_sets_the_model_and_says_why_it_does_not_read(
+    def test_the_api_sets_the_model_and_explains_why_it_is_unavailable(
         self, api: Api, project: Project, settings: Any
     ) -> None:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
@@ -543,7 +537,7 @@ class TestSettingsAndState:
         event = AuditEvent.objects.filter(project=project, detail__has_key="memory_model").latest("pk")
         assert event.detail["memory_model"] == {"from": MODEL, "to": ""}
 
-    def test_an_owner_sets_it_on_the_page_which_says_why_it_does_not_read(
+    def test_the_page_sets_the_model_and_explains_why_it_is_unavailable(
         self, owner_client: Client, project: Project, settings: Any
     ) -> None:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
@@ -558,7 +552,7 @@ class TestSettingsAndState:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
         assert "is unavailable" not in owner_client.get(page).content.decode()
 
-    def test_the_tab_and_the_api_say_how_far_it_has_read_or_why_not(
+    def test_the_tab_and_the_api_show_the_progress(
         self,
         api: Api,
         provider: FakeProvider,

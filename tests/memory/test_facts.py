@@ -1,4 +1,4 @@
-"""Facts between sessions: proposed, decided on, offered, taken, pruned; and nothing by itself."""
+"""Shared facts: propose, decide, offer, import, prune."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def offers(api: Api, name: str) -> list[str]:
     return [fact["text"] for fact in api.get(f"sessions/{name}/memory/offers/").json()["data"]]
 
 
-def test_what_may_hold_elsewhere_is_proposed(proposed: dict[str, Any]) -> None:
+def test_items_that_may_help_elsewhere_are_proposed(proposed: dict[str, Any]) -> None:
     assert (proposed["text"], proposed["state"], proposed["agent"]) == (FACT, "proposed", "coder")
     assert proposed["revision"] == 1
 
 
-def test_an_item_may_be_proposed_by_name(api: Api) -> None:
+def test_a_single_item_can_be_proposed(api: Api) -> None:
     api.patch(MEMORY, {"blockers": ["the VPN is down"]}, if_match="*")
     items = [{"field": "blockers", "text": "the VPN is down"}]
     assert api.post(f"{MEMORY}proposals/", {"items": items}).json()["data"][0]["field"] == "blockers"
@@ -54,9 +54,7 @@ def test_an_item_may_be_proposed_by_name(api: Api) -> None:
     assert code(missing) == "invalid_field"
 
 
-def test_nothing_is_carried_before_a_person_accepted_it_and_somebody_took_it(
-    api: Api, proposed: dict[str, Any]
-) -> None:
+def test_a_fact_is_shared_only_after_acceptance_and_import(api: Api, proposed: dict[str, Any]) -> None:
     api.post("sessions/", {"id": "s2", "agent": "coder"})
     assert offers(api, "s2") == []
     assert decide(api, proposed, state="accepted").json()["state"] == "accepted"
@@ -76,7 +74,7 @@ def test_a_fact_is_offered_to_the_sessions_of_its_agent(api: Api, proposed: dict
     assert code(refused) == "invalid_field"
 
 
-def test_a_session_is_told_of_the_offers_that_it_does_not_have(api: Api, proposed: dict[str, Any]) -> None:
+def test_a_session_is_offered_facts_that_it_lacks(api: Api, proposed: dict[str, Any]) -> None:
     decide(api, proposed, state="accepted")
     again = {"agent": "coder", "if_exists": "return"}
     for name, count in (("s1", 0), ("s2", 1)):
@@ -86,12 +84,12 @@ def test_a_session_is_told_of_the_offers_that_it_does_not_have(api: Api, propose
     assert api.post("sessions/", {"id": "s2", **again}).json()["offers"] == len(offers(api, "s2")) == 1
 
 
-def test_a_fact_may_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
+def test_a_fact_can_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
     assert decide(api, proposed, text="run pytest -q", state="accepted").json()["text"] == "run pytest -q"
     assert code(decide(api, proposed, text="")) == "invalid_field"
 
 
-def test_a_decision_counts_no_session_away_that_was_seen_meanwhile(proposed: dict[str, Any]) -> None:
+def test_a_decision_keeps_concurrent_observations(proposed: dict[str, Any]) -> None:
     fact = SharedFact.objects.get(pk=proposed["id"])
     SharedFact.objects.update(seen_in=2)
     fact_decide(fact=fact, state="accepted", text="run pytest -q")
@@ -101,13 +99,13 @@ def test_a_decision_counts_no_session_away_that_was_seen_meanwhile(proposed: dic
     assert bytes(fact.digest) == text_digest("run pytest -q")
 
 
-def test_what_was_rejected_is_not_proposed_again(api: Api, proposed: dict[str, Any]) -> None:
+def test_rejected_facts_are_not_proposed_again(api: Api, proposed: dict[str, Any]) -> None:
     decide(api, proposed, state="rejected")
     [again] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
     assert (again["id"], again["state"]) == (proposed["id"], "rejected")
 
 
-def test_saying_it_again_confirms_it(api: Api, proposed: dict[str, Any]) -> None:
+def test_proposing_a_fact_again_confirms_it(api: Api, proposed: dict[str, Any]) -> None:
     SharedFact.objects.update(confirmed_at=timezone.now() - timedelta(days=9))
     [again] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
     assert again["confirmed_at"] > proposed["confirmed_at"]
@@ -135,13 +133,11 @@ def test_facts_are_listed_newest_first_page_by_page(api: Api) -> None:
 
 
 @pytest.mark.parametrize("query", ["state=old", "limit=0", "cursor=xyz", "agent=a%00b"])
-def test_a_wrong_question_is_refused(api: Api, query: str) -> None:
+def test_an_invalid_query_is_rejected(api: Api, query: str) -> None:
     assert api.get(f"memory/facts/?{query}").status_code == 400
 
 
-def test_another_project_decides_on_nothing(
-    api: Api, proposed: dict[str, Any], other_project: Project
-) -> None:
+def test_another_project_cannot_decide(api: Api, proposed: dict[str, Any], other_project: Project) -> None:
 
     stranger = Api(api_key_create(project=other_project, name="x", scopes=["admin", "read"])[1])
     assert decide(stranger, proposed, state="accepted").status_code == 404
@@ -149,9 +145,7 @@ def test_another_project_decides_on_nothing(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_confirmed_while_pruning_waits_for_it_stays(
-    project: Project, proposed: dict[str, Any]
-) -> None:
+def test_a_fact_confirmed_during_pruning_is_kept(project: Project, proposed: dict[str, Any]) -> None:
     SharedFact.objects.update(confirmed_at=timezone.now() - UNDECIDED)
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
@@ -163,7 +157,7 @@ def test_what_is_confirmed_while_pruning_waits_for_it_stays(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_decision_on_what_is_pruned_meanwhile_finds_nothing(api: Api, proposed: dict[str, Any]) -> None:
+def test_a_decision_on_a_pruned_fact_finds_nothing(api: Api, proposed: dict[str, Any]) -> None:
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             SharedFact.objects.all().delete()
@@ -174,7 +168,7 @@ def test_a_decision_on_what_is_pruned_meanwhile_finds_nothing(api: Api, proposed
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_facts_reworded_alike_at_once_one_is(api: Api, proposed: dict[str, Any]) -> None:
+def test_concurrent_rewording_to_the_same_text_succeeds_once(api: Api, proposed: dict[str, Any]) -> None:
     api.patch(MEMORY, {"decisions": ["another"]}, if_match="*")
     [other] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
     with ThreadPoolExecutor(1) as pool:
@@ -193,7 +187,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def one_waits() -> bool:
-    """Whether somebody waits for a lock of the database."""
+    """Return whether a database session waits for a lock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
         return cursor.fetchone() is not None

@@ -26,7 +26,7 @@ GUARD = "if idle_for(conn) > MAX_IDLE_SECONDS: self._evict(conn)"
 
 
 class Agent:
-    """One session of an agent, as its harness talks to the product."""
+    """One session of an agent, using the HTTP API."""
 
     def __init__(self, url: str, key: str, **options: Any) -> None:
         self._http = requests.Session()
@@ -53,19 +53,19 @@ class Agent:
         return self.push(call(made, name, **arguments), result(made, text), assistant("On we go."))
 
     def reads_much(self, turns: int = 8) -> None:
-        """So much that everything before is compacted."""
+        """Push so much that all earlier turns are compacted."""
         for number in range(turns):
             self.does("read_file", output(self._calls * 100 + number, 40), path=f"src/other_{self._calls}.py")
 
     def uses_memory(self, *operations: dict[str, str], reason: str = "") -> dict[str, Any]:
-        """What the agent's tool answers."""
+        """Return the result of the agent's tool."""
         arguments = {"operations": list(operations), "reason": reason}
         called = {"name": "update_working_memory", "arguments": arguments}
         answer: dict[str, Any] = self.send("POST", "tool_calls/", json=called).json()
         return answer
 
     def prompt(self) -> str:
-        """All that the model is shown, which is valid and fits."""
+        """Return the whole prompt, and check that it is valid and fits."""
         response = self.send("GET", "prompt/").json()
         assert validate(response["messages"], "openai") == ()
         assert response["fits"]
@@ -94,7 +94,7 @@ def agent(served_url: str, key: str) -> Agent:
 
 
 def test_a_lost_edit(agent: Agent) -> None:
-    """The edit's very lines outlive the turn that made them, so the model does not write another guard."""
+    """The lines of an edit stay in the prompt, so the model does not make the edit again."""
     agent.does("edit", "updated", file_path="src/pool.py", old_string="pass", new_string=GUARD)
     agent.reads_much()
     assert agent.compactions()
@@ -104,8 +104,7 @@ def test_a_lost_edit(agent: Agent) -> None:
 
 
 def test_a_stale_duplicate(agent: Agent) -> None:
-    """A file that somebody changed between two reads is another content: the second read stays, the first
-    does not pass for what the file holds now."""
+    """A file changed between two reads: the second read is kept, and the first is not shown as current."""
     agent.does("read_file", "pool_size: 10\n" + output(1, 20), path="config.yaml")
     agent.reads_much(2)
     agent.does("read_file", "pool_size: 25\n" + output(1, 20), path="config.yaml")
@@ -127,7 +126,7 @@ def test_a_stale_duplicate_that_is_recent_is_shown_whole(agent: Agent) -> None:
 
 
 def test_a_stale_belief(agent: Agent) -> None:
-    """What a tool shows to be otherwise is marked, with the reason, where the model reads it."""
+    """Items that a tool result contradicts are marked in the prompt, with the reason."""
     patch = {"decisions": ["the test framework is pytest"]}
     agent.send("PATCH", "memory/?author=model", json=patch, headers={"If-Match": "*"})
     agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
@@ -137,8 +136,8 @@ def test_a_stale_belief(agent: Agent) -> None:
     assert "the test framework is pytest (stale: unittest is in use since turn 1)" in agent.prompt()
 
 
-def test_a_belief_that_was_called_stale_and_holds(agent: Agent) -> None:
-    """The agent may say so with its tool: the mark goes, and the same finding does not put it back."""
+def test_a_belief_confirmed_by_the_agent(agent: Agent) -> None:
+    """The agent confirms an item with its tool; the same finding does not mark it again."""
     held = "the test framework is pytest"
     agent.send("PATCH", "memory/?author=person", json={"decisions": [held]}, headers={"If-Match": "*"})
     agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
@@ -157,8 +156,7 @@ def test_a_belief_that_was_called_stale_and_holds(agent: Agent) -> None:
 
 
 def test_a_compaction_in_mid_plan(served_url: str, key: str) -> None:
-    """Nothing in the background fires within an open tool loop, and the plan outlives what the hard trigger
-    does at the budget's end."""
+    """Background triggers wait for the end of a tool loop, and the plan survives the hard trigger."""
     agent = Agent(served_url, key, policy={"soft": 0.2, "target": 0.1})
     agent.push(user("Mend the pool."), assistant("A plan of four steps."))
     plan = {"next": "step 3 of 4: make evict() monotonic, then run tests/test_pool.py"}
@@ -174,7 +172,7 @@ def test_a_compaction_in_mid_plan(served_url: str, key: str) -> None:
 
 
 def test_memory_bloat(agent: Agent) -> None:
-    """Upkeep stays small whatever is done; who writes too much is warned, then refused by name."""
+    """Automatic items stay small; writers of large memories are warned, then rejected."""
     agent.does("write", "ok", file_path="big.py", content="\n".join(f"value_{n} = {n}" for n in range(4_000)))
     for number in range(12):
         failures = "\n".join(f"FAILED tests/test_{number}.py::test_{n} - AssertionError" for n in range(40))
@@ -192,7 +190,7 @@ def test_memory_bloat(agent: Agent) -> None:
 
 
 def test_a_secret_in_a_tool_result(agent: Agent) -> None:
-    """It is gone before anything is stored, so it reaches no prompt, no recap and no memory."""
+    """It is redacted before anything is stored, so it reaches no prompt, recap or memory."""
     secret = "ghp_" + "a1B2" * 9
     failure = f"exit code: 1\nerror: token {secret} was refused"
     agent.does("bash", failure, command="make deploy")

@@ -1,4 +1,4 @@
-"""Facts that propose themselves: once a session rests, bounded, once, and nothing is offered unreviewed."""
+"""Automatic proposals from idle sessions: limited, once per fact, and never offered without review."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Say = Callable[..., None]
 
 @pytest.fixture
 def say(api: Api) -> Say:
-    """A model writes these decisions into the memory of a session of this name."""
+    """Let a model write these decisions to the memory of the named session."""
 
     def said(*decisions: str, name: str = "s1", agent: str = "coder", author: str = "model") -> None:
         api.post("sessions/", {"id": name, "format": "openai", "agent": agent, "if_exists": "return"})
@@ -49,7 +49,7 @@ def say(api: Api) -> Say:
 
 
 def come_to_rest(*names: str) -> None:
-    """Time passes for these sessions, else for all, and the beat comes."""
+    """Make these sessions (default: all) idle and run the scheduled task."""
     ago = timezone.now() - idle_time()
     sessions = AgentSession.objects.filter(external_id__in=names) if names else AgentSession.objects.all()
     sessions.update(last_active_at=ago)
@@ -66,15 +66,15 @@ def decide(api: Api, fact: str, **data: Any) -> None:
 
 
 def wait(project: Project, count: int) -> None:
-    """So many proposals of a project that nobody has decided on."""
+    """Create undecided proposals in a project."""
     SharedFact.objects.bulk_create(
         SharedFact(project=project, text=f"old {n}", digest=b"%d" % n, proposed_digest=b"%d" % n)
         for n in range(count)
     )
 
 
-class TestWhenASessionRests:
-    def test_what_a_model_wrote_is_proposed_and_not_before(self, api: Api, say: Say) -> None:
+class TestIdleSessions:
+    def test_items_of_a_model_are_proposed_when_the_session_is_idle(self, api: Api, say: Say) -> None:
         say(FACT)
         memory_propose()
         assert facts(api) == {}
@@ -82,7 +82,7 @@ class TestWhenASessionRests:
         [fact] = facts(api).values()
         assert (fact["text"], fact["state"], fact["agent"], fact["seen_in"]) == (FACT, "proposed", "coder", 1)
 
-    def test_a_turn_puts_it_off(self, api: Api, say: Say) -> None:
+    def test_a_new_turn_postpones_the_scan(self, api: Api, say: Say) -> None:
         say(FACT)
         ProposalScan.objects.update(scan_at=timezone.now())
         api.post("sessions/s1/turns/", {"messages": [{"role": "user", "content": "go on"}]})
@@ -90,7 +90,7 @@ class TestWhenASessionRests:
         assert facts(api) == {}
         assert ProposalScan.objects.get().scan_at == AgentSession.objects.get().last_active_at + idle_time()
 
-    def test_nothing_is_offered_before_a_person_accepted_it(self, api: Api, say: Say) -> None:
+    def test_only_accepted_facts_are_offered(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
         made = api.post("sessions/", {"id": "new", "agent": "coder"}).json()
@@ -104,7 +104,7 @@ class TestWhenASessionRests:
         again = api.post("sessions/", {"id": "newer", "agent": "coder", "if_exists": "return"}).json()
         assert again["offers"] == 0
 
-    def test_what_was_taken_from_others_is_no_news(self, api: Api, say: Say) -> None:
+    def test_imported_facts_are_not_proposed(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
         decide(api, FACT, state="accepted")
@@ -113,19 +113,19 @@ class TestWhenASessionRests:
         come_to_rest()
         assert facts(api)[FACT]["seen_in"] == 1
 
-    def test_what_a_person_wrote_is_and_what_a_program_wrote_is_not(self, api: Api, say: Say) -> None:
+    def test_items_of_users_but_not_of_programs_are_proposed(self, api: Api, say: Say) -> None:
         say("a person's", name="a", author="person")
         say("a program's", name="b", author="harness")
         come_to_rest()
         assert set(facts(api)) == {"a person's"}
 
-    def test_a_stale_item_is_not(self, api: Api, say: Say, push: Callable[..., None]) -> None:
+    def test_stale_items_are_not_proposed(self, api: Api, say: Say, push: Callable[..., None]) -> None:
         say("the test framework is pytest", "keep")
         observe(api, push, "python -m unittest")
         come_to_rest()
         assert set(facts(api)) == {"keep"}
 
-    def test_a_project_may_have_it_off(self, api: Api, say: Say, project: Project) -> None:
+    def test_a_project_can_disable_proposals(self, api: Api, say: Say, project: Project) -> None:
         assert api.patch("memory/settings/", {"proposals": False}).json()["proposals"] is False
         [event] = AuditEvent.objects.filter(project=project, action="project.changed")
         assert event.detail == {"memory_proposals": {"from": True, "to": False}}
@@ -134,7 +134,7 @@ class TestWhenASessionRests:
         assert facts(api) == {}
         assert not ProposalScan.objects.exists()
 
-    def test_a_secret_is_taken_out_before(self, api: Api, say: Say) -> None:
+    def test_secrets_are_redacted_first(self, api: Api, say: Say) -> None:
         say("log in with ghp_" + "a1B2" * 9)
         come_to_rest()
         [text] = facts(api)
@@ -144,8 +144,8 @@ class TestWhenASessionRests:
         assert "[redacted:" in text
 
 
-class TestThatNothingFloods:
-    def test_a_session_proposes_so_many_a_persons_first(self, api: Api, say: Say) -> None:
+class TestLimits:
+    def test_the_limit_per_session_prefers_items_of_users(self, api: Api, say: Say) -> None:
         say("by hand", author="person")
         say("by hand", *(f"choice {n}" for n in range(auto_proposals.MAX_FACTS + 5)))
         come_to_rest()
@@ -155,7 +155,7 @@ class TestThatNothingFloods:
         come_to_rest()
         assert len(facts(api)) == auto_proposals.MAX_FACTS
 
-    def test_a_project_proposes_so_many_that_wait(
+    def test_the_number_of_pending_proposals_is_limited(
         self, api: Api, say: Say, owner_client: Client, project: Project, other_project: Project
     ) -> None:
         page = reverse("memory", args=[project.slug])
@@ -178,7 +178,7 @@ class TestThatNothingFloods:
         come_to_rest()
         assert {"five", "six"} & set(facts(api)) == {"five"}
 
-    def test_the_same_in_another_form_is_one_fact_that_two_sessions_had(self, api: Api, say: Say) -> None:
+    def test_equivalent_texts_are_one_fact(self, api: Api, say: Say) -> None:
         say(FACT)
         say("  Always run  `pytest` with -q. ", name="s2")
         say("always run pytest", name="s3")
@@ -188,7 +188,7 @@ class TestThatNothingFloods:
             "always run pytest": 1,
         }
 
-    def test_another_pass_and_the_same_session_count_nothing_twice(self, api: Api, say: Say) -> None:
+    def test_repeated_scans_count_nothing_twice(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
         before = facts(api)
@@ -198,7 +198,7 @@ class TestThatNothingFloods:
         assert facts(api)[FACT] == before[FACT]
         assert set(facts(api)) == {FACT, "more"}
 
-    def test_what_was_rejected_never_comes_again_also_where_it_was_reworded(self, api: Api, say: Say) -> None:
+    def test_rejected_facts_stay_rejected_even_if_reworded(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
         decide(api, FACT, text="use -q", state="rejected")
@@ -209,7 +209,7 @@ class TestThatNothingFloods:
         assert {text: fact["state"] for text, fact in facts(api).items()} == {"use -q": "rejected"}
         assert facts(api)["use -q"]["seen_in"] == 3
 
-    def test_a_pass_looks_at_so_many_and_the_next_at_the_others(
+    def test_a_pass_scans_a_limited_number_of_sessions(
         self, api: Api, say: Say, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(auto_proposals, "BATCH", 2)
@@ -220,7 +220,7 @@ class TestThatNothingFloods:
         memory_propose()
         assert len(facts(api)) == 3
 
-    def test_what_a_session_costs_does_not_grow_with_the_project(self, say: Say) -> None:
+    def test_the_work_per_session_does_not_grow_with_the_project(self, say: Say) -> None:
         counts = []
         for start in (0, 10):
             for n in range(start, start + 9):
@@ -236,9 +236,7 @@ class TestThatNothingFloods:
 
 
 class TestDoubts:
-    def test_a_fact_whose_item_went_stale_or_was_taken_out_says_so(
-        self, api: Api, say: Say, push: Callable[..., None]
-    ) -> None:
+    def test_stale_or_removed_items_raise_doubts(self, api: Api, say: Say, push: Callable[..., None]) -> None:
         tests = "the test framework is pytest"
         say(tests, "no clock")
         come_to_rest()
@@ -251,7 +249,7 @@ class TestDoubts:
         say(tests, "No clock")
         assert facts(api)["no clock"]["doubts"] == []
 
-    def test_another_sessions_memory_leaves_it_alone(self, api: Api, say: Say) -> None:
+    def test_other_sessions_raise_no_doubts(self, api: Api, say: Say) -> None:
         say(FACT)
         say(FACT, name="s2")
         come_to_rest()
@@ -261,7 +259,7 @@ class TestDoubts:
         assert "by the model" in doubt["why"]
 
 
-def test_projects_and_agents_do_not_meet(api: Api, say: Say, other_project: Project) -> None:
+def test_facts_are_separated_by_project_and_agent(api: Api, say: Say, other_project: Project) -> None:
     stranger = Api(api_key_create(project=other_project, name="x", scopes=["push", "read", "admin"])[1])
     stranger.post("sessions/", {"id": "theirs", "agent": "coder"})
     stranger.patch("sessions/theirs/memory/?author=model", {"decisions": [FACT, "secret plan"]}, if_match="*")
@@ -286,7 +284,9 @@ def test_a_fact_outlives_its_session(api: Api, say: Say) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_passes_at_once_count_each_session_once(api: Api, say: Say, caplog: pytest.LogCaptureFixture) -> None:
+def test_concurrent_passes_count_each_session_once(
+    api: Api, say: Say, caplog: pytest.LogCaptureFixture
+) -> None:
     told = [f"fact {n}" for n in range(30)]
     for turned in range(20):  # any two overlap, and each two in another place
         say(*(told[(turned + n) % 30] for n in range(12)), name=f"session {turned}")
@@ -315,21 +315,21 @@ def test_passes_at_once_count_each_session_once(api: Api, say: Say, caplog: pyte
 
 
 @given(st.text(), st.sampled_from(["", " ", ".", "!", "\n", " . "]), st.booleans())
-def test_case_blanks_and_the_ending_make_no_difference(text: str, ending: str, upper: bool) -> None:
+def test_case_white_space_and_final_punctuation_are_ignored(text: str, ending: str, upper: bool) -> None:
     folded = text.casefold()
     if folded.upper().casefold() == folded:
         assert text_digest(text) == text_digest(f" {folded.upper() if upper else folded}{ending}")
 
 
-def test_a_word_makes_one() -> None:
+def test_a_different_word_is_a_different_fact() -> None:
     assert text_digest("use port 8000") != text_digest("use port 8001")
 
 
-def test_the_beat_calls_the_task() -> None:
+def test_the_scheduler_runs_the_task() -> None:
     assert memory_propose.name in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
 
 
 def observe(api: Api, push: Callable[..., None], command: str) -> None:
-    """A command runs and works, and upkeep reads the turn."""
+    """Push a turn with a successful command and update the memory."""
     push(call("c", "bash", command=command), result("c", "OK"))
     memory_update(session_id=AgentSession.objects.get(external_id="s1").pk, forced=True)

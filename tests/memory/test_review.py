@@ -23,7 +23,7 @@ MODEL, PERSON = Writer(author=Author.MODEL), Writer(author=Author.PERSON)
 
 
 def says(project: Project, name: str, *decisions: str) -> AgentSession:
-    """A session whose memory holds these, proposed."""
+    """Return a session with these items, which are proposed."""
     session: AgentSession = make_session(project, name=name, agent="coder")
     memory_patch(session=session, changes={"decisions": list(decisions)}, writer=MODEL)
     facts_propose(session=session)
@@ -32,7 +32,7 @@ def says(project: Project, name: str, *decisions: str) -> AgentSession:
 
 @pytest.fixture
 def seen(project: Project) -> AgentSession:
-    """Three facts, of which three sessions had `run pytest -q`, and a person took it out of the last one."""
+    """Three facts. Three sessions had `run pytest -q`, and a user removed it from the last one."""
     says(project, "first", "run pytest -q", "no clock")
     says(project, "second", "Run pytest -q.", "pin the compiler")
     session = says(project, "third", "run pytest  -q")
@@ -51,7 +51,7 @@ def stored(text: str) -> SharedFact:
 
 @pytest.mark.django_db
 class TestOverHttp:
-    def test_what_most_sessions_had_comes_first_and_what_is_in_doubt_says_why(
+    def test_common_facts_come_first_and_doubts_are_explained(
         self, owner_client: Client, project: Project, seen: AgentSession
     ) -> None:
         page = listed(owner_client, project)
@@ -59,7 +59,7 @@ class TestOverHttp:
         assert "seen in 3 sessions</b>" in page
         assert "removed by a user in revision 2" in page
 
-    def test_a_row_is_decided_in_place_and_taken_back(
+    def test_a_fact_is_decided_in_place_and_undone(
         self, owner_client: Client, project: Project, seen: AgentSession
     ) -> None:
         fact = stored("no clock")
@@ -73,7 +73,7 @@ class TestOverHttp:
         fact.refresh_from_db()
         assert (fact.state, fact.text) == ("proposed", "use no clock")
 
-    def test_a_decision_that_cannot_be_is_said_in_its_row(
+    def test_an_invalid_decision_shows_an_error_in_its_row(
         self, owner_client: Client, project: Project, seen: AgentSession
     ) -> None:
         url = reverse("memory_fact", args=[project.slug, stored("no clock").pk])
@@ -95,7 +95,7 @@ class TestOverHttp:
         assert b"Nothing was selected." in again.content
         assert member_client.post(url, {"state": "old", "fact": ids}).status_code == 404
 
-    def test_another_projects_facts_are_out_of_reach(
+    def test_facts_of_another_project_are_not_found(
         self, stranger_client: Client, other_project: Project, project: Project, seen: AgentSession
     ) -> None:
         fact = stored("no clock")
@@ -110,15 +110,13 @@ class TestOverHttp:
         assert stranger_client.post(theirs, {"state": "accepted"}).status_code == 404
         assert stored("no clock").state == "proposed"
 
-    def test_who_only_looks_decides_nothing(
-        self, viewer_client: Client, project: Project, seen: AgentSession
-    ) -> None:
+    def test_viewers_cannot_decide(self, viewer_client: Client, project: Project, seen: AgentSession) -> None:
         url = reverse("memory_facts", args=[project.slug])
         fact = stored("no clock")
         assert viewer_client.post(url, {"state": "accepted", "fact": str(fact.pk)}).status_code == 403
         assert ">Accept<" not in listed(viewer_client, project)
 
-    def test_what_it_reads_does_not_grow(self, owner_client: Client, project: Project) -> None:
+    def test_the_number_of_queries_is_constant(self, owner_client: Client, project: Project) -> None:
         counts = []
         for start in (0, 5):
             for n in range(start, start + 5):
@@ -163,7 +161,7 @@ class TestInABrowser:
             "no clock": "proposed",
         }
 
-    def test_several_at_once_but_for_what_was_edited(
+    def test_bulk_decisions_skip_edited_facts(
         self, page_as: Any, owner: Any, project: Project, seen: AgentSession
     ) -> None:
         page: Page = page_as(owner)

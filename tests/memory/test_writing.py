@@ -1,4 +1,4 @@
-"""Writing working memory: provenance, a project's own fields, what a person wrote, the tool, many at once."""
+"""Writing working memory: provenance, custom fields, items of users, the tool, concurrency."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def items(api: Api) -> dict[str, dict[str, Any]]:
 
 
 class TestProvenance:
-    def test_every_item_says_who_wrote_it_and_from_where(self, api: Api, push: Any) -> None:
+    def test_every_item_has_an_author_and_a_source(self, api: Api, push: Any) -> None:
         for text in ("one", "two", "three"):
             push({"role": "user", "content": text})
         api.patch(f"{MEMORY}?author=person", {"decisions": ["a"]}, if_match="*")
@@ -41,46 +41,46 @@ class TestProvenance:
         assert (told["b"]["author"], told["b"]["turn"], told["b"]["message"]) == ("model", 1, 1)
         assert (told["c"]["author"], told["c"]["via"]) == ("model", "tool")
 
-    def test_an_item_that_stays_keeps_its_origin(self, api: Api) -> None:
+    def test_existing_items_keep_their_origin(self, api: Api) -> None:
         api.patch(f"{MEMORY}?author=model", {"decisions": ["a"]}, if_match="*")
         api.patch(f"{MEMORY}?author=harness", {"decisions": ["a", "b"]}, if_match="*")
         assert items(api)["a"]["author"] == "model"
 
-    def test_a_turn_that_is_not_there_yet_is_the_last_one(self, api: Api) -> None:
+    def test_a_future_turn_becomes_the_last_turn(self, api: Api) -> None:
         api.patch(f"{MEMORY}?turn=99", {"decisions": ["a"]}, if_match="*")
         assert items(api)["a"]["turn"] == 0
 
     @pytest.mark.parametrize("query", ["turn=x", "turn=-1", "message=1e3"])
-    def test_a_place_that_is_no_number_is_refused(self, api: Api, query: str) -> None:
+    def test_an_invalid_position_is_rejected(self, api: Api, query: str) -> None:
         assert code(api.patch(f"{MEMORY}?{query}", {"task": "a"}, if_match="*")) == "invalid_field"
 
 
-class TestAPersonsItems:
+class TestItemsOfUsers:
     @pytest.fixture(autouse=True)
     def by_a_person(self, api: Api, session: Any) -> None:
         api.patch(f"{MEMORY}?author=person", {"task": "mine", "decisions": ["a", "b"]}, if_match="*")
 
     @pytest.mark.parametrize("patch", [{"decisions": ["a"]}, {"decisions": None}, {"task": "another"}])
     @pytest.mark.parametrize("author", ["model", "harness"])
-    def test_no_machine_takes_one_out(self, api: Api, author: str, patch: Any) -> None:
+    def test_programs_cannot_remove_them(self, api: Api, author: str, patch: Any) -> None:
         response = api.patch(f"{MEMORY}?author={author}", patch, if_match="*")
         assert (response.status_code, code(response)) == (409, "written_by_a_person")
         assert api.get(MEMORY).json()["revision"] == 1
 
-    def test_a_machine_may_add_to_them(self, api: Api) -> None:
+    def test_programs_can_add_items(self, api: Api) -> None:
         assert api.patch(MEMORY, {"decisions": ["a", "b", "c"]}, if_match="*").status_code == 200
 
-    def test_the_tool_is_told_so(self, api: Api) -> None:
+    def test_the_tool_reports_it(self, api: Api) -> None:
         answer = tool(api, {"op": "remove", "field": "decisions", "item": "a"})
         assert answer["is_error"]
         assert "'a' in decisions" in answer["content"]
 
-    def test_a_person_may_do_what_a_person_likes(self, api: Api) -> None:
+    def test_users_can_change_everything(self, api: Api) -> None:
         assert api.patch(f"{MEMORY}?author=person", {"decisions": None}, if_match="*").status_code == 200
 
 
-class TestFieldsOfTheProject:
-    def test_a_field_that_the_project_has_is_written_shown_and_compared(self, api: Api) -> None:
+class TestCustomFields:
+    def test_a_custom_field_is_written_shown_and_compared(self, api: Api) -> None:
         fields = [{"name": "risks", "max_items": 2}, {"name": "owner", "single": True}]
         assert api.patch("memory/settings/", {"fields": fields}).status_code == 200
         shown = api.patch(MEMORY, {"risks": ["data loss"], "owner": "Olga"}, if_match='"0"').json()
@@ -94,7 +94,7 @@ class TestFieldsOfTheProject:
         refused = api.patch(MEMORY, {"risks": ["1", "2", "3"]}, if_match="*")
         assert (code(refused), refused.json()["error"]["param"]) == ("invalid_field", "risks")
 
-    def test_a_key_pasted_for_a_model_is_refused(self, api: Api) -> None:
+    def test_an_api_key_as_model_name_is_rejected(self, api: Api) -> None:
         refused = api.patch("memory/settings/", {"model": "sk-ant-api03-" + "a1B2" * 23})
         assert (code(refused), refused.json()["error"]["param"]) == ("secret_in_field", "model")
 
@@ -102,7 +102,7 @@ class TestFieldsOfTheProject:
         api.patch("memory/settings/", {"upkeep": True})
         assert AuditEvent.objects.get(action="project.changed").api_key == ApiKey.objects.get()
 
-    def test_a_field_that_the_project_gave_up_is_kept_but_no_longer_written(self, api: Api) -> None:
+    def test_a_deleted_field_is_kept_but_read_only(self, api: Api) -> None:
         api.patch("memory/settings/", {"fields": [{"name": "risks"}]})
         api.patch(MEMORY, {"risks": ["data loss"]}, if_match="*")
         api.patch("memory/settings/", {"fields": []})
@@ -118,12 +118,12 @@ class TestFieldsOfTheProject:
             [{"name": f"f{n}"} for n in range(13)],
         ],
     )
-    def test_fields_that_cannot_be_are_refused(self, api: Api, fields: Any) -> None:
+    def test_invalid_fields_are_rejected(self, api: Api, fields: Any) -> None:
         assert code(api.patch("memory/settings/", {"fields": fields})) == "invalid_field"
         assert api.get("memory/settings/").json()["fields"] == []
 
 
-class TestTheTool:
+class TestTool:
     def test_add_replace_resolve_and_remove(self, api: Api) -> None:
         tool(api, *({"op": "add", "field": "open_questions", "item": item} for item in "abc"))
         tool(
@@ -139,7 +139,7 @@ class TestTheTool:
         assert step["changes"][0]["resolved"] == ["b"]
         assert set(step["changes"][0]["removed"]) == {"a", "b", "c"}
 
-    def test_an_operation_that_cannot_be_undoes_the_others(self, api: Api) -> None:
+    def test_an_invalid_operation_cancels_the_others(self, api: Api) -> None:
         answer = tool(
             api, {"op": "add", "field": "tried", "item": "a"}, {"op": "remove", "field": "tried", "item": "b"}
         )
@@ -147,7 +147,7 @@ class TestTheTool:
         assert api.get(MEMORY).json()["revision"] == 0
 
     @pytest.mark.parametrize("format", ["anthropic", "openai"])
-    def test_it_is_there_in_either_format(self, api: Api, format: str) -> None:
+    def test_it_exists_in_both_formats(self, api: Api, format: str) -> None:
         names = [
             tool.get("name") or tool["function"]["name"]
             for tool in api.get(f"tools/?format={format}").json()["tools"]
@@ -158,14 +158,14 @@ class TestTheTool:
         assert "800" in tool(api, {"op": "add", "field": "decisions", "item": "word " * 900})["content"]
 
 
-class TestTheTimeLine:
-    def test_a_reworded_item_is_told_as_a_pair(self, api: Api) -> None:
+class TestTimeline:
+    def test_a_reworded_item_is_reported_as_a_pair(self, api: Api) -> None:
         api.patch(MEMORY, {"decisions": ["use a monotonic clock"]}, if_match="*")
         api.patch(MEMORY, {"decisions": ["use the monotonic clock", "and tests"]}, if_match="*")
         [change] = api.get(f"{MEMORY}timeline/?limit=1").json()["data"][0]["changes"]
         assert change["reworded"] == [["use a monotonic clock", "use the monotonic clock"]]
 
-    def test_it_comes_page_by_page(self, api: Api) -> None:
+    def test_it_is_paginated(self, api: Api) -> None:
         for number in range(5):
             api.patch(MEMORY, {"next": f"step {number}"}, if_match="*")
         first = api.get(f"{MEMORY}timeline/?limit=3").json()
@@ -173,7 +173,7 @@ class TestTheTimeLine:
         assert [step["revision"] for step in (*first["data"], *rest["data"])] == [5, 4, 3, 2, 1]
         assert rest["next_cursor"] is None
 
-    def test_the_churn_verdict_says_how_each_field_moves(self, api: Api) -> None:
+    def test_the_churn_verdict_describes_each_field(self, api: Api) -> None:
         for number in range(13):
             patch = {"task": f"goal number {number}", "decisions": [f"d{n}" for n in range(number)]}
             api.patch(MEMORY, patch | ({"tried": ["x"]} if number == 0 else {}), if_match="*")
@@ -184,7 +184,7 @@ class TestTheTimeLine:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_eight_patchers_at_once_every_accepted_patch_is_in_the_revisions(project: Project) -> None:
+def test_concurrent_patches_lose_nothing(project: Project) -> None:
     key = api_key_create(project=project, name="writers")[1]
     Api(key).post("sessions/", {"id": "s2"})
 
@@ -211,7 +211,7 @@ def test_of_eight_patchers_at_once_every_accepted_patch_is_in_the_revisions(proj
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_eight_tools_at_once_no_item_is_lost(project: Project) -> None:
+def test_concurrent_tool_calls_lose_nothing(project: Project) -> None:
     key = api_key_create(project=project, name="writers")[1]
     Api(key).post("sessions/", {"id": "s1"})
 

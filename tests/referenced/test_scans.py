@@ -1,4 +1,4 @@
-"""Live sessions: what a compaction took away and a later message names is found by the beat."""
+"""Scheduled scans find references to removed content in live sessions."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def compacted(project: Project) -> AgentSession:
 
 
 def looked_at(session: AgentSession) -> int:
-    """A check of the session as if its pause were over."""
+    """Scan the session as if its pause were over."""
     ReferenceScan.objects.filter(pk=session.pk).update(lease_until=timezone.now())
     return reference_scans.session_references_scan(session_id=session.pk)
 
 
-def test_a_compaction_is_watched_for_what_its_edits_hid(compacted: AgentSession) -> None:
+def test_hidden_identifiers_of_a_compaction_are_tracked(compacted: AgentSession) -> None:
     assert ReferenceScan.objects.filter(pk=compacted.pk).exists()
     assert reference_scans.reference_scans_run() == 0
     [edit] = Edit.objects.filter(session=compacted)
@@ -69,7 +69,7 @@ def test_a_compaction_is_watched_for_what_its_edits_hid(compacted: AgentSession)
     assert edit.referenced_turn is None
 
 
-def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -> None:
+def test_a_later_use_marks_the_edit(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does, we go on."))
     assert reference_scans.reference_scans_run() == 1
     [needed] = needed_later(edits_of_session(compacted.pk))
@@ -81,7 +81,7 @@ def test_a_later_use_flags_the_edit(project: Project, compacted: AgentSession) -
     assert rates_by_tool(edits_of_session(compacted.pk)) == []
 
 
-def test_what_was_collapsed_and_then_evicted_flags_the_eviction(project: Project) -> None:
+def test_collapsed_and_evicted_content_marks_the_eviction(project: Project) -> None:
     policy = Policy(name="both", steps=("collapse", "recap"), tail_share=0.1, collapse_tokens=50, target=0.2)
     session = grown(project)
     AgentSession.objects.filter(pk=session.pk).update(budget_tokens=2_000)
@@ -101,7 +101,7 @@ def standing_collapses(recap: Edit) -> list[int]:
     return list(Edit.objects.filter(strategy="collapse", position__gt=recap.end).values_list("pk", flat=True))
 
 
-def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
+def test_pages_show_references(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
     grown(project, answer(20, f"As {NAME} does."))
     looked_at(compacted)
     for address in ("replay/", "compactions/1/"):
@@ -111,7 +111,7 @@ def test_the_pages_tell_it(project: Project, compacted: AgentSession, viewer_cli
     assert "drop_oldest" in viewer_client.get("/p/alpha/replay/rates/").content.decode()
 
 
-def test_a_check_in_pieces_finds_the_same(
+def test_partial_scans_find_the_same(
     project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference_scans, "MESSAGES", 1)
@@ -120,7 +120,7 @@ def test_a_check_in_pieces_finds_the_same(
     assert sum(found) == 1
 
 
-def test_a_revert_takes_the_flag_back(project: Project, compacted: AgentSession) -> None:
+def test_a_revert_removes_the_mark(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does."))
     looked_at(compacted)
     compaction_revert(session=compacted, number=1)
@@ -128,7 +128,7 @@ def test_a_revert_takes_the_flag_back(project: Project, compacted: AgentSession)
     assert not Edit.objects.filter(referenced_turn__isnull=False).exists()
 
 
-def test_a_quiet_session_is_looked_at_less_and_less(compacted: AgentSession) -> None:
+def test_quiet_sessions_are_scanned_less_often(compacted: AgentSession) -> None:
     pauses = []
     for _ in range(10):
         looked_at(compacted)
@@ -137,20 +137,20 @@ def test_a_quiet_session_is_looked_at_less_and_less(compacted: AgentSession) -> 
     assert pauses[-1] == reference_scans.LONGEST_PAUSE
 
 
-def test_one_that_fails_waits_and_the_others_go_on(compacted: AgentSession) -> None:
+def test_a_failed_scan_is_postponed(compacted: AgentSession) -> None:
     compacted.messages.filter(position=2).update(body=b"not json")
     assert reference_scans.reference_scans_run() == 0
     assert ReferenceScan.objects.get(pk=compacted.pk).lease_until > timezone.now() + timedelta(seconds=60)
 
 
-def test_of_two_checks_at_once_one_acts(compacted: AgentSession) -> None:
+def test_concurrent_scans_run_once(compacted: AgentSession) -> None:
     later = timezone.now() + reference_scans.LEASE
     ReferenceScan.objects.filter(pk=compacted.pk).update(lease_until=later)
     assert reference_scans.session_references_scan(session_id=compacted.pk) == 0
     assert ReferenceScan.objects.get(pk=compacted.pk).state is None
 
 
-def test_a_compaction_during_a_check_is_not_forgotten(
+def test_a_compaction_during_a_scan_is_scanned_next(
     compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = reference_scans._Scan.run
@@ -166,7 +166,7 @@ def test_a_compaction_during_a_check_is_not_forgotten(
     assert row.compaction == 1
 
 
-def test_a_check_takes_few_statements(project: Project, compacted: AgentSession) -> None:
+def test_a_scan_takes_few_queries(project: Project, compacted: AgentSession) -> None:
     looked_at(compacted)
     grown(project, answer(20, "Going on."), answer(21, "Still."), answer(22, "Done."))
     with CaptureQueriesContext(connection) as queries:

@@ -1,4 +1,4 @@
-"""What counts as hidden, and what as a reference to it."""
+"""Which identifiers are hidden, and which messages refer to them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def watching(*edits: Edit) -> ReferenceTracker:
         "9f86d081884c",
     ],
 )
-def test_what_tells(name: str) -> None:
+def test_distinctive_identifiers(name: str) -> None:
     assert is_distinctive(name)
 
 
@@ -76,11 +76,11 @@ def test_what_tells(name: str) -> None:
     "name",
     ["README.md", "/dev/null", "os.path.join", "strings.Contains", "PostgreSQL", "200", "10000", "a1b2c3d4"],
 )
-def test_what_anybody_might_write(name: str) -> None:
+def test_common_identifiers(name: str) -> None:
     assert not is_distinctive(name)
 
 
-def test_hidden_is_what_the_prompt_no_longer_says() -> None:
+def test_identifiers_missing_from_the_prompt_are_hidden() -> None:
     messages = [
         message(0, {"role": "user", "content": "Look at src/pool/evict.py please."}),
         says(1, "I call stillShownFunction and see.", ("read_file", {"path": PATH})),
@@ -97,7 +97,7 @@ TEXTS = st.lists(WORDS | st.sampled_from([" ", "\n", "\\n", "→", ":", "-", "é
 
 
 @given(TEXTS, TEXTS)
-def test_a_name_is_hidden_that_stands_nowhere_in_the_text_of_the_prompt(gone: str, shown: str) -> None:
+def test_a_name_is_hidden_if_the_prompt_does_not_contain_it(gone: str, shown: str) -> None:
     messages = [output(1, gone), says(2, shown)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=1)
     [full] = with_references([edit], messages[:1], apply([edit], messages))
@@ -106,7 +106,7 @@ def test_a_name_is_hidden_that_stands_nowhere_in_the_text_of_the_prompt(gone: st
     }
 
 
-def test_few_names_are_kept_and_the_assistants_own_come_first() -> None:
+def test_the_assistants_names_come_first() -> None:
     many = " ".join(f"some_long_name_{n:03}" for n in range(200))
     messages = [says(1, "I made own_name_of_mine."), output(2, many)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2)
@@ -115,26 +115,26 @@ def test_few_names_are_kept_and_the_assistants_own_come_first() -> None:
     assert full.references[0] == "own_name_of_mine"
 
 
-def test_a_silent_use_flags_the_edit_once() -> None:
+def test_a_silent_use_marks_the_edit_once() -> None:
     watch = watching(evicted())
     [found] = watch.add_message(says(5, f"As {NAME} does."))
     assert (found.key, found.turn, found.name, found.how) == (0, 5, NAME, How.SILENT)
     assert watch.add_message(says(6, f"And {PATH}.")) == []
 
 
-def test_what_is_shown_again_is_no_reference() -> None:
+def test_a_name_shown_again_is_no_reference() -> None:
     watch = watching(evicted())
     assert watch.add_message(output(5, f"found {NAME} in ./{PATH}")) == []
     assert watch.add_message(says(6, f"{NAME} in {PATH}")) == []
 
 
-def test_who_sees_a_path_knows_its_folders_and_ends() -> None:
+def test_a_shown_path_reveals_its_folders_and_suffixes() -> None:
     watch = watching(evicted(("src/pool", "pool/evict.py", "evict.py")))
     watch.add_message(output(5, f"x {PATH}"))
     assert watch.add_message(says(6, "in src/pool, evict.py")) == []
 
 
-def test_reading_the_file_again_is_told_apart() -> None:
+def test_reading_the_file_again_is_distinguished() -> None:
     [found] = watching(evicted()).add_message(says(5, "", ("read_file", {"path": PATH})))
     assert found.how is How.READ_AGAIN
     watch = watching(evicted((NAME,)))
@@ -143,7 +143,7 @@ def test_reading_the_file_again_is_told_apart() -> None:
     assert (later.key, later.turn, later.name, later.how) == (0, 5, NAME, How.READ_AGAIN)
 
 
-def test_expanding_the_handle_is_told_apart() -> None:
+def test_expanding_the_handle_is_distinguished() -> None:
     expand = ("expand_clip", {"handle": "h_1a2b"})
     [alone] = watching(collapsed()).add_message(says(5, "", expand))
     assert (alone.name, alone.how) == ("h_1a2b", How.EXPANDED)
@@ -154,12 +154,12 @@ def test_expanding_the_handle_is_told_apart() -> None:
     assert (after.turn, after.name, after.how) == (5, NAME, How.EXPANDED)
 
 
-def test_searching_the_history_brings_it_back() -> None:
+def test_searching_the_history_counts_as_expanding() -> None:
     [found] = watching(evicted()).add_message(says(5, "", ("search_history", {"query": NAME})))
     assert found.how is How.EXPANDED
 
 
-def test_what_comes_much_later_was_not_for_this() -> None:
+def test_a_much_later_call_is_unrelated() -> None:
     watch = watching(collapsed())
     watch.add_message(says(5, NAME))
     assert watch.add_message(says(5 + LATER_TURNS + 1, "", ("read_file", {"path": PATH}))) == []

@@ -1,4 +1,4 @@
-"""Sessions to replay, made here: sixty reads, of which each tenth call needs what an earlier one told."""
+"""Generated sessions to replay: sixty reads; every tenth call needs the result of an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session to replay, and no worker but the test itself."""
+"""A session to replay, without workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def session(project: Project) -> AgentSession:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The runs that a worker was sent for; none comes."""
+    """The runs that were dispatched; no worker receives them."""
     found: list[object] = []
     for module in (runs, execution):
         monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))

@@ -1,4 +1,4 @@
-"""Replays over the API: asked for, looked at, ended, taken up again."""
+"""Replays over the API: create, read, cancel, resume."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def finished(replay: dict[str, Any]) -> None:
         execution.run_step(run_id=replay["id"])
 
 
-def test_a_replay_is_asked_for_and_looked_at(admin: Api, session: AgentSession) -> None:
+def test_create_and_read_a_replay(admin: Api, session: AgentSession) -> None:
     replay = made(admin, sessions=["long"], title="half the budget")
     assert (replay["state"], replay["steps"], replay["done"]) == ("running", 4, 0)
     finished(replay)
@@ -61,7 +61,7 @@ def test_a_replay_is_asked_for_and_looked_at(admin: Api, session: AgentSession) 
         Path(folder, "replays.json").write_text(json.dumps([replay, shown, curves]))
 
 
-def test_other_prices_are_asked_for_by_model_or_rates(admin: Api, session: AgentSession) -> None:
+def test_reprice_by_model_or_rates(admin: Api, session: AgentSession) -> None:
     replay = made(admin)
     finished(replay)
     shown = [
@@ -72,7 +72,7 @@ def test_other_prices_are_asked_for_by_model_or_rates(admin: Api, session: Agent
     assert code(admin.get(f"replays/{replay['id']}/?prices=nobody-knows")) == "invalid_field"
 
 
-def test_a_replay_is_ended_and_taken_up_again(admin: Api, session: AgentSession) -> None:
+def test_cancel_and_resume_a_replay(admin: Api, session: AgentSession) -> None:
     address = f"replays/{made(admin)['id']}/"
     assert admin.patch(address, {"state": "cancelled"}).json()["state"] == "cancelled"
     assert code(admin.patch(address, {"state": "cancelled"})) == "invalid_field"
@@ -101,7 +101,7 @@ def test_replays_are_listed_newest_first(admin: Api, session: AgentSession) -> N
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_what_cannot_be_is_refused(admin: Api, session: AgentSession, body: Any, param: str) -> None:
+def test_invalid_runs_are_rejected(admin: Api, session: AgentSession, body: Any, param: str) -> None:
     answer = admin.post("replays/", body)
     assert answer.status_code == 400, answer.content
     assert (answer.json()["error"]["param"] or "").startswith(param)
@@ -117,7 +117,7 @@ def test_a_session_of_another_project_is_not_found(
     assert admin.get(f"replays/{replay['id']}/sessions/{foreign.pk}/").status_code == 404
 
 
-def test_looking_takes_few_queries(admin: Api, session: AgentSession) -> None:
+def test_reading_takes_few_queries(admin: Api, session: AgentSession) -> None:
     replay = made(admin)
     finished(replay)
     for address, most in ((f"replays/{replay['id']}/", 4), ("replays/", 3)):

@@ -1,4 +1,4 @@
-"""Limits, price tables, and the front of what no other choice beats."""
+"""Limits, price tables and the Pareto front."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Choice:
     lost: float
 
 
-def test_the_front_holds_what_nothing_beats() -> None:
+def test_the_front_contains_the_pareto_optimal_choices() -> None:
     cheap, middle, safe = Choice(1, 9), Choice(2, 4), Choice(5, 0)
     assert front([safe, Choice(3, 4), middle, Choice(2, 5), cheap, Choice(6, 0)]) == [cheap, middle, safe]
     assert front([]) == []

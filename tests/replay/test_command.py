@@ -1,4 +1,4 @@
-"""`manage.py replay`: one table of one's own logs, without a server or a database."""
+"""`manage.py replay`: compare policies on log files, without a server or database."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A chat log with usage, packed."""
+    """A compressed chat log with usage."""
     path = tmp_path / "run.json.gz"
     usage = {"prompt_tokens": 3_000, "completion_tokens": 40}
     path.write_bytes(
@@ -53,7 +53,7 @@ def test_the_table_needs_no_server_and_no_database(log: Path, tmp_path: Path) ->
     assert not (tmp_path / "home").exists()
 
 
-def test_budgets_in_tokens_and_prices_of_ones_own(log: Path) -> None:
+def test_budgets_in_tokens_and_custom_prices(log: Path) -> None:
     out = StringIO()
     call_command(
         "replay",
@@ -79,7 +79,7 @@ def test_budgets_in_tokens_and_prices_of_ones_own(log: Path) -> None:
         (["."], "no session"),
     ],
 )
-def test_what_cannot_be_replayed_is_said(arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_errors_are_reported(arguments: list[str], told: str, tmp_path: Path) -> None:
     given = [str(tmp_path) if argument == "." else argument for argument in arguments]
     with pytest.raises(CommandError, match=told):
         call_command("replay", *given, verbosity=0)

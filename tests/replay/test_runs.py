@@ -1,4 +1,4 @@
-"""Stored runs: made, worked off in slices, cancelled, taken up again; with a model only once confirmed."""
+"""Replay runs: create, execute in slices, cancel, resume, confirm."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def finish(run: ReplayRun) -> ReplayRun:
     raise AssertionError("the run does not end")
 
 
-def test_off_has_the_sizes_that_are_stored(session: AgentSession) -> None:
+def test_off_has_the_stored_sizes(session: AgentSession) -> None:
     transcript = session_transcript(session)
     stored = list(session.turns.order_by("index").values_list("prompt_estimate", flat=True))
     assert [transcript.size(call) for call in transcript.calls] == stored
 
 
-def test_a_run_is_worked_off_and_told(make: Callable[..., ReplayRun], sent: list[object]) -> None:
+def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -> None:
     run = finish(make())
     assert sent[0] == run.pk
     assert run.state == ReplayRun.State.DONE
@@ -85,7 +85,7 @@ def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun
     assert all(d.cost > row.cost > 0 for d, row in zip(dear, result_rows(run), strict=True))
 
 
-def test_a_slice_is_short_and_the_next_goes_on(
+def test_a_slice_is_short_and_the_next_continues(
     make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, sent: list[object]
 ) -> None:
     monkeypatch.setattr(execution, "SLICE_SECONDS", -1.0)
@@ -98,7 +98,7 @@ def test_a_slice_is_short_and_the_next_goes_on(
     assert finish(run).state == ReplayRun.State.DONE
 
 
-def test_a_cancelled_run_keeps_what_it_found_and_can_be_taken_up(make: Callable[..., ReplayRun]) -> None:
+def test_a_cancelled_run_keeps_its_results_and_can_be_resumed(make: Callable[..., ReplayRun]) -> None:
     run = make()
     runs.run_cancel(run=run)
     execution.run_step(run_id=run.pk)
@@ -112,7 +112,7 @@ def test_a_cancelled_run_keeps_what_it_found_and_can_be_taken_up(make: Callable[
     assert {"replay.created", "replay.cancelled", "replay.resumed"} <= set(actions)
 
 
-def test_what_was_found_before_a_worker_died_is_not_done_again(make: Callable[..., ReplayRun]) -> None:
+def test_results_of_a_dead_worker_are_kept(make: Callable[..., ReplayRun]) -> None:
     run = finish(make())
     kept = ReplayResult.objects.order_by("setting").first()
     ReplayResult.objects.exclude(pk=kept.pk).delete()
@@ -132,7 +132,9 @@ def test_two_workers_do_not_share_a_run(make: Callable[..., ReplayRun]) -> None:
     assert not ReplayResult.objects.exists()
 
 
-def test_the_sweep_sends_for_what_nobody_works_on(make: Callable[..., ReplayRun], sent: list[object]) -> None:
+def test_the_sweep_dispatches_runs_without_a_worker(
+    make: Callable[..., ReplayRun], sent: list[object]
+) -> None:
     run = make()
     sent.clear()
     assert execution.replays_sweep() == 1
@@ -165,7 +167,7 @@ def test_a_session_that_cannot_be_replayed_does_not_hold_up_the_others(
         ({"with_model": True}, "with_model"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_runs_are_rejected(
     make: Callable[..., ReplayRun], options: dict[str, object], field: str
 ) -> None:
     with pytest.raises(runs.InvalidRun) as refused:
@@ -182,7 +184,7 @@ def provider(settings: object) -> Iterator[FakeProvider]:
         yield provider
 
 
-def test_a_model_is_asked_only_after_its_cost_was_told_and_confirmed(
+def test_a_model_is_called_only_after_its_cost_was_confirmed(
     make: Callable[..., ReplayRun], provider: FakeProvider
 ) -> None:
     run = finish(make(with_model=True, policies=[get_policy("balanced")], limits=[Limit(ratio=0.3)]))
@@ -204,7 +206,7 @@ def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: Agen
     assert len(sessions_newest(project_id=project.pk, limit=9)) == 2
 
 
-def test_advised_settings_of_one_s_own_are_stored_as_what_differs_from_their_preset(
+def test_custom_policies_are_stored_as_differences_from_their_preset(
     project: Project, make: Callable[..., ReplayRun], owner: User
 ) -> None:
     own = Policy.from_json({"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2})

@@ -1,4 +1,4 @@
-"""What a replay measures: sizes, cache, validity, references, compactions."""
+"""The measurements of a replay: sizes, cache, validity, references, compactions."""
 
 from dataclasses import asdict, replace
 
@@ -33,7 +33,7 @@ def test_off_at_the_whole_budget_is_the_transcript() -> None:
     assert result.first_lost is None
 
 
-def test_off_over_the_budget_fits_no_more_and_loses_what_it_cannot_send() -> None:
+def test_off_over_the_budget_does_not_fit_and_loses_references() -> None:
     result = run(transcript(), "off", 0.5)
     assert 0 < result.fits < 60
     assert result.references.lost > 0
@@ -62,7 +62,7 @@ def test_a_window_loses_what_balanced_keeps() -> None:
     assert lost.seen_turn < lost.turn
 
 
-def test_what_a_handle_brings_back_is_told_apart_from_what_is_lost() -> None:
+def test_recoverable_references_are_not_lost() -> None:
     session = transcript(back=19)
     terse = replace(without_model(get_policy("masking")), collapse_tokens=50, descriptor_names=0)
     result = replay(session, terse, COUNTER, budget=Limit(ratio=0.5).budget(session))
@@ -77,12 +77,12 @@ def test_a_prompt_that_grows_is_read_from_the_cache_and_one_that_changed_is_writ
     assert result.series.cached[at] < result.series.prompts[at - 1] / 2
 
 
-def test_the_provider_forgets_a_prompt_after_its_time() -> None:
+def test_the_provider_cache_expires() -> None:
     assert sum(run(transcript(gap=301), "off").series.cached) == 0
     assert sum(run(transcript(gap=299), "off").series.cached) > 0
 
 
-def test_a_restart_by_the_client_begins_anew() -> None:
+def test_a_compaction_by_the_client_starts_over() -> None:
     session = transcript(restart=30)
     result = run(session, "balanced", 0.5)
     at = result.series.turns.index(31)
@@ -125,14 +125,14 @@ def test_a_result_survives_json() -> None:
     assert Result.from_json(result.to_json()) == result
 
 
-def test_a_result_that_was_stored_with_the_sum_of_its_summaries_is_read() -> None:
+def test_results_with_summed_summaries_can_be_read() -> None:
     result = run(transcript(), "baseline", 0.2)
     old = {**result.to_json(), "summaries": asdict(Usage(output_tokens=1))}
     assert Result.from_json(old) == replace(result, summaries=(Usage(output_tokens=1),))
 
 
 class Rote:
-    """A summariser that answers the same always, and counts."""
+    """A summarizer with a constant result that counts its calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -145,7 +145,7 @@ class Rote:
         return SummaryResult(recap=Recap(first_turn=0, last_turn=1), calls=[usage], model="rote", requests=1)
 
 
-def test_a_real_summariser_is_asked_and_paid_for() -> None:
+def test_a_real_summarizer_is_called_and_paid_for() -> None:
     session, rote = transcript(), Rote()
     result = replay(
         session, get_policy("balanced"), COUNTER, budget=Limit(ratio=0.2).budget(session), summarizer=rote
@@ -162,7 +162,7 @@ def test_the_messages_are_never_changed() -> None:
     assert all(old is new for old, new in zip(before, session.messages, strict=True))
 
 
-def test_a_working_memory_stands_in_what_is_served() -> None:
+def test_a_working_memory_is_part_of_the_prompt() -> None:
     def told(view: View, until: int) -> str:
         return f"noted up to message {until} of {len(view.entries)} entries"
 

@@ -1,4 +1,4 @@
-"""Real transcripts: a replay under `off` is the transcript, and its predicted cost is near the real one."""
+"""Real transcripts: a replay under `off` reproduces the transcript and predicts its cost."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ POLICIES = ("off", "balanced")
 
 @pytest.fixture(scope="module")
 def transcripts(trajectories: Path) -> list[Transcript]:
-    """Each ninth Claude Code log."""
+    """Every ninth Claude Code log."""
     sources = list(log_sources([trajectories / "entire-claude-code"]))[::9]
     return [transcript for source in sources for transcript in log_transcripts(source)]
 
@@ -34,7 +34,7 @@ def compared(transcripts: list[Transcript]) -> list[Compared]:
 
 
 def test_off_is_the_transcript(transcripts: list[Transcript]) -> None:
-    """As estimated, and where the provider reported its own count, exactly that."""
+    """Sizes equal the estimates, or the provider's counts where they are reported."""
     for transcript in transcripts:
         result = replay(transcript, get_policy("off"), counter(), budget=transcript.peak)
         assert list(result.series.sizes) == [transcript.size(call) for call in transcript.calls]
@@ -45,7 +45,7 @@ def test_off_is_the_transcript(transcripts: list[Transcript]) -> None:
         assert result.references.kept == result.references.used
 
 
-def test_the_predicted_cost_is_near_the_real_one(compared: list[Compared]) -> None:
+def test_the_predicted_cost_is_accurate(compared: list[Compared]) -> None:
     real = sum(session.actual or 0 for session in compared)
     predicted = totals(session.totals[0] for session in compared).cost
     assert predicted is not None

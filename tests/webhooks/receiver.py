@@ -1,4 +1,4 @@
-"""The other side of a webhook: a real HTTP server that writes down what it hears."""
+"""A webhook receiver: a real HTTP server that records requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def receiver() -> Iterator[Receiver]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         told = Receiver(url=f"http://127.0.0.1:{server.server_address[1]}/hook?x=1")

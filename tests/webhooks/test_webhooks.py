@@ -1,4 +1,4 @@
-"""Who is told of compactions, that it is proven who tells, and that nobody waits for it."""
+"""Webhooks: deliveries, signatures, retries, and the API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def api(project: Project) -> Api:
 
 @pytest.fixture
 def other(settings: Any) -> Iterator[Receiver]:
-    """A receiver on this machine, which only a trusting server may tell."""
+    """A receiver on this machine; private addresses are allowed for it."""
     settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = True
     with receiver() as told:
         yield told
@@ -41,7 +41,7 @@ def other(settings: Any) -> Iterator[Receiver]:
 
 @pytest.fixture
 def compact(api: Api, django_capture_on_commit_callbacks: Any) -> Callable[[], dict[str, Any]]:
-    """Compacts a session for real, at once; what is then sent to the broker waits there for a worker."""
+    """Compact a session at once. Dispatched tasks stay in the broker."""
 
     def done() -> dict[str, Any]:
         api.post("sessions/", {"id": "s1", "policy": {"soft": 0, "hard": 0, "tail_share": 0.01}})
@@ -66,7 +66,7 @@ def due_now() -> None:
     WebhookDelivery.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-def test_it_is_told_before_and_after(api: Api, other: Receiver, compact: Any) -> None:
+def test_start_and_end_are_reported(api: Api, other: Receiver, compact: Any) -> None:
     made(api, other.url)
     compacted = compact()
     for delivery in WebhookDelivery.objects.order_by("created_at", "pk"):
@@ -81,7 +81,7 @@ def test_it_is_told_before_and_after(api: Api, other: Receiver, compact: Any) ->
     assert set(WebhookDelivery.objects.values_list("state", "status")) == {("sent", 200)}
 
 
-def test_it_is_told_of_a_revert(api: Api, other: Receiver, compact: Any) -> None:
+def test_a_revert_is_reported(api: Api, other: Receiver, compact: Any) -> None:
     compact()
     made(api, other.url, events=["compaction.finished"])
     assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
@@ -92,7 +92,7 @@ def test_it_is_told_of_a_revert(api: Api, other: Receiver, compact: Any) -> None
     assert (told["event"], told["compaction"]["state"]) == ("compaction.finished", "reverted")
 
 
-def test_the_last_try_is_when_the_documentation_says() -> None:
+def test_the_last_attempt_is_as_documented() -> None:
     assert (len(PAUSES), round(sum(PAUSES[:-1]) / 3_600, 1)) == (8, 20.6)
 
 
@@ -110,7 +110,7 @@ def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None
 
 
 @pytest.mark.parametrize("status", [500, 404, 302])
-def test_what_is_not_heard_is_told_again(api: Api, other: Receiver, compact: Any, status: int) -> None:
+def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, status: int) -> None:
     other.statuses = [status]
     made(api, other.url, events=["compaction.finished"])
     compact()
@@ -127,7 +127,7 @@ def test_what_is_not_heard_is_told_again(api: Api, other: Receiver, compact: Any
     assert other.heard[0][1] == other.heard[1][1]
 
 
-def test_it_is_given_up_in_the_end(api: Api, other: Receiver, compact: Any) -> None:
+def test_a_delivery_fails_after_the_last_attempt(api: Api, other: Receiver, compact: Any) -> None:
     made(api, "http://127.0.0.1:9/", events=["compaction.finished"])
     compact()
     delivery = WebhookDelivery.objects.get()
@@ -139,7 +139,7 @@ def test_it_is_given_up_in_the_end(api: Api, other: Receiver, compact: Any) -> N
     assert "ConnectionRefusedError" in delivery.error
 
 
-def test_the_sweep_finds_what_was_lost(api: Api, other: Receiver, compact: Any) -> None:
+def test_the_sweep_dispatches_lost_work(api: Api, other: Receiver, compact: Any) -> None:
     made(api, other.url)
     compact()
     assert deliveries_sweep() == 2
@@ -147,7 +147,7 @@ def test_the_sweep_finds_what_was_lost(api: Api, other: Receiver, compact: Any) 
     assert deliveries_sweep() == 0
 
 
-def test_one_that_is_switched_off_hears_nothing(api: Api, other: Receiver, compact: Any) -> None:
+def test_a_disabled_webhook_receives_nothing(api: Api, other: Receiver, compact: Any) -> None:
     hook = made(api, other.url, events=["compaction.started"])
     compact()
     assert api.patch(f"webhooks/{hook['id']}/", {"active": False}).json()["active"] is False
@@ -156,7 +156,7 @@ def test_one_that_is_switched_off_hears_nothing(api: Api, other: Receiver, compa
     assert WebhookDelivery.objects.get().state == "failed"
 
 
-def test_another_projects_compactions_are_not_told(
+def test_compactions_of_another_project_are_not_reported(
     api: Api, other_project: Project, other: Receiver, compact: Any
 ) -> None:
     Webhook.objects.create(project=other_project, url=other.url, secret="s", events=["compaction.finished"])
@@ -164,7 +164,7 @@ def test_another_projects_compactions_are_not_told(
     assert not WebhookDelivery.objects.exists()
 
 
-def test_a_skipped_compaction_is_told_too(api: Api, other: Receiver) -> None:
+def test_a_skipped_compaction_is_reported(api: Api, other: Receiver) -> None:
     made(api, other.url, events=["compaction.finished"])
     api.post("sessions/", {"id": "s1"})
     push(api, whole_turn(0))
@@ -173,7 +173,7 @@ def test_a_skipped_compaction_is_told_too(api: Api, other: Receiver) -> None:
     assert Compaction.objects.get().state == "skipped"
 
 
-class TestTheApi:
+class TestApi:
     def test_the_secret_is_shown_once(self, api: Api) -> None:
         hook = made(api)
         assert hook["secret"].startswith("whsec_")
@@ -182,7 +182,7 @@ class TestTheApi:
         assert "secret" not in shown.json()
         assert hook["secret"].encode() not in shown.content + api.get("webhooks/").content
 
-    def test_change_and_delete(self, api: Api) -> None:
+    def test_update_and_delete(self, api: Api) -> None:
         address = f"webhooks/{made(api)['id']}/"
         changed = api.patch(address, {"events": ["compaction.started"], "url": f"{URL}/2"}).json()
         assert (changed["url"], changed["events"]) == (f"{URL}/2", ["compaction.started"])
@@ -192,19 +192,19 @@ class TestTheApi:
         actions = AuditEvent.objects.filter(action__startswith="webhook.").values_list("action", flat=True)
         assert set(actions) == {"webhook.created", "webhook.changed", "webhook.deleted"}
 
-    def test_the_deliveries_are_shown(self, api: Api, other: Receiver, compact: Any) -> None:
+    def test_deliveries_are_listed(self, api: Api, other: Receiver, compact: Any) -> None:
         hook = made(api, other.url)
         compact()
         shown = api.get(f"webhooks/{hook['id']}/").json()["deliveries"]
         assert {row["event"] for row in shown} == {"compaction.started", "compaction.finished"}
         assert {row["state"] for row in shown} == {"pending"}
 
-    def test_only_an_admin(self, api: Api, api_key: str) -> None:
+    def test_the_admin_scope_is_required(self, api: Api, api_key: str) -> None:
         address = f"webhooks/{made(api)['id']}/"
         for response in (Api(api_key).get("webhooks/"), Api(api_key).delete(address)):
             assert code(response) == "missing_scope"
 
-    def test_of_this_project_only(self, api: Api, other_project: Project) -> None:
+    def test_webhooks_of_other_projects_are_not_found(self, api: Api, other_project: Project) -> None:
         key = api_key_create(project=other_project, name="admin", scopes=["admin"])[1]
         address = f"webhooks/{made(api)['id']}/"
         assert Api(key).get("webhooks/").json()["data"] == []
@@ -222,7 +222,7 @@ class TestTheApi:
             *("https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/", "https://0x7f.1/"),
         ],
     )
-    def test_what_no_webhook_may_be(self, api: Api, url: str, settings: Any) -> None:
+    def test_invalid_urls_are_rejected(self, api: Api, url: str, settings: Any) -> None:
         settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = False
         assert code(api.post("webhooks/", {"url": url})) == "invalid_field"
 
@@ -235,17 +235,17 @@ class TestTheApi:
         *("2130706433", "0x7f.1", "224.0.0.1", "[ff02::1]"),
     ],
 )
-def test_it_does_not_go_into_our_own_network(host: str) -> None:
+def test_private_addresses_are_rejected(host: str) -> None:
     with pytest.raises(transport.ForbiddenAddress):
         transport.target_of(f"https://{host}/")
 
 
-def test_public_addresses_are_taken() -> None:
+def test_public_addresses_are_accepted() -> None:
     assert transport.target_of("https://8.8.8.8:8443/x").port == 8443
     assert transport.target_of("https://[2606:4700::1111]/").address == "2606:4700::1111"
 
 
-def test_an_address_that_became_private_is_not_told(
+def test_an_address_that_became_private_receives_nothing(
     api: Api, other: Receiver, compact: Any, settings: Any
 ) -> None:
     made(api, other.url, events=["compaction.finished"])

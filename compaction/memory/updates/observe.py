@@ -51,9 +51,9 @@ def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) 
             if call.kind in _TOUCHES and call.path:
                 _touch(state, call)
         elif isinstance(part, ToolResult):
-            call = state.calls.pop(part.call_id, None)
-            if call is not None:
-                observations += _result(state, call, part, names)
+            answered = state.calls.pop(part.call_id, None)
+            if answered is not None:
+                observations += _result(state, answered, part, names)
     return observations
 
 
