@@ -1,6 +1,6 @@
 """Re-references: whether a model later needs what a compaction removed from its prompt.
 
-`hidden` determines the identifiers that an edit removed; `tracker` looks for them in the messages that follow.
+`hidden` determines the identifiers that an edit removed; `tracker` looks for them in later messages.
 """
 
 from compaction.referenced.hidden import MAX_REFERENCES, with_references
