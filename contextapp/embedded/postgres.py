@@ -44,7 +44,14 @@ SETTINGS = {
     "log_min_messages": "warning",
 }
 # For tests, which do not need durability.
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "60"}
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "checkpoint_timeout": "1h",
+    "max_connections": "60",
+}
 
 
 def binary(name: str) -> str:
