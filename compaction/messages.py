@@ -125,20 +125,39 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one model call as the provider reported them, with the input in three disjoint parts.
+    """Tokens of one answer as the provider reported them, with the input in three disjoint parts.
 
-    `prompt_tokens` is their sum: the size of the prompt. Anthropic's `input_tokens` is only the uncached
-    part; OpenAI's `prompt_tokens` includes cached tokens and is split when it is parsed.
+    `input_tokens` is their sum. It is the size of the prompt, unless the provider made several model calls
+    for the answer: then the counts are sums over `calls`, and `prompt` is the prompt of the call that
+    answered. Anthropic's own `input_tokens` is only the uncached part; OpenAI's `prompt_tokens` includes
+    cached tokens and is split when it is parsed.
     """
 
     uncached_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     output_tokens: int = 0
+    prompt: int | None = None
+    calls: tuple[Usage, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts by name."""
+        return {name: getattr(self, name) for name in USAGE_COUNTS}
 
     @property
     def prompt_tokens(self) -> int:
+        """The size of the prompt."""
+        return self.input_tokens if self.prompt is None else self.prompt
+
+    @property
+    def input_tokens(self) -> int:
+        """The input tokens that are billed."""
         return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+#: The names of the counts.
+USAGE_COUNTS = ("uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 
 
 def usage_sum(usages: Iterable[Usage]) -> Usage:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.messages import Usage
+from pricing.usage import usage_salvage
 
 from .values import mapping_of, tokens_of
 
@@ -74,12 +75,20 @@ def chat_usage(usage: Any) -> Usage | None:
     """
     if not isinstance(usage, Mapping):
         return None
+    if usage.get("iterations"):
+        return usage_salvage(usage)[0]
     details = mapping_of(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     read = tokens_of(usage, "cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_input_tokens")
     read = read or tokens_of(details, "cached_tokens")
-    write = tokens_of(usage, "cache_creation_input_tokens") or tokens_of(details, "cache_creation_tokens")
+    write = tokens_of(usage, "cache_creation_input_tokens")
+    write = write or tokens_of(details, "cache_write_tokens", "cache_creation_tokens")
     total = tokens_of(usage, "prompt_tokens", "input_tokens")
     output = tokens_of(usage, "completion_tokens", "output_tokens")
+    reasoning = tokens_of(
+        mapping_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details")),
+        "reasoning_tokens",
+    )
+    output += reasoning if reasoning > output else 0  # part of the output, unless counted apart
     if total + read + write + output == 0:
         return None
     apart = "prompt_tokens" not in usage and "cache_read_input_tokens" in usage

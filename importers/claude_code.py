@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from compaction.messages import Usage
+from pricing.usage import usage_salvage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
@@ -221,17 +221,9 @@ def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: 
 
 def _note_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
     """Keep the usage of the line with the most output, which is the final one."""
-    output = tokens_of(usage, "output_tokens")
-    if not usage or (answer.usage and answer.usage.output_tokens > output):
-        return
-    answer.usage = Usage(
-        uncached_tokens=tokens_of(usage, "input_tokens"),
-        cache_read_tokens=tokens_of(usage, "cache_read_input_tokens"),
-        cache_write_tokens=tokens_of(usage, "cache_creation_input_tokens"),
-        output_tokens=output,
-    )
-    written = mapping_of(usage.get("cache_creation"))
-    answer.cache_write_1h_tokens = tokens_of(written, "ephemeral_1h_input_tokens")
+    found, for_an_hour = usage_salvage(usage)
+    if usage and not (answer.usage and answer.usage.output_tokens > found.output_tokens):
+        answer.usage, answer.cache_write_1h_tokens = found, for_an_hour
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

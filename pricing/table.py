@@ -35,7 +35,9 @@ class Price:
 
 
 def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1h_tokens: int = 0) -> Price:
-    """Return the price of a call at the time `at` (default: now), rounded half up.
+    """Return the price of an answer at the time `at` (default: now), rounded half up.
+
+    If the provider made several calls for it, each is priced by the size of its own prompt.
 
     `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` with a TTL of one hour.
     """
@@ -45,8 +47,12 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
     provider, info = found
     source = f"{_table()} {provider.id}/{info.id}"
     minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
-    tier = max((start for start in _tiers(model, minute) if usage.prompt_tokens > start), default=-1)
-    return Price(_microusd(_rates(model, minute, tier).of(usage, cache_write_1h_tokens)), source)
+    dollars, for_an_hour = Decimal(0), cache_write_1h_tokens
+    for call in usage.calls or (usage,):
+        tier = max((start for start in _tiers(model, minute) if call.prompt_tokens > start), default=-1)
+        dollars += _rates(model, minute, tier).of(call, for_an_hour)
+        for_an_hour = max(0, for_an_hour - call.cache_write_tokens)
+    return Price(_microusd(dollars), source)
 
 
 def calls_cost(model: str, calls: Iterable[Usage]) -> int | None:

@@ -32,6 +32,8 @@ class Prices:
 
     def of(self, usage: Usage, *, for_an_hour: bool = False) -> float:
         """Return the micro-dollars of one call. `for_an_hour`: its cache writes have the one-hour price."""
+        if usage.calls:
+            return sum(self.of(call, for_an_hour=for_an_hour) for call in usage.calls)
         tier = self._tier(usage.prompt_tokens)
         write = tier.cache_write_1h if for_an_hour else tier.cache_write
         return (

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from compaction.messages import JSON, Usage
+from compaction.messages import JSON, USAGE_COUNTS, Usage
 
 #: Lost references that a result lists; the others are counted.
 MAX_LOST = 20
@@ -90,7 +90,7 @@ class Result:
         return len(self.series.turns)
 
     def to_json(self) -> dict[str, JSON]:
-        return asdict(self)
+        return {**asdict(self), "summaries": [call.counts for call in self.summaries]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Result:
@@ -161,7 +161,7 @@ def totals(parts: Iterable[Totals]) -> Totals:
 def _calls(data: Any) -> tuple[Usage, ...]:
     """Return the usage of calls. Older results stored only their sum."""
     calls = [data] if isinstance(data, Mapping) else data
-    return tuple(Usage(**call) for call in calls)
+    return tuple(Usage(**{name: call[name] for name in USAGE_COUNTS}) for call in calls)
 
 
 def _plus(one: Any, other: Any) -> Any:

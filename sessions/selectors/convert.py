@@ -100,6 +100,7 @@ def usage_of(turn: Turn) -> Usage | None:
         cache_read_tokens=turn.cache_read_tokens or 0,
         cache_write_tokens=turn.cache_write_tokens or 0,
         output_tokens=turn.output_tokens or 0,
+        prompt=turn.prompt_reported,
     )
 
 

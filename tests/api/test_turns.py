@@ -186,6 +186,37 @@ class TestUsage:
         assert pushed["cost_microusd"] == 3_000 + 3_000 + 7_500 + 7_500
         assert api.get("sessions/s1/").json()["cost_microusd"] == 21_000
 
+    def test_a_compaction_by_the_provider_is_billed_but_is_not_part_of_the_prompt(self, api: Api) -> None:
+        compaction = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500}
+        message = {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000}
+        usage = {**message, "iterations": [compaction, message]}
+        pushed = push(api, [request(), answer()], usage=usage, model="claude-opus-4-5")
+        # $5 and $25 a million
+        assert pushed["cost_microusd"] == 203_000 * 5 + 4_500 * 25
+        [turn] = api.get(TURNS).json()["data"]
+        assert turn["prompt_reported"] == 23_000
+        assert turn["usage"] == {"uncached": 203_000, "cache_read": 0, "cache_write": 0, "output": 4_500}
+        session = api.get("sessions/s1/").json()
+        assert session["last_prompt_tokens"] == session["peak_prompt_tokens"] == 23_000
+        assert session["billed_tokens"]["uncached"] == 203_000
+
+    @pytest.mark.parametrize(
+        ("usage", "param"),
+        [
+            ({"iterations": 5}, "usage.iterations"),
+            ({"iterations": ["message"]}, "usage.iterations"),
+            ({"iterations": [{"type": "message", "input_tokens": -1}]}, "usage.input_tokens"),
+            ({"iterations": [{"input_tokens": 400_000_000}] * 5}, "usage.iterations"),
+            ({"cache_creation": {"ephemeral_1h_input_tokens": "many"}}, "usage.ephemeral_1h_input_tokens"),
+            ({"cache_creation": 7}, "usage.cache_creation"),
+            ({"prompt_tokens": 7, "completion_tokens_details": []}, "usage.completion_tokens_details"),
+            ({"input_tokens_details": "none"}, "usage.input_tokens_details"),
+        ],
+    )
+    def test_bad_details_are_named(self, api: Api, usage: dict[str, Any], param: str) -> None:
+        response = api.post(TURNS, {"messages": [request()], "usage": usage})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+
     def test_a_model_without_a_price_is_counted_as_unpriced(self, api: Api) -> None:
         pushed = push(api, [request()], usage={"input_tokens": 1_000}, model="of-our-own")
         assert pushed["cost_microusd"] is None

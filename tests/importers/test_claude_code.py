@@ -144,3 +144,19 @@ def test_the_sample_is_what_its_script_writes_and_reads_without_damage() -> None
 
 def test_the_sample_script_is_deterministic() -> None:
     assert sample_bytes() == sample_bytes()
+
+
+def test_iterations_are_billed_together_and_the_last_message_is_the_prompt() -> None:
+    message = {"type": "message", "input_tokens": 3, "cache_read_input_tokens": 500, "output_tokens": 5}
+    compaction = {"type": "compaction", "input_tokens": 9_000, "output_tokens": 70}
+    line = block("m1", text("Done."), "a1")
+    line["message"]["usage"] = {**message, "iterations": [compaction, message, {"input_tokens": "none"}]}
+    (session,), _ = read(jsonl(user("Fix the clock", "u1"), line), "claude-code")
+    usage = session.turns[0].usage
+    assert usage is not None
+    assert tuple(usage.counts.values()) == (9_003, 500, 0, 75)
+    assert usage.prompt_tokens == 0  # the last iteration has no plausible count
+    line["message"]["usage"]["iterations"].pop()
+    (session,), _ = read(jsonl(user("Fix the clock", "u1"), line), "claude-code")
+    assert session.turns[0].usage is not None
+    assert session.turns[0].usage.prompt_tokens == 503

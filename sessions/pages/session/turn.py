@@ -76,4 +76,4 @@ def _compactions_before(session: AgentSession, turn: Turn) -> list[Compaction]:
 
 def _cached_share(usage: Usage | None) -> tuple[int, int] | None:
     """Return the cached and the total input tokens of a call."""
-    return (usage.cache_read_tokens, usage.prompt_tokens) if usage and usage.prompt_tokens else None
+    return (usage.cache_read_tokens, usage.input_tokens) if usage and usage.input_tokens else None

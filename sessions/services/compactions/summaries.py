@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pricing
@@ -81,4 +81,4 @@ def summary_attempt(
 
 
 def _usage_json(model: str, calls: Sequence[Usage], requests: int) -> dict[str, Any]:
-    return {"model": model, "requests": requests, **asdict(usage_sum(calls))}
+    return {"model": model, "requests": requests, **usage_sum(calls).counts}

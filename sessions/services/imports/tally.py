@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
-from compaction.messages import Message, Usage
+from compaction.messages import USAGE_COUNTS, Message, Usage
 from sessions.models import AgentSession
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
@@ -55,7 +55,7 @@ class Tally:
             context_start=session.context_start,
             last_prompt=session.last_prompt_tokens,
             peak_prompt=session.peak_prompt_tokens,
-            usage=Usage(**{each.name: getattr(session, each.name) for each in fields(Usage)}),
+            usage=Usage(**{name: getattr(session, name) for name in USAGE_COUNTS}),
             cost_microusd=session.cost_microusd,
             unpriced=session.unpriced_turns,
             last_at=session.last_active_at,
@@ -95,7 +95,7 @@ class Tally:
             "context_start": self.context_start,
             "last_prompt_tokens": self.last_prompt,
             "peak_prompt_tokens": self.peak_prompt,
-            **{each.name: getattr(self.usage, each.name) for each in fields(Usage)},
+            **{name: getattr(self.usage, name) for name in USAGE_COUNTS},
             "cost_microusd": self.cost_microusd,
             "unpriced_turns": self.unpriced,
             "last_active_at": self.last_at,
@@ -114,9 +114,7 @@ class Tally:
 
     def _billed(self, turn: PreparedTurn) -> Tally:
         usage = turn.usage or Usage()
-        sums = {
-            each.name: getattr(self.usage, each.name) + getattr(usage, each.name) for each in fields(Usage)
-        }
+        sums = {name: getattr(self.usage, name) + getattr(usage, name) for name in USAGE_COUNTS}
         return replace(
             self,
             usage=Usage(**sums),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -127,7 +127,7 @@ def extraction_end(
         revision=revision,
         requests=exchange.requests,
         cost_microusd=pricing.calls_cost(job.session.project.memory_model, exchange.calls),
-        **asdict(usage_sum(exchange.calls)),
+        **usage_sum(exchange.calls).counts,
     )
     row = _claimed_state(job)
     if row is None:
