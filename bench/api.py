@@ -3,7 +3,7 @@
     python -m bench.api                  # all of it, about five minutes
     python -m bench.api --turns 1000     # shorter: up to turn 1,000
 
-Starts an instance of its own in a temporary folder, with the embedded, durable Postgres. Read the figures as
+Starts a separate instance in a temporary folder, with the embedded, durable Postgres. Read the figures as
 ratios to the bare view, which is measured turn by turn with ours on the same machine: once as it only
 inserts, once counting the tokens of what it inserts.
 """
@@ -48,7 +48,7 @@ def _texts(folder: Path) -> Iterator[Path]:
 class Load:
     """Turns of a realistic, heavy-tailed size: a call and its result, text cut from this project's files.
 
-    A turn reports the tokens of the prompt that the answer to the push before told, as a provider would.
+    A turn reports the prompt size from the response to the previous push, as a provider would.
     """
 
     def __init__(self, seed: int) -> None:
@@ -104,7 +104,7 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
         while load.number < mark - WINDOW:
             _push(ours, "/api/v1/sessions/long/turns/", load, load.turn())
         push, floor, counted, fetch = [], [], [], []
-        bare = Http(bare_port, key)  # anew: the server closes one that was idle in between
+        bare = Http(bare_port, key)  # the server closes a connection that was idle in between
         for _ in range(WINDOW):
             body = load.turn()
             push.append(_push(ours, "/api/v1/sessions/long/turns/", load, body))

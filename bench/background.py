@@ -3,8 +3,8 @@
     python -m bench.background                # fetches while a summary of 3 seconds is written
     python -m bench.background --transcripts  # recorded sessions with the soft trigger on
 
-The first starts an instance of its own beside a double of the provider, and pushes 60 turns, one every
-50 ms, into a session whose compaction is under way, and into a like one that is left alone. Read the ratio.
+The first starts a separate instance with a double of the provider, and pushes 60 turns, one every 50 ms, into
+a session whose compaction is in progress, and into a similar session without one. Read the ratio.
 
 The second replays each session step by step. A background compaction is shown one step after it fired, and
 its recap is the deterministic one: the model's own price is not in the cost.
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def fetches() -> dict[str, Any]:
-    """Milliseconds of a fetch with and without a summary under way, in alternation."""
+    """Measure fetches, in milliseconds, with and without a summary in progress, in alternation."""
     with tempfile.TemporaryDirectory(prefix="ctxbench") as folder, FakeProvider() as provider:
         provider.otherwise = summary(delay=SUMMARY_SECONDS)
         environment = {"CONTEXTAPP_ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": provider.url}

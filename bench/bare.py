@@ -1,4 +1,4 @@
-"""The yardstick of `bench/api.py`: a DRF view that authenticates nobody and only inserts what it is sent.
+"""The yardstick of `bench/api.py`: a DRF view without authentication that only inserts what it receives.
 
 At `/counted/…` it counts the tokens of what it inserts as well, as a store of prompts has to. Run by granian
 like the product (`bench.bare:application`), on the same Postgres, with its own table.

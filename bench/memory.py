@@ -42,7 +42,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Run:
-    """One session, told turn by turn: what upkeep held before each turn and after it."""
+    """One session, turn by turn: the working memory before and after each turn."""
 
     transcript: Transcript
     before: dict[int, Notes] = field(default_factory=dict)

@@ -4,7 +4,7 @@
 
 Each session goes on turn by turn, as a worker would see it: the model is asked when enough is new, and once
 more when the session is over. Tokens are ours (o200k_base); the answers, and the items of the model's own
-that later requests would tell again, are not in them.
+that later requests would repeat, are not included.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def requests(transcript: Transcript) -> Iterator[int]:
 
 
 def _read(unread: list[list[Message]], notes: Notes, *, is_idle: bool) -> Iterator[int]:
-    """The requests that are due; the turns that they tell are taken out of `unread`."""
+    """Yield the size of each request that is pending; its turns are removed from `unread`."""
     count = turns_to_extract([sum(message.tokens for message in turn) for turn in unread], is_idle=is_idle)
     messages = [message for turn in unread[:count] for message in turn]
     del unread[:count]

@@ -1,4 +1,4 @@
-"""How long a plan takes, and whether a long session makes a message dearer.
+"""How long a plan takes, and whether a message costs more time in a long session.
 
     python -m bench.plan [--tokens 200000] [--messages 600] [--runs 15] [--json figures.json]
 

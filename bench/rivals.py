@@ -1,4 +1,4 @@
-"""What others do, told in few lines, to be measured beside our policies on the same transcripts.
+"""Other approaches in a few lines, measured next to our policies on the same transcripts.
 
 All of them keep the head and cut the rest only where no tool pair is torn, so that each gets the best
 that its idea can do. An output that alone is over the budget is clipped.

@@ -2,7 +2,7 @@
 
     .venv/bin/python -m bench.store --sessions 2000 --turns 1000000
 
-It is written by COPY into a project of its own (`--project`, made anew each time), in a few minutes.
+It is written by COPY into a separate project (`--project`, recreated each time), in a few minutes.
 Sessions differ in length as real ones do (most are short, a few have thousands of turns), spread over ninety
 days up to `--until`. Prompts grow, are compacted at seven tenths of the budget, and go on growing; the texts
 are made of words, so that they compress as texts do. What is derived (prompt snapshots, sums) is made by the

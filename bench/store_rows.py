@@ -165,7 +165,7 @@ def _compact(
     at: datetime,
     budget: int,
 ) -> None:
-    """Everything but the first message and the last ten goes; a recap stands for it."""
+    """Evict everything but the first message and the last ten, and replace it with a recap."""
     before, end = sum(context.shown.values()), position - 11
     recap = RecapValue(first_turn=0, last_turn=end // 2, facts=(Item(text=text_of(random_, 600)),))
     text = recap.render()

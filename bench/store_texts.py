@@ -19,7 +19,7 @@ handler worker commit branch merge deploy region customer address carrier label 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A message as it is stored, made once and used by many sessions."""
+    """A message as stored, created once and used by many sessions."""
 
     role: str
     data: bytes
@@ -46,7 +46,7 @@ def _step(random_: random.Random, number: int) -> tuple[Body, Body]:
     id, tool = f"toolu_{number:08d}", random_.choice(TOOLS)
     told = {"type": "text", "text": text_of(random_, 150)}
     call = {"type": "tool_use", "id": id, "name": tool, "input": {"path": f"src/{text_of(random_, 12)}.py"}}
-    # Outputs as they are: half of them short, a few very long.
+    # Realistic sizes: half of the outputs are short, a few very long.
     size = min(int(random_.lognormvariate(6.3, 1.1)), 12_000)
     result = {"type": "tool_result", "tool_use_id": id, "content": text_of(random_, size)}
     return _body("assistant", [told, call], tool), _body("user", [result])

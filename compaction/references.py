@@ -111,7 +111,7 @@ def forms(name: str) -> frozenset[str]:
 
 
 def mentions(text: str) -> Iterator[str]:
-    """Yield the identifiers of `text` in order, each as often as it is mentioned."""
+    """Yield the identifiers of `text` in order, once per mention."""
     return chain.from_iterable(map(_NAMES.__getitem__, _naming_runs(text)))
 
 

@@ -92,7 +92,7 @@ def line(pushed: PushResult, response: Message) -> str:
 
 
 def first(arguments: object) -> str:
-    """The first argument of a call, which tells most about it."""
+    """Return the first argument of a call, usually the most informative one."""
     values = list(arguments.values()) if isinstance(arguments, dict) else []
     return " ".join(str(values[0]).split()) if values else ""
 

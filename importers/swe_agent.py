@@ -41,7 +41,7 @@ class SweAgentImporter:
 
 
 class _Reading:
-    """The messages of one agent; helpers such as a summarizer have a conversation of their own."""
+    """The messages of one agent; helpers such as a summarizer have separate conversations."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent

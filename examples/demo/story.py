@@ -51,7 +51,7 @@ def say(text: str, *calls: Call) -> Reply:
 
 
 def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Request], Reply]:
-    """A turn that brings back lines of an output that is not shown; where it still is, `instead`."""
+    """A turn that restores lines of an output that is no longer shown; if it still is, `instead`."""
 
     def reply(request: Request) -> Reply:
         handle = request.handle(about)

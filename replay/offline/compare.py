@@ -31,7 +31,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The settings to compare. Without `prices` each session has the prices of its own model at its time."""
+    """The settings to compare. Without `prices`, each session has its model's prices at the time."""
 
     settings: tuple[Setting, ...]
     prices: Prices | None = None
@@ -62,7 +62,7 @@ class Comparison:
 def compare_logs(
     sources: Sequence[LogSource], comparison: Comparison, *, jobs: int
 ) -> Iterator[list[Compared]]:
-    """Yield the results of each log as soon as they are done."""
+    """Yield the results of each log when they are complete."""
     if jobs <= 1 or len(sources) <= 1:
         yield from map(comparison.compare_log, sources)
         return

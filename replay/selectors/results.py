@@ -92,7 +92,7 @@ def result_rows(
 ) -> list[ResultRow]:
     """Return a row for each setting, over all sessions of the run or one of them.
 
-    Each session has the prices of its own model at its time. With `prices`, all are repriced, which reads the
+    Each session has its model's prices at the time. With `prices`, all are repriced, which reads the
     full results.
     """
     results = ReplayResult.objects.filter(target__run=run)

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests by route and status, with their time; compactions by trigger and state.
+"""Prometheus metrics: requests by route and status, with their duration; compactions by trigger and state.
 
 All processes of the web server and the workers count into files of one folder, and whichever process is
 asked adds them up. Labels are routes and not addresses: no id, no name and no secret is in them.
@@ -26,7 +26,7 @@ from sessions.models import Compaction
 #: Seconds; a push or fetch is at the low end, an import at the high one.
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
 
-#: Anybody may send any word as the method; each would be a series of its own.
+#: A client can send any word as the method; each would become a separate series.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _FINISHED = frozenset(Compaction.State.values) - set(Compaction.OPEN)

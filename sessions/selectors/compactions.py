@@ -44,7 +44,7 @@ def compaction_json(row: Compaction) -> dict[str, Any]:
 class CompactionList:
     """One page of compactions, newest first.
 
-    `before` is the cursor of the next page. `is_live` tells whether the list may change soon.
+    `before` is the cursor of the next page. `is_live`: the list may change soon.
     """
 
     rows: Sequence[Compaction]

@@ -17,8 +17,8 @@ class ExpensiveCall:
     """A model call with its cost and tokens.
 
     `uncached` tokens were not in the cache or were written to it. `pause` is the time since the previous
-    turn. `compaction` is the number of the contextapp compaction in between, if any; `client_compacted` tells
-    whether the recording client compacted there.
+    turn. `compaction` is the number of the contextapp compaction in between, if any; `client_compacted`:
+    the recording client compacted there.
     """
 
     turn: int

@@ -1,7 +1,7 @@
 """How well a session's context is kept: a grade with its reasons. Pure.
 
-A session begins with 100 points; each sign of trouble takes some, up to a limit of its own, so that no single
-one explains everything. What each is worth stands in `RULES` and is told on the page.
+A session starts with 100 points. Each sign of trouble subtracts some, up to a limit per sign, so that no
+single one dominates. `RULES` defines the points; the session page shows them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """`score` is 0 to 100, `grade` A to F; the dearest reason stands first."""
+    """`score` is 0 to 100, `grade` A to F; the reason that cost the most points comes first."""
 
     score: int
     grade: str
@@ -59,8 +59,8 @@ GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 40), ("F", 0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """`points` for each of what `count` counts, at most `most`; `text` tells of `n` of them, `s` where
-    they are several."""
+    """Subtracts `points` for each occurrence that `count` returns, at most `most`. `text` is a template with
+    the number `n` and the plural ending `s`."""
 
     points: float
     most: int

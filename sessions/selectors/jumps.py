@@ -21,8 +21,8 @@ MIN_GROWTH = 1_000
 class Jump:
     """A turn whose prompt was `growth` tokens larger than the previous one.
 
-    `position`, `tokens`, `role` and `tool` describe the largest new message. `is_output` tells whether it is
-    the output of the tool.
+    `position`, `tokens`, `role` and `tool` describe the largest new message. `is_output`: it is the
+    output of the tool.
     """
 
     turn: int

@@ -1,8 +1,8 @@
-"""How a recap lies in the database: its lines for good, and the whole of it while a next one may fold it.
+"""How recaps are stored: the lines permanently, the complete recap only while another one may include it.
 
-The lines stand in the text of the edit that shows the recap, and are compressed behind it: next to nothing.
-What only the next recap asks for (how often each name was met, the names that found no room) is twice as
-large as the text. It is kept for the newest recaps, one to fold and one to go back to.
+The lines repeat the text of the edit that shows the recap, so they compress to almost nothing. The data that
+only the next recap needs (how often each name occurred, the names that did not fit) is twice as large as the
+text. It is kept for the two newest recaps: one to include, and one to return to after a revert.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def recap_newest(compaction: Compaction) -> Recap | None:
 
 
 def recap_lines(row: Recap) -> RecapLines:
-    """What the recap tells people; `row` is of `recaps()`."""
+    """Return the lines that the recap shows; `row` comes from `recaps()`."""
     if row.lines is None:
         return RecapLines.of(recap_value(row))
     shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How often agents needed what edits had taken away: by strategy, tool or policy."""
+"""How often agents needed content that edits had removed: by strategy, tool or policy."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
     from compaction.adapters.claude import Claude
 
-#: The name that stands for "no model": nothing of the project leaves the server.
+#: The setting for "no model": no content of the project leaves the server.
 OFF = "off"
 
 #: What a model's name may be.

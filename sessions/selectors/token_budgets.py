@@ -43,7 +43,7 @@ def policy_of(data: Mapping[str, Any]) -> Policy:
     return _policy(bodies.json_bytes(data))
 
 
-#: What an agent had brought back on purpose is not taken away again but with its whole group.
+#: Content that an agent retrieved on purpose is only removed again together with its whole group.
 _EXPANDED = ToolRule(pattern="expand_clip", exempt=True)
 
 

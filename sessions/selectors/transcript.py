@@ -20,7 +20,7 @@ class TurnMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPage:
-    """Turns in order. `older` and `newer` tell whether there are turns before the first and after the last.
+    """Turns in order. `older` and `newer`: there are turns before the first or after the last.
 
     `preceding` are the messages of the turn before the first: they contain the tool calls that it answers.
     """

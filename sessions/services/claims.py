@@ -11,7 +11,7 @@ models inherit `Claimable`.
 4. When it has finished, the worker *releases* the row, at once or with a pause before the next attempt. The
    lease of a worker that died runs out; the next sweep then dispatches the row again.
 
-A row is taken away from its worker by changing its state, or by `revoke`. Leases use the clock of the
+A worker loses its row when the state changes, or by `revoke`. Leases use the clock of the
 database, because the clocks of workers differ.
 """
 

@@ -18,7 +18,7 @@ class Api:
         self._authorization = f"Bearer {key}"
 
     def call(self, method: str, address: str, body: Any = None, **headers: str) -> HttpResponse:
-        """`headers` with underscores: `if_match='"3"'`. A body of bytes is sent as it is."""
+        """`headers` with underscores: `if_match='"3"'`. A body of bytes is sent unchanged."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self._client.generic(
             method,

@@ -68,7 +68,7 @@ def _until_taken(
 
 
 def at_once(jobs: list[Callable[[], Acknowledged]]) -> Acknowledged:
-    """Runs the jobs at the same time; what all of them were told."""
+    """Run the jobs concurrently and return what was acknowledged to any of them."""
     whole = Acknowledged()
     with ThreadPoolExecutor(len(jobs)) as pool:
         for done in [future.result() for future in [pool.submit(job) for job in jobs]]:
@@ -78,7 +78,7 @@ def at_once(jobs: list[Callable[[], Acknowledged]]) -> Acknowledged:
 
 
 def assert_all_stored_once(url: str, key: str, session: str, answers: dict[str, dict[str, Any]]) -> None:
-    """Every acknowledged turn is there, at the place that was told, once; no gaps and no doubles."""
+    """Assert that every acknowledged turn is stored once, at the acknowledged position, without gaps."""
     turns: list[dict[str, Any]] = []
     cursor: str | None = ""
     base = f"{url}/api/v1/sessions/{session}/"

@@ -14,7 +14,7 @@ from tests.api.client import Api
 TURNS = "sessions/s1/turns/"
 PROMPT = "sessions/s1/prompt/"
 
-#: A handle as it stands in a prompt.
+#: A handle in a prompt.
 HANDLE = re.compile(r"\bh_[a-z2-7]{10}\b")
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("session")
 
 COMPACT = "sessions/s1/compact/"
 
-#: Compacts only when asked, and leaves little as it is.
+#: Compacts only on request, and leaves little unchanged.
 BY_HAND = {"soft": 0, "hard": 0, "tail_share": 0.01}
 
 

@@ -1,4 +1,4 @@
-"""Deleting a session: what only it used goes, what others use stays, and somebody can ask who did it."""
+"""Deleting a session: its own data is deleted, shared data stays, and the audit log records who did it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every list goes on from a cursor of its own, and refuses any other."""
+"""Every list continues from a cursor that it issued, and rejects any other."""
 
 from __future__ import annotations
 

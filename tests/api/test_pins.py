@@ -13,7 +13,7 @@ FIRST_RESULT = 6  # of the second turn: a request, a call, its result, an answer
 
 
 def compacted(api: Api) -> list[dict[str, Any]]:
-    """What stands of the session's messages, by position, when hardly anything may."""
+    """Compact as far as possible and return the messages that the prompt still shows, by position."""
     told = api.post("sessions/s1/compact/", {"policy": {"preset": "balanced", "target": 0.1}}).json()
     assert told["state"] == "done"
     return api.get("sessions/s1/prompt/?manifest=1").json()["manifest"]

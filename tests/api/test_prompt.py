@@ -227,7 +227,7 @@ class TestThePast:
             assert again.content == response.content
 
     def test_so_it_is_where_the_model_changed(self, api: Api) -> None:
-        """Each model has its window, and says what may stand last in a prompt."""
+        """Each model has its context window, and rules for the last message of a prompt."""
         api.post("sessions/", {"id": "m", "model": "claude-sonnet-4-5"})
         served = []
         for number, model in enumerate(("", "claude-opus-4-6", "gpt-5", "", "claude-sonnet-4-5")):

@@ -24,7 +24,7 @@ COMPACTING: dict[str, Any] = {"id": "s1", "budget": {"input_tokens": 3_000}}
 
 
 def own(found: Sequence[str]) -> int:
-    """Without those of the transaction that the test itself stands in."""
+    """Count the queries without those of the test's own transaction."""
     return sum(not sql.startswith(("SAVEPOINT", "RELEASE")) for sql in found)
 
 

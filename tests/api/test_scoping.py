@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 SECRET_WORD = "xylophone"
 
-#: Addresses of the API that are nobody's: the schema and its documentation.
+#: URLs of the API without authentication: the schema and its documentation.
 PUBLIC = {"api-schema", "api-docs", "schema", "docs", "swagger", "redoc"}
 
 #: A body that each call takes; one that is not here is called without.

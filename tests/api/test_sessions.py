@@ -184,7 +184,7 @@ class TestListing:
         assert response.status_code == 200, response.content
         return [row["external_id"] for row in response.json()["data"]]
 
-    @pytest.mark.django_db(transaction=True)  # Postgres' clock stands still within a transaction
+    @pytest.mark.django_db(transaction=True)  # Postgres' clock does not advance within a transaction
     def test_the_last_active_comes_first(self, api: Api, names: list[str]) -> None:
         assert self.found(api, "") == names[::-1]
         # A burst of pushes writes the time once a second.

@@ -127,7 +127,7 @@ def chosen(folder: Path, count: int) -> list[ImportedSession]:
 def parsed(
     project: Project, session: ImportedSession
 ) -> list[tuple[str, list[dict[str, Any]], list[Message]]]:
-    """For each turn its model, its messages as they are pushed, and as the core reads them."""
+    """For each turn its model, its messages as pushed, and as the core parses them."""
     key = redaction_of(project)
     turns, model = [], session.model
     for turn in session.turns:

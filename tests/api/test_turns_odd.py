@@ -1,4 +1,4 @@
-"""Pushes that no agent should send: a clear refusal and nothing stored, or stored as they are and still
+"""Pushes that no agent should send: a clear refusal and nothing stored, or stored unchanged and still
 served as a valid prompt."""
 
 from __future__ import annotations

@@ -46,13 +46,13 @@ SETTINGS = {
 #: Seconds that anything may take.
 PATIENCE = 120.0
 
-#: A broker of somebody's own, to run these tests on; "" for the one that comes with the instance.
+#: An external broker to run these tests on; "" for the embedded one.
 OTHER_BROKER = os.environ.get("CONTEXTAPP_TEST_BROKER_URL", "")
 _names = count()
 
 
 def eventually(holds: Callable[[], Any]) -> Any:
-    """Return the result of `holds` as soon as it is true. Fails after a generous time-out."""
+    """Return the result of `holds` once it is true. Fails after a generous time-out."""
     deadline = time.monotonic() + PATIENCE
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {PATIENCE:g} s"

@@ -16,7 +16,7 @@ COUNTER = CharacterCounter()
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    """Sixty reads; each tenth call needs what the read eight before it told."""
+    """Sixty reads; each tenth call needs the content of the read eight calls earlier."""
     items: list[dict[str, object]] = [{"role": "user", "content": "Find out what calls what."}]
     for n in range(60):
         wanted = f" after told_name_{n - 8}" if n % 10 == 9 else ""

@@ -1,4 +1,4 @@
-"""The client on the real server, and on one that fails as it is told."""
+"""The client on the real server, and on one that fails on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def session(app: ContextApp) -> Session:
 
 @pytest.fixture
 def flaky() -> Iterator[Callable[..., FlakyServer]]:
-    """Servers that give the answers they are told, one after the other."""
+    """Create servers that return the given responses, one after the other."""
     servers: list[FlakyServer] = []
 
     def start(*answers: object) -> FlakyServer:

@@ -1,4 +1,4 @@
-"""A server that fails as it is told."""
+"""A server that fails on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DROPPED = object()
 
 @dataclass(frozen=True, kw_only=True)
 class Canned:
-    """An answer. `body` is JSON, or bytes as they are."""
+    """A response. `body` is JSON, or bytes that are sent unchanged."""
 
     status: int = 200
     body: Any = field(default_factory=dict)

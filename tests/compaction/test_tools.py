@@ -1,4 +1,4 @@
-"""What is known about tool calls and their answers, and the texts that stand for what is not shown."""
+"""Facts about tool calls and their results, and the texts that replace removed content."""
 
 from __future__ import annotations
 

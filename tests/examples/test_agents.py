@@ -20,7 +20,7 @@ BUDGET = 4_000
 
 
 def script() -> Iterable[Step]:
-    """Long outputs until one is no longer shown, which is brought back; parallel calls, an error, notes."""
+    """Long outputs until one is no longer shown and is retrieved; parallel calls, an error, notes."""
     yield Reply(
         "I look around.",
         (Call("read_file", {"path": "README.md"}), Call("grep", {"pattern": "def ", "path": "parcelpost"})),

@@ -46,7 +46,7 @@ def lines() -> list[dict[str, Any]]:
         {"type": "ai-title", "aiTitle": "Two files", "sessionId": SESSION},
         result("c3", "done", "r3"),
         block("m3", text("Fixed."), "a7", output=5),
-        # A sub-agent, a session of its own.
+        # A sub-agent: a separate session.
         user("Look for tests", "s1", isSidechain=True, agentId="k1"),
         block("n1", tool_use("d1"), "s2", isSidechain=True, agentId="k1"),
         boundary | {"compactMetadata": {"trigger": "auto", "preTokens": 900}},
@@ -82,7 +82,7 @@ def rows(project: Project) -> list[Any]:
 
 
 def _session_rows(session: AgentSession) -> Any:
-    # The revision counts how often what is served was changed, so it tells the imports apart.
+    # The revision counts changes of the prompt, so it differs between the imports.
     facts = model_to_dict(session, exclude=["id", "project", "parent", "edits_revision", "created_at"])
     turns = [model_to_dict(turn, exclude=["session"]) for turn in session.turns.order_by("index")]
     messages = [

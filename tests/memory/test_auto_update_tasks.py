@@ -62,7 +62,7 @@ class TestAfterAPush:
         other = Api(api_key_create(project=other_project, name="theirs")[1])
         kept = other.post("sessions/", {"id": "kept", "format": "openai"}).json()["id"]
         ran("pytest", FAILS)
-        # What is gathered is sent in no order; what comes behind a message that was sent is gathered anew.
+        # Wake-ups are collected and sent in any order; those after a sent message are collected again.
         for times in (1, 2):
             other.post("sessions/kept/turns/", {"messages": [user("Mend it")]})
             eventually(lambda: told.count(kept) >= times)  # noqa: B023

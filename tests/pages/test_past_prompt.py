@@ -53,7 +53,7 @@ def test_the_next_prompt_equals_a_fetched_prompt(served, api_key):
 
 def test_past_prompts_equal_the_prompts_fetched_then(served, api_key):
     """The prompt of a call is the one after the previous turn plus the new input of the turn."""
-    for index in range(1, served.turn_count, 2):  # turns whose call read nothing of their own
+    for index in range(1, served.turn_count, 2):  # turns whose call had no new input
         outline = outline_at(session=served, index=index)
         fetched = prompt(Api(api_key), f"?at_turn={index - 1}")
         seen = past_prompt_json(session=served, outline=outline)

@@ -1,4 +1,4 @@
-"""A local double of Anthropic's Messages API that behaves as it is told.
+"""A local double of Anthropic's Messages API with scripted behavior.
 
     with FakeProvider(rate_limited(), summary(delay=3)) as provider:
         AnthropicSummarizer("key", base_url=provider.url).summarize(...)

@@ -1,4 +1,4 @@
-"""A summary of a request by rote: every word of it stands in the request."""
+"""A mechanical summary of a request: every word of it comes from the request."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ IN_PLACE: tuple[tuple[str, str, str], ...] = (
     ("url-password", "git clone https://me:{}@host/x.git", "s7rong" + "horse!$"[:-1]),
 )
 
-#: What agents read all day and what must stay as it is.
+#: Text that agents read all day and that must stay unchanged.
 CLEAN: tuple[str, ...] = (
     'password = os.environ["DB_PASSWORD"]',
     "def login(token: str, password: str | None = None) -> Token: ...",

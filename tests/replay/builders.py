@@ -17,8 +17,8 @@ BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 def items(reads: int = 60, back: int = 8) -> list[dict[str, Any]]:
-    """OpenAI messages: a request, then a call and its output for each read. What is needed was told `back`
-    reads before."""
+    """OpenAI messages: a request, then a call and its output for each read. What is needed was read `back`
+    reads earlier."""
     made: list[dict[str, Any]] = [{"role": "user", "content": "Find out what calls what."}]
     for n in range(reads):
         wanted = f" after told_name_{n - back}" if n % 10 == 9 and n >= back else ""

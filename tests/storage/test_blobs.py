@@ -54,7 +54,7 @@ def session_of(api: Api, name: str, *messages: dict[str, Any], **fields: Any) ->
 
 
 def removed_elsewhere(project_id: UUID, sha256: bytes) -> None:
-    """The removal on a connection of its own, for a thread."""
+    """Remove a content on a separate connection, for a thread."""
     try:
         contents_remove(project_id, [sha256])
     finally:

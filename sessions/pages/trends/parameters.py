@@ -20,7 +20,7 @@ from sessions.selectors.usage import Span
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "saved": "Savings"}
 
 _DEFAULT_DAYS = 30
-#: Two leap years. A chart of a longer period would have too many columns to tell apart.
+#: Two leap years. A chart of a longer period would have too many columns to distinguish.
 _MAX_DAYS = 732
 _FIRST, _LAST = date(2000, 1, 1), date(2999, 12, 31)
 

@@ -71,7 +71,7 @@ def _previous_recap(session: AgentSession) -> RecapValue | None:
 def session_plan(
     loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
 ) -> Plan:
-    """Plan a compaction of the session as it is now, with a model's summary if one is ready."""
+    """Plan a compaction of the session's current state, with a model's summary if one is ready."""
     return plan(plan_request(loaded, trigger=trigger, policy=policy, summary=summary))
 
 

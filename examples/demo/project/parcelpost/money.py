@@ -11,7 +11,7 @@ def cents(amount: Decimal) -> Decimal:
 
 
 def euros(amount: Decimal) -> str:
-    """The amount as it stands on an invoice: 1,234.50 EUR."""
+    """Format an amount for an invoice: 1,234.50 EUR."""
     return f"{cents(amount):,} EUR"
 
 
