@@ -2,9 +2,9 @@
 
     .venv/bin/python -m bench.pages --project generated
 
-Requests go through the whole of Django, in this process and one at a time, each for a
-randomly chosen session: as often among the longest as among all. Milliseconds, and the part of them that this process computed:
-the rest is Postgres', and on a busy machine waiting. Then the number of queries of the last request.
+Requests go through the whole of Django, in this process and one at a time, each for a randomly chosen
+session: as often among the longest as among all. Printed are milliseconds, the part that this process
+computed (the rest is Postgres, and waiting on a busy machine), and the number of queries of the last request.
 """
 
 from __future__ import annotations
