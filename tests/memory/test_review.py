@@ -79,7 +79,7 @@ class TestOverHttp:
         url = reverse("memory_fact", args=[project.slug, stored("no clock").pk])
         data = {"state": "accepted", "text": "Pin the compiler!", "list": "proposed"}
         row = owner_client.post(url, data, headers={"HX-Request": "true"}).content.decode()
-        assert "Not changed: " in row
+        assert "The change was not saved: " in row
         assert stored("no clock").state == "proposed"
 
     def test_several_are_accepted_at_once(
@@ -88,11 +88,11 @@ class TestOverHttp:
         ids = [str(fact.pk) for fact in SharedFact.objects.exclude(text="no clock")]
         url = reverse("memory_facts", args=[project.slug])
         page = member_client.post(url, {"state": "accepted", "fact": [*ids, "x"]}, follow=True)
-        assert b"2 accepted." in page.content
+        assert b"2 facts accepted." in page.content
         assert stored("no clock").state == "proposed"
         assert AuditEvent.objects.filter(action="memory.fact.accepted").count() == 2
         again = member_client.post(url, {"state": "accepted"}, follow=True)
-        assert b"Nothing was selected." in again.content
+        assert b"Select at least one fact." in again.content
         assert member_client.post(url, {"state": "old", "fact": ids}).status_code == 404
 
     def test_facts_of_another_project_are_not_found(
@@ -101,7 +101,7 @@ class TestOverHttp:
         fact = stored("no clock")
         page = listed(stranger_client, other_project)
         assert "Nothing to review" in page
-        assert "comes here by itself" in page
+        assert "are proposed here automatically" in page
         own = reverse("memory_facts", args=[other_project.slug])
         stranger_client.post(own, {"state": "accepted", "fact": str(fact.pk)})
         url = reverse("memory_fact", args=[other_project.slug, fact.pk])
@@ -169,7 +169,7 @@ class TestInABrowser:
         page.locator("[data-fact] textarea").nth(1).fill("pin it")
         page.get_by_label("All", exact=True).check()
         page.get_by_role("button", name="Accept selected").click()
-        expect(page.get_by_text("2 accepted.")).to_be_visible()
+        expect(page.get_by_text("2 facts accepted.")).to_be_visible()
         expect(page.locator("[data-fact]")).to_have_count(1)
         assert stored("pin the compiler").state == "proposed"
 
