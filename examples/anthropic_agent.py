@@ -1,6 +1,6 @@
-"""A coding agent on the Anthropic SDK whose context contextapp keeps: `anthropic_agent.py FOLDER "task"`.
+"""A coding agent with the Anthropic SDK and contextapp: `anthropic_agent.py FOLDER "task"`.
 
-It needs CONTEXTAPP_API_KEY and ANTHROPIC_API_KEY; CONTEXTAPP_URL (else http://127.0.0.1:8000),
+Requires CONTEXTAPP_API_KEY and ANTHROPIC_API_KEY. CONTEXTAPP_URL (default http://127.0.0.1:8000),
 ANTHROPIC_BASE_URL and ANTHROPIC_MODEL are optional. Commands run in FOLDER on this machine.
 """
 
@@ -18,15 +18,18 @@ from contextapp_client.types import PushResult
 from toolbox import Toolbox
 
 SYSTEM = (
-    "You are a careful software engineer. You work on the project in the current folder with the tools that "
-    "you have. Run the tests after each change. Older tool outputs may be shown as one line with a handle: "
-    "bring back what you need with expand_clip. Keep what must not be lost in working memory with "
-    "update_working_memory: decisions, what you tried, what is next. When the task is done, say so."
+    "You are a careful software engineer. Work on the project in the current folder with your tools. Run the "
+    "tests after each change. Older tool outputs may be shortened to one line with a handle: retrieve what "
+    "you need with expand_clip. Record decisions, failed attempts and next steps with "
+    "update_working_memory, so that they are not lost. When the task is done, say so."
 )
 
 
 class Agent:
-    """One task in one folder. `budget` is in input tokens; None leaves it to the model's window."""
+    """An agent that works on a task in a folder.
+
+    `budget` is in input tokens; None uses the default for the model's context window.
+    """
 
     def __init__(self, app: ContextApp, folder: Path, *, model: str, budget: int | None = None) -> None:
         self.model = Anthropic(max_retries=4, timeout=120)
@@ -50,49 +53,53 @@ class Agent:
         """Work on the task until the model calls no more tools."""
         self.session.push([{"role": "user", "content": task}])
         for _ in range(max_turns):
-            response = self.think()
+            response = self.call_model()
             calls = [block for block in response.content if block.type == "tool_use"]
-            results = [self.answer(call) for call in calls]
-            # A turn: what the model said, and what its tools answered.
-            answers = [{"role": "user", "content": results}] if results else []
-            pushed = self.session.push([response, *answers])
-            print(line(pushed, response), flush=True)
+            results = [self.run_tool(call) for call in calls]
+            # One turn: the model's response and the results of its tool calls.
+            tool_messages = [{"role": "user", "content": results}] if results else []
+            pushed = self.session.push([response, *tool_messages])
+            print(summary(pushed, response), flush=True)
             if not calls:
                 return
 
-    def think(self) -> Message:
-        """The model's answer to the prompt that contextapp serves."""
+    def call_model(self) -> Message:
+        """Call the model with the prompt from contextapp."""
         prompt = self.session.prompt()
         if not prompt.fits:
-            print(f"  the prompt does not fit: {prompt.reason}")
+            print(f"  The prompt does not fit its budget: {prompt.reason}")
         response: Message = self.model.messages.create(
             model=self.name, max_tokens=8_000, cache_control={"type": "ephemeral"}, **prompt.params
         )
         return response
 
-    def answer(self, call: ToolUseBlock) -> dict[str, object]:
-        """The result of a tool call: contextapp runs its own tools, the toolbox the others."""
+    def run_tool(self, call: ToolUseBlock) -> dict[str, object]:
+        """Run a tool call: contextapp runs its own tools, the toolbox runs the others."""
         if call.name in self.served:
-            told = self.session.call_tool(call.name, call.input)
-            text, failed = told["content"], told["is_error"]
+            result = self.session.call_tool(call.name, call.input)
+            text, is_error = result["content"], result["is_error"]
         else:
-            text, failed = self.toolbox.run(call.name, call.input)
-        return {"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": failed}
+            text, is_error = self.toolbox.run(call.name, call.input)
+        return {"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": is_error}
 
 
-def line(pushed: PushResult, response: Message) -> str:
-    """The turn in one line: what was done, how large the prompt is now, what was compacted."""
-    calls = [f"{block.name} {first(block.input)}" for block in response.content if block.type == "tool_use"]
-    said = " ".join(block.text for block in response.content if block.type == "text")
+def summary(pushed: PushResult, response: Message) -> str:
+    """Summarize a turn in one line: actions, size of the prompt, compactions."""
+    calls = [
+        f"{block.name} {first_argument(block.input)}"
+        for block in response.content
+        if block.type == "tool_use"
+    ]
+    text = " ".join(block.text for block in response.content if block.type == "text")
     size = pushed["prompt"]
-    done = ", ".join(calls) or said
+    actions = ", ".join(calls) or text
     fired = "".join(f"  << {fired['trigger']}: {fired['state']}" for fired in pushed["fired"])
-    what = done if len(done) <= 58 else f"{done[:57]}…"
-    return f"{pushed['turn']:>4}  {what:<58} {size['tokens']:>7,} / {size['raw_tokens']:>7,} tokens{fired}"
+    actions = actions if len(actions) <= 58 else f"{actions[:57]}…"
+    return f"{pushed['turn']:>4}  {actions:<58} {size['tokens']:>7,} / {size['raw_tokens']:>7,} tokens{fired}"
 
 
-def first(arguments: object) -> str:
-    """Return the first argument of a call, usually the most informative one."""
+def first_argument(arguments: object) -> str:
+    """Return the first argument of a tool call, which is the most informative one."""
     values = list(arguments.values()) if isinstance(arguments, dict) else []
     return " ".join(str(values[0]).split()) if values else ""
 

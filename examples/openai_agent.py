@@ -1,7 +1,8 @@
-"""The same agent in OpenAI's chat format over plain HTTP: `openai_agent.py FOLDER "task"`.
+"""The same agent with the OpenAI Chat Completions API over plain HTTP: `openai_agent.py FOLDER "task"`.
 
-It needs CONTEXTAPP_API_KEY and OPENAI_API_KEY; CONTEXTAPP_URL (else http://127.0.0.1:8000), OPENAI_BASE_URL
-(else https://api.openai.com/v1; any server that speaks the format) and OPENAI_MODEL are optional.
+Requires CONTEXTAPP_API_KEY and OPENAI_API_KEY. CONTEXTAPP_URL (default http://127.0.0.1:8000),
+OPENAI_BASE_URL (default https://api.openai.com/v1; any compatible server works) and OPENAI_MODEL are
+optional.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from contextapp_client import ContextApp, NewSession, Session
 from toolbox import Toolbox
 
 SYSTEM = (
-    "You are a careful software engineer. You work on the project in the current folder with the tools that "
-    "you have. Run the tests after each change. Older tool outputs may be shown as one line with a handle: "
-    "bring back what you need with expand_clip. Keep what must not be lost in working memory with "
-    "update_working_memory: decisions, what you tried, what is next. When the task is done, say so."
+    "You are a careful software engineer. Work on the project in the current folder with your tools. Run the "
+    "tests after each change. Older tool outputs may be shortened to one line with a handle: retrieve what "
+    "you need with expand_clip. Record decisions, failed attempts and next steps with "
+    "update_working_memory, so that they are not lost. When the task is done, say so."
 )
 
 
 class Agent:
-    """One task in one folder. `budget` is in input tokens; None leaves it to the model's window."""
+    """An agent that works on a task in a folder.
+
+    `budget` is in input tokens; None uses the default for the model's context window.
+    """
 
     def __init__(self, app: ContextApp, folder: Path, *, model: str, budget: int | None = None) -> None:
         self.name = model
@@ -48,32 +52,32 @@ class Agent:
         """Work on the task until the model calls no more tools."""
         self.session.push([{"role": "user", "content": task}])
         for _ in range(max_turns):
-            response = self.think()
+            response = self.call_model()
             calls = response["choices"][0]["message"].get("tool_calls") or []
-            # A turn: what the model said, and what its tools answered.
-            pushed = self.session.push([response, *(self.answer(call) for call in calls)])
+            # One turn: the model's response and the results of its tool calls.
+            pushed = self.session.push([response, *(self.run_tool(call) for call in calls)])
             names = ", ".join(call["function"]["name"] for call in calls) or "done"
             print(f"{pushed['turn']:>4}  {names:<40} {pushed['prompt']['tokens']:>7,} tokens", flush=True)
             if not calls:
                 return
 
-    def think(self) -> dict[str, Any]:
-        """The model's answer to the prompt that contextapp serves."""
+    def call_model(self) -> dict[str, Any]:
+        """Call the model with the prompt from contextapp."""
         base = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1").rstrip("/")
-        answer = urllib3.request(
+        reply = urllib3.request(
             "POST",
             f"{base}/chat/completions",
             json={"model": self.name, **self.session.prompt().params},
             headers={"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
             timeout=120,
         )
-        if answer.status != 200:
-            sys.exit(f"The model's server answered {answer.status}: {answer.data[:500]!r}")
-        response: dict[str, Any] = answer.json()
+        if reply.status != 200:
+            sys.exit(f"The model server returned status {reply.status}: {reply.data[:500]!r}")
+        response: dict[str, Any] = reply.json()
         return response
 
-    def answer(self, call: dict[str, Any]) -> dict[str, object]:
-        """The result of a tool call: contextapp runs its own tools, the toolbox the others."""
+    def run_tool(self, call: dict[str, Any]) -> dict[str, object]:
+        """Run a tool call: contextapp runs its own tools, the toolbox runs the others."""
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         if name in self.served:
             text = self.session.call_tool(name, arguments)["content"]

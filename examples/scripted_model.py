@@ -1,7 +1,7 @@
-"""A model server that plays a script: Anthropic's Messages API and OpenAI's chat completions, offline.
+"""An offline model server that plays a script: Anthropic Messages and OpenAI Chat Completions.
 
-It is as strict about tool calls and results as the real ones, and bills a prompt as they do: what it shares
-with the prompt before is read from the cache, the rest is written to it.
+Validates tool calls and results like the real APIs, and reports usage with prompt caching: the part shared
+with the previous prompt is read from the cache, the rest is written to it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-#: Characters of a token, near enough for code and logs.
+#: Approximate characters per token in code and logs.
 CHARACTERS = 3.3
 
 
@@ -29,7 +29,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says and does next."""
+    """A response of the model."""
 
     text: str
     calls: tuple[Call, ...] = ()
@@ -37,23 +37,23 @@ class Reply:
 
 @dataclass(frozen=True)
 class Request:
-    """What the model got."""
+    """A request to the model."""
 
     body: dict[str, Any]
 
     def handle(self, about: str) -> str | None:
-        """The handle of the newest output that is not shown and whose line speaks of `about`."""
+        """Return the handle of the newest removed output whose replacement mentions `about`, or None."""
         text = json.dumps(self.body["messages"], ensure_ascii=False)
         found = re.findall(rf"\[[^\[\]]*{re.escape(about)}[^\[\]]*handle (h_\w+)[^\[\]]*\]", text)
         return found[-1] if found else None
 
 
-#: One answer of the model: fixed, or made from what it got.
+#: One response of the model: fixed, or computed from the request.
 Step = Reply | Callable[[Request], Reply]
 
 
 class ScriptedModel:
-    """The server, on a free port of this machine, for the length of a `with` block."""
+    """The server, on a free local port. Runs inside a `with` block."""
 
     def __init__(self, script: Iterable[Step]) -> None:
         self._script = iter(script)
@@ -74,7 +74,7 @@ class ScriptedModel:
         self._server.server_close()
 
     def messages(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Anthropic's answer."""
+        """Return a response of the Anthropic Messages API."""
         cached, fresh = self._meter(body)
         reply = self._next(body)
         content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}]
@@ -98,7 +98,7 @@ class ScriptedModel:
         }
 
     def completions(self, body: dict[str, Any]) -> dict[str, Any]:
-        """OpenAI's answer."""
+        """Return a response of the OpenAI Chat Completions API."""
         cached, fresh = self._meter(body)
         reply = self._next(body)
         message: dict[str, Any] = {"role": "assistant", "content": reply.text}
@@ -130,7 +130,7 @@ class ScriptedModel:
         return step if isinstance(step, Reply) else step(Request(body))
 
     def _meter(self, body: dict[str, Any]) -> tuple[int, int]:
-        """Tokens of the prompt that the one before shared, and the others."""
+        """Return the prompt tokens shared with the previous prompt, and the other prompt tokens."""
         parts = [body.get("tools", []), body.get("system", ""), *body["messages"]]
         text = "\n".join(json.dumps(part, ensure_ascii=False) for part in parts)
         shared = _tokens(text[: _shared(self._last, text)])
@@ -143,27 +143,27 @@ def _tokens(text: str) -> int:
 
 
 def _shared(one: str, other: str) -> int:
-    """The length of the beginning that both have."""
+    """Return the length of the common prefix."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def complaint(messages: list[dict[str, Any]]) -> str | None:
-    """Why the real servers would refuse these messages: calls and results that do not meet."""
-    waiting: set[str] = set()
+def pairing_error(messages: list[dict[str, Any]]) -> str | None:
+    """Return why a real API would reject these messages: tool calls and results that do not match."""
+    pending: set[str] = set()
     for index, message in enumerate(messages):
         blocks = message["content"] if isinstance(message.get("content"), list) else []
         answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
         if message["role"] == "tool":
             answered = {message["tool_call_id"]}
-        if answered - waiting:
-            return f"messages.{index}: result without its call: {sorted(answered - waiting)}"
-        waiting -= answered
-        if waiting and message["role"] != "tool":
-            return f"messages.{index}: calls without a result: {sorted(waiting)}"
-        waiting |= {block["id"] for block in blocks if block["type"] == "tool_use"}
-        waiting |= {call["id"] for call in message.get("tool_calls") or []}
-    return f"calls without a result: {sorted(waiting)}" if waiting else None
+        if answered - pending:
+            return f"messages.{index}: result without its call: {sorted(answered - pending)}"
+        pending -= answered
+        if pending and message["role"] != "tool":
+            return f"messages.{index}: calls without a result: {sorted(pending)}"
+        pending |= {block["id"] for block in blocks if block["type"] == "tool_use"}
+        pending |= {call["id"] for call in message.get("tool_calls") or []}
+    return f"calls without a result: {sorted(pending)}" if pending else None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -172,14 +172,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        answers = {"/v1/messages": self.model.messages, "/v1/chat/completions": self.model.completions}
-        answer = answers.get(self.path)
-        if answer is None:
-            return self._send(404, _error("not_found_error", f"no such address: {self.path}"))
-        if wrong := complaint(body["messages"]):
-            return self._send(400, _error("invalid_request_error", wrong))
+        endpoints = {"/v1/messages": self.model.messages, "/v1/chat/completions": self.model.completions}
+        endpoint = endpoints.get(self.path)
+        if endpoint is None:
+            return self._send(404, _error("not_found_error", f"no such URL: {self.path}"))
+        if error := pairing_error(body["messages"]):
+            return self._send(400, _error("invalid_request_error", error))
         try:
-            return self._send(200, answer(body))
+            return self._send(200, endpoint(body))
         except StopIteration:
             return self._send(400, _error("invalid_request_error", "the script has ended"))
 
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: who runs the script sees its turns."""
+        """Print nothing: the agent prints its turns."""
 
 
 def _error(kind: str, message: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The tools that the example agents bring along: they read, search, change and run things in one folder.
+"""The tools of the example agents: read, search and edit files and run commands in one folder.
 
-Commands run on this machine with your rights. That is fine in a scratch folder and with a model that you
-watch; an agent on its own belongs in a sandbox.
+Commands run on this machine with your permissions. Use a scratch folder and watch the agent; run unattended
+agents in a sandbox.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _SCHEMAS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
         ["pattern"],
     ),
     "edit_file": (
-        "Replace `old`, which must occur exactly once in the file, by `new`. An empty `old` makes a file.",
+        "Replace `old`, which must occur exactly once, with `new`. An empty `old` creates the file.",
         {"path": _TEXT, "old": _TEXT, "new": _TEXT},
         ["path", "old", "new"],
     ),
-    "run_command": ("Run a shell command in the project's folder.", {"command": _TEXT}, ["command"]),
+    "run_command": ("Run a shell command in the project folder.", {"command": _TEXT}, ["command"]),
 }
 
 
 class ToolFailure(Exception):
-    """What the tool answers when it cannot do what was asked; the text is for the model."""
+    """A tool call failed. The message is for the model."""
 
 
 class Toolbox:
-    """The tools on one folder."""
+    """The tools, restricted to one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -55,24 +55,24 @@ class Toolbox:
         }
 
     def definitions(self, format: str) -> list[dict[str, Any]]:
-        """The tools as the provider wants them described."""
-        described = []
+        """Return the tool definitions in the provider's format."""
+        definitions = []
         for name, (description, properties, required) in _SCHEMAS.items():
             schema = {"type": "object", "properties": properties, "required": required}
-            told = {"name": name, "description": description}
+            common = {"name": name, "description": description}
             if format == "anthropic":
-                described.append({**told, "input_schema": schema})
+                definitions.append({**common, "input_schema": schema})
             else:
-                described.append({"type": "function", "function": {**told, "parameters": schema}})
-        return described
+                definitions.append({"type": "function", "function": {**common, "parameters": schema}})
+        return definitions
 
     def run(self, name: str, arguments: object) -> tuple[str, bool]:
-        """What the tool answers, and whether that is an error. OpenAI's models give JSON as text."""
+        """Run a tool. Return its output, and whether it is an error. OpenAI passes arguments as JSON."""
         try:
-            given = json.loads(arguments) if isinstance(arguments, str) else arguments
-            if name not in self._tools or not isinstance(given, dict):
-                raise ToolFailure(f"There is no tool {name} that takes {given!r:.100}.")
-            return self._tools[name](**given), False
+            values = json.loads(arguments) if isinstance(arguments, str) else arguments
+            if name not in self._tools or not isinstance(values, dict):
+                raise ToolFailure(f"No tool {name} accepts {values!r:.100}.")
+            return self._tools[name](**values), False
         except (ToolFailure, OSError, TypeError, ValueError, re.error) as error:
             return str(error), True
 
@@ -82,33 +82,33 @@ class Toolbox:
         return "\n".join(f"{number:>5}  {line}" for number, line in enumerate(shown, start=max(1, offset)))
 
     def grep(self, pattern: str, path: str = ".") -> str:
-        wanted, root = re.compile(pattern), self._path(path)
+        regex, root = re.compile(pattern), self._path(path)
         files = [root] if root.is_file() else sorted(root.rglob("*.[a-z]*"))
         found = [
             f"{file.relative_to(self.folder)}:{number}: {line}"
             for file in files
             if file.is_file() and file.suffix != ".pyc"
             for number, line in enumerate(file.read_text(errors="replace").splitlines(), start=1)
-            if wanted.search(line)
+            if regex.search(line)
         ]
-        return "\n".join(found) or "No line matches."
+        return "\n".join(found) or "No matches."
 
     def edit_file(self, path: str, old: str, new: str) -> str:
         file = self._path(path)
         if not old:
             if file.exists():
-                raise ToolFailure(f"{path} is there already; say what to replace.")
+                raise ToolFailure(f"{path} already exists. Pass the text to replace as `old`.")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(new)
-            return f"Made {path}."
+            return f"Created {path}."
         text = file.read_text()
         if text.count(old) != 1:
-            raise ToolFailure(f"`old` occurs {text.count(old)} times in {path}; it must occur once.")
+            raise ToolFailure(f"`old` occurs {text.count(old)} times in {path}; it must occur exactly once.")
         file.write_text(text.replace(old, new))
-        return f"Changed {path}."
+        return f"Edited {path}."
 
     def run_command(self, command: str) -> str:
-        # `python` is the one that runs this program.
+        # Make `python` the interpreter that runs this program.
         search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         try:
             done = subprocess.run(  # noqa: S602
@@ -123,14 +123,14 @@ class Toolbox:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise ToolFailure(f"The command took over {COMMAND_SECONDS} s and was ended.") from None
+            raise ToolFailure(f"The command was stopped after {COMMAND_SECONDS} s.") from None
         output = done.stdout.decode(errors="replace").rstrip()
         if done.returncode:
             raise ToolFailure(f"{output}\nexit code {done.returncode}")
-        return output or "The command printed nothing."
+        return output or "The command produced no output."
 
     def _path(self, path: str) -> Path:
         found = (self.folder / path).resolve()
         if not found.is_relative_to(self.folder):
-            raise ToolFailure(f"{path} lies outside of the project.")
+            raise ToolFailure(f"{path} is outside the project.")
         return found

@@ -1,7 +1,7 @@
-"""`make demo`: the Anthropic example on a scratch project, with a model that plays a script.
+"""`make demo`: run the Anthropic example on a scratch project with a scripted model.
 
-Offline and the same at every run. Uses the contextapp that answers on CONTEXTAPP_PORT (else 8000), with the
-key in CONTEXTAPP_API_KEY or in the data folder; where none answers it starts one, and leaves it running.
+Works offline and produces the same session each time. Uses the contextapp running on CONTEXTAPP_PORT (default
+8000) with the key in CONTEXTAPP_API_KEY or in the data folder, or starts one and keeps it running.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ def main() -> int:
 
 
 def play(url: str, key: str) -> Agent:
-    """One run of the story; its agent with the session that it filled."""
+    """Run the story once. Return the agent with its session."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="parcelpost-") as scratch, ScriptedModel(story()) as model:
         folder = Path(scratch) / "parcelpost"
         make_project(folder)
-        os.environ |= {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none-is-needed"}
+        os.environ |= {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "not-needed"}
         agent = Agent(ContextApp(url, key), folder, model=MODEL, budget=BUDGET)
-        print(f"turn  what the agent did{'':<43} prompt /    whole transcript")
+        print(f"turn  action{'':<51}  prompt / transcript")
         agent.run(TASK)
     info = agent.session.info()
     print(
         f"\n{info['turns']} turns in {time.monotonic() - started:.0f} s, {info['compactions']} compactions; "
-        f"{info['prompt']['raw_tokens']:,} tokens of transcript in a prompt of {info['prompt']['tokens']:,} "
-        f"(budget {info['prompt']['budget']:,}); ${info['cost_microusd'] / 1e6:.3f} at the model's prices"
+        f"prompt: {info['prompt']['tokens']:,} of {info['prompt']['raw_tokens']:,} transcript tokens "
+        f"(budget {info['prompt']['budget']:,}); cost at list prices: ${info['cost_microusd'] / 1e6:.3f}"
     )
-    print(f"The session: {url}/p/default/sessions/{info['id']}/")
+    print(f"Session: {url}/p/default/sessions/{info['id']}/")
     return agent
 
 

@@ -1,4 +1,4 @@
-"""The faults of the scratch project, each with how the scripted model finds and mends it."""
+"""The faults of the scratch project, and how the scripted model finds and fixes each of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One fault: what is read and searched first, the change, and what is noted afterwards.
+    """A fault: what to read and search first, the fix, and what to record afterwards.
 
-    `wrong` is a change that does not help and is tried first, `failed` what is learnt from it.
+    `wrong` is a change that is tried first and does not help; `failed` records why.
     """
 
     title: str
@@ -31,33 +31,33 @@ FAULTS = (
     Fault(
         title="rounding, since every amount goes through it",
         reads=("parcelpost/money.py", "tests/test_money.py"),
-        thought="quantize rounds half to even by default. Who else rounds?",
+        thought="quantize rounds half to even by default. What else rounds?",
         greps=((r"quantize|round\(|cents", "parcelpost"),),
         path="parcelpost/money.py",
         old="    return amount.quantize(CENT)\n",
         new="    return amount.quantize(CENT, rounding=ROUND_HALF_UP)\n",
         wrong="    return round(amount, 2)\n",
         failed="cents: round(amount, 2) did not work, it rounds half to even just as quantize does",
-        change="The rounding mode is what is asked for; its import comes next.",
+        change="This sets the rounding mode; its import comes next.",
         tests="tests.test_money",
-        decision="money.cents rounds half up (ROUND_HALF_UP), once for each line",
+        decision="money.cents rounds half up (ROUND_HALF_UP), once per line",
         next="Import ROUND_HALF_UP, then zones.",
     ),
     Fault(
-        title="the import that the rounding needs",
+        title="the import for the rounding mode",
         reads=("parcelpost/money.py",),
         thought="decimal has the constant. Is it imported anywhere?",
         greps=(("import Decimal", "parcelpost"),),
         path="parcelpost/money.py",
         old="from decimal import Decimal\n",
         new="from decimal import ROUND_HALF_UP, Decimal\n",
-        change="Only the name is missing.",
+        change="Only the import is missing.",
         tests="tests.test_money",
         decision="money imports ROUND_HALF_UP from decimal",
         next="Zones: both ends of a range.",
     ),
     Fault(
-        title="zones, which lose the last postcode of each range",
+        title="zones, which miss the last postcode of each range",
         reads=("parcelpost/zones.py", "parcelpost/zone_table.py", "tests/test_zones.py"),
         thought="The table says that both ends belong to a range; the lookup leaves the last one out.",
         greps=((r"690|691|692", "parcelpost/zone_table.py"), ("zone_of|ZONES", ".")),
@@ -72,7 +72,7 @@ FAULTS = (
     Fault(
         title="the volumetric weight",
         reads=("parcelpost/rates.py", "tests/test_rates.py"),
-        thought="The README wants it not rounded; here the division drops the remainder.",
+        thought="The README says not to round it, but the division drops the remainder.",
         greps=(("VOLUMETRIC|volum", "."),),
         path="parcelpost/rates.py",
         old="    return Decimal(volume // VOLUMETRIC_DIVISOR)\n",
@@ -98,7 +98,7 @@ FAULTS = (
     Fault(
         title="discounts",
         reads=("parcelpost/discounts.py", "tests/test_discounts.py"),
-        thought="They are added and there is no cap. The README says: multiply, at most 30 %.",
+        thought="They are added and there is no cap. The README says: multiply, at most 30%.",
         greps=(("discount", "README.md"), ("combined|CAP|discount_of", ".")),
         path="parcelpost/discounts.py",
         old='    return sum(discounts, Decimal("0"))\n',
@@ -107,10 +107,10 @@ FAULTS = (
             '    left = Decimal("1")\n    for discount in discounts:\n        left *= 1 - discount\n'
             "    return min(CAP, 1 - left)\n"
         ),
-        failed="discounts: capping the sum did not work, two of 10 % must take 19 % and not 20 %",
-        change="What is left is the product of what each discount leaves.",
+        failed="discounts: capping the sum did not work, two of 10% must give 19% and not 20%",
+        change="The remaining price is the product of what each discount leaves.",
         tests="tests.test_discounts",
-        decision="discounts.combined multiplies what is left and caps at 30 %",
+        decision="discounts.combined multiplies the remaining shares and caps at 30%",
         next="Invoice: tax after the discount.",
     ),
     Fault(
@@ -121,7 +121,7 @@ FAULTS = (
         path="parcelpost/invoice.py",
         old="    tax = cents(price * TAX)\n    net = cents(price * (1 - discount))\n",
         new="    net = cents(price * (1 - discount))\n    tax = cents(net * TAX)\n",
-        change="First the discount, then the tax on what is left.",
+        change="First the discount, then the tax on the discounted price.",
         tests="tests.test_invoice",
         decision="invoice.make_line: net first, tax on the net",
         next="Parsing: decimal commas.",
@@ -129,12 +129,12 @@ FAULTS = (
     Fault(
         title="decimal commas",
         reads=("parcelpost/parsing.py", "tests/test_parsing.py"),
-        thought="Decimal takes no comma. The log shows just that: '4,37'.",
+        thought="Decimal does not accept commas. The log shows exactly that: '4,37'.",
         greps=((r"ERROR", "logs/nightly.log"), (r"P-10[0-2]\d\d;.*\d,\d", "data/shipments.csv")),
         path="parcelpost/parsing.py",
         old="    return Decimal(text.strip())\n",
         new='    return Decimal(text.strip().replace(",", "."))\n',
-        change="A comma is read as the point.",
+        change="Treat a comma as a decimal point.",
         tests="tests.test_parsing",
         decision="parsing.decimal reads decimal commas",
         next="Parsing: the byte order mark.",
@@ -149,7 +149,7 @@ FAULTS = (
         new='encoding="utf-8-sig", newline',
         change="utf-8-sig reads files with and without the mark.",
         tests="tests.test_parsing",
-        decision="parsing.read takes exports with a byte order mark (utf-8-sig)",
+        decision="parsing.read accepts exports with a byte order mark (utf-8-sig)",
         next="Report: returned parcels.",
     ),
     Fault(
@@ -160,7 +160,7 @@ FAULTS = (
         path="parcelpost/report.py",
         old="    price = base_price(shipment.parcel, zone)\n",
         new='    price = Decimal("0") if shipment.returned else base_price(shipment.parcel, zone)\n',
-        change="A returned parcel has the price zero; its line stays.",
+        change="A returned parcel has a price of zero; its line stays.",
         tests="tests.test_report",
         decision="report.line_of: a returned parcel is listed and costs nothing",
         next="All tests, then the totals.",

@@ -1,5 +1,4 @@
-"""The scratch project of the demo: the files of `project/`, and data that is too dull to keep in a
-repository. The same at every run."""
+"""The scratch project of the demo: the files in `project/` and generated data. Deterministic."""
 
 from __future__ import annotations
 
@@ -19,20 +18,20 @@ _CUSTOMERS = {
 
 
 def make_project(folder: Path) -> None:
-    """Write the project into `folder`, which must be empty or not there yet."""
+    """Write the project into `folder`, which must be empty or missing."""
     chance = random.Random(20260302)  # noqa: S311
     shutil.copytree(PROJECT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     ranges = _ranges(chance)
     (folder / "parcelpost" / "zone_table.py").write_text(_zone_table(ranges))
     for name in ("data", "logs"):
         (folder / name).mkdir()
-    # As the depot's export is: with a byte order mark, and decimal commas on some lines.
+    # Like the depot's export: with a byte order mark, and decimal commas in some lines.
     (folder / "data" / "shipments.csv").write_text(_shipments(chance, ranges), encoding="utf-8-sig")
     (folder / "logs" / "nightly.log").write_text(_log(chance))
 
 
 def _ranges(chance: random.Random) -> list[tuple[int, int, str]]:
-    """Ranges of postcodes without gaps; the depot's own is local."""
+    """Return ranges of postcodes without gaps. The range of the depot is local."""
     ranges, first = [], 1000
     while first < 98000:
         last = min(first + chance.choice((99, 199, 399, 499, 899)), 97999)
@@ -44,8 +43,8 @@ def _ranges(chance: random.Random) -> list[tuple[int, int, str]]:
 
 def _zone_table(ranges: list[tuple[int, int, str]]) -> str:
     rows = "".join(f'    ({first}, {last}, "{zone}"),\n' for first, last, zone in ranges)
-    told = "First and last postcode of each range, and its zone. Both belong to it."
-    return f'"""{told}"""\n\nZONES = [\n{rows}]\n'
+    docstring = "First and last postcode of each range, both inclusive, and its zone."
+    return f'"""{docstring}"""\n\nZONES = [\n{rows}]\n'
 
 
 def _shipments(chance: random.Random, ranges: list[tuple[int, int, str]]) -> str:

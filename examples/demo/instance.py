@@ -1,4 +1,4 @@
-"""The contextapp that the demo talks to: the one that runs, or one that it starts."""
+"""The contextapp instance of the demo: a running one, or one that the demo starts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ _START_SECONDS = 120
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text says why and what to do."""
+    """The demo cannot continue. The message says why and what to do."""
 
 
 @contextmanager
 def instance() -> Iterator[tuple[str, str]]:
-    """Address and API key. One that was started here runs until Ctrl-C, so that the session can be seen."""
+    """Yield URL and API key. An instance started here runs until Ctrl-C, so that you can view the session."""
     url = f"http://127.0.0.1:{os.environ.get('CONTEXTAPP_PORT') or '8000'}"
     home = Path(os.environ.get("CONTEXTAPP_HOME") or ROOT / ".contextapp")
     if _answers(url):
         yield url, _key(home)
         return
-    print("No contextapp answers there yet: starting one.", flush=True)
+    print(f"No contextapp is running at {url}. Starting one.", flush=True)
     process = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         _wait(process, url)
         yield url, _key(home)
         if sys.stdout.isatty():
-            print(f"contextapp goes on running, see {home / 'admin-password'}; Ctrl-C ends it.", flush=True)
+            print(
+                f"contextapp keeps running. Log in with {home / 'admin-password'}. Press Ctrl-C to stop.",
+                flush=True,
+            )
             process.wait()
     finally:
         process.terminate()
@@ -45,9 +48,9 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not _answers(url):
         if process.poll() is not None:
-            raise DemoError("contextapp did not start; its message stands above.")
+            raise DemoError("contextapp did not start; see its error above.")
         if time.monotonic() > deadline:
-            raise DemoError(f"contextapp did not answer within {_START_SECONDS} s.")
+            raise DemoError(f"contextapp did not start within {_START_SECONDS} s.")
         time.sleep(0.2)
 
 
@@ -66,4 +69,4 @@ def _key(home: Path) -> str:
     try:
         return file.read_text().strip()
     except OSError as error:
-        raise DemoError(f"{file}: {error.strerror}. Set CONTEXTAPP_API_KEY to a key of yours.") from error
+        raise DemoError(f"{file}: {error.strerror}. Set CONTEXTAPP_API_KEY to an API key.") from error

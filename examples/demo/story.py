@@ -1,6 +1,6 @@
-"""What the scripted model does in the demo: it finds the seven faults of the scratch project and mends them.
+"""The script of the demo: the model finds and fixes the faults of the scratch project.
 
-Each step is one turn. The tools really run; only the model's part is written down here.
+Each step is one turn. The tools really run; only the responses of the model are scripted.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from demo.faults import FAULTS, Fault
 from scripted_model import Call, Reply, Request, Step
 
 TASK = (
-    "Our invoices of March are wrong. Customers complain about amounts, and the nightly job logs errors. "
-    "Read the README, find out what is wrong in parcelpost, mend it so that all tests pass, and check the "
-    "totals of data/shipments.csv. Do not change the tests."
+    "Our March invoices are wrong. Customers complain about amounts, and the nightly job logs errors. Read "
+    "the README, find out what is wrong in parcelpost, fix it so that all tests pass, and check the totals "
+    "of data/shipments.csv. Do not change the tests."
 )
 TESTS = "python -m unittest"
-_QUESTION = "Are the totals of March right once the tests pass?"
+_QUESTION = "Are the March totals correct once the tests pass?"
 _ANSWERED = {"op": "resolve", "field": "open_questions", "item": _QUESTION}
 _FAILED = "^FAIL: |^ERROR: test_(dec|byte)|^Ran |^FAILED"
 
@@ -51,7 +51,7 @@ def say(text: str, *calls: Call) -> Reply:
 
 
 def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Request], Reply]:
-    """A turn that restores lines of an output that is no longer shown; if it still is, `instead`."""
+    """Retrieve lines of an output that is no longer in the prompt. If it still is, call `instead`."""
 
     def reply(request: Request) -> Reply:
         handle = request.handle(about)
@@ -62,57 +62,59 @@ def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Requ
 
 
 def story() -> Iterator[Step]:
-    """All turns, in order."""
-    yield from _look_around()
+    """Yield all turns in order."""
+    yield from _explore()
     for fault in FAULTS:
-        yield from _mend(fault)
+        yield from _fix(fault)
     yield from _check_totals()
     yield from _finish()
 
 
-def _mend(fault: Fault) -> Iterator[Step]:
+def _fix(fault: Fault) -> Iterator[Step]:
     yield say(f"Next: {fault.title}.", *(read(path) for path in fault.reads))
     yield say(fault.thought, *(grep(pattern, path) for pattern, path in fault.greps))
     notes = [add("decisions", fault.decision), add("important_files", fault.path), add("next", fault.next)]
     old = fault.old
     if fault.wrong is not None:
-        yield say("I try the obvious change first.", edit(fault.path, old, fault.wrong))
-        yield say("Does it hold?", run(f"{TESTS} {fault.tests}"))
-        yield say("It does not. I look at the file again.", read(fault.path))
+        yield say("I'll try the obvious change first.", edit(fault.path, old, fault.wrong))
+        yield say("Does that work?", run(f"{TESTS} {fault.tests}"))
+        yield say("It doesn't. Let me look at the file again.", read(fault.path))
         notes.append(add("tried", fault.failed))
         old = fault.wrong
     yield say(fault.change, edit(fault.path, old, fault.new))
-    yield say("I run the tests of this part.", run(f"{TESTS} -v {fault.tests}"))
-    yield say(f"Decided: {fault.decision}.", remember(fault.title, *notes))
+    yield say("Running the tests of this module.", run(f"{TESTS} -v {fault.tests}"))
+    yield say(f"Recording the decision: {fault.decision}.", remember(fault.title, *notes))
 
 
-def _look_around() -> Iterator[Step]:
+def _explore() -> Iterator[Step]:
     yield say(
-        "I begin with the README and the shape of the project.",
+        "Starting with the README and the project structure.",
         read("README.md"),
         run("find . -name '*.py' | sort | xargs wc -l"),
     )
     yield say(
-        "I write down the task.",
+        "Recording the task.",
         remember(
             "the task",
-            add("task", "Mend parcelpost so that all tests pass, leave the tests alone; check the totals."),
+            add(
+                "task", "Fix parcelpost so that all tests pass without changing the tests; check the totals."
+            ),
             add("open_questions", _QUESTION),
             add("next", "Run all tests."),
         ),
     )
-    yield say("All tests, to see where it hurts.", run(TESTS))
+    yield say("Running all tests to see what fails.", run(TESTS))
     yield expand(
-        "That is long. I only want the names of what failed outside of the zones.",
+        "That is long. I only need the names of the failed tests.",
         "unittest",
         _FAILED,
         run(f"{TESTS} 2>&1 | grep -E '{_FAILED}'"),
     )
-    yield say("The log of the nightly job may tell more.", grep("ERROR|WARNING", "logs/nightly.log"))
-    yield say("How does a good night look?", run("sed -n 1,60p logs/nightly.log"))
-    yield say("And the export itself.", read("data/shipments.csv", 1, 80))
+    yield say("The log of the nightly job may contain more clues.", grep("ERROR|WARNING", "logs/nightly.log"))
+    yield say("What does a successful night look like?", run("sed -n 1,60p logs/nightly.log"))
+    yield say("Now the export itself.", read("data/shipments.csv", 1, 80))
     yield say(
-        "How many rows have decimal commas, how many postcodes stand at the end of a range?",
+        "How many rows have decimal commas, and how many postcodes are at the end of a range?",
         run("grep -c '[0-9],[0-9]' data/shipments.csv"),
         run("cut -d';' -f4 data/shipments.csv | grep -c '99$'"),
     )
@@ -129,35 +131,35 @@ EOF"""
 
 
 def _check_totals() -> Iterator[Step]:
-    yield say("Now everything together.", run(TESTS))
+    yield say("Now all tests together.", run(TESTS))
     yield say(
-        "All pass. The totals of the month, by customer and by zone.",
+        "All pass. Checking the totals of the month by customer and by zone.",
         run("python -m parcelpost data/shipments.csv"),
         run("python -m parcelpost data/shipments.csv --zones"),
     )
-    yield say("How are the lines summed?", read("parcelpost/report.py"), read("parcelpost/invoice.py"))
-    yield say("I look at all parcels of one customer.", grep(r"^P-\d+;Ecru;", "data/shipments.csv"))
-    yield say("A parcel that is too heavy would stop the month. Is there one?", run(_WEIGHTS))
+    yield say("How are the lines added up?", read("parcelpost/report.py"), read("parcelpost/invoice.py"))
+    yield say("Checking all parcels of one customer.", grep(r"^P-\d+;Ecru;", "data/shipments.csv"))
+    yield say("A parcel that is too heavy would fail the whole month. Is there one?", run(_WEIGHTS))
     yield expand(
-        "Which errors did the log have again?", "nightly.log", "ERROR", grep("ERROR", "logs/nightly.log")
+        "Which errors did the log contain?", "nightly.log", "ERROR", grep("ERROR", "logs/nightly.log")
     )
 
 
 def _finish() -> Iterator[Step]:
     yield say(
-        "The lookup of zones walks the whole table for each parcel. Is that slow?",
+        "The zone lookup scans the whole table for each parcel. Is that slow?",
         run("python -m timeit -n 20 -s 'from parcelpost.zones import zone_of' 'zone_of(\"97000\")'"),
     )
     yield say("Fast enough for 640 parcels. Any leftovers?", grep(r"FIXME|XXX|print\(", "parcelpost"))
     changes = "".join(f"- {fault.decision}\n" for fault in FAULTS)
-    yield say("I add a changelog.", edit("CHANGELOG.md", "", f"# Changes\n\n{changes}"))
+    yield say("Adding a changelog.", edit("CHANGELOG.md", "", f"# Changes\n\n{changes}"))
     changed = list(dict.fromkeys(fault.path for fault in FAULTS))
-    yield say("A last look at what I changed.", *(read(path) for path in changed[:3]))
-    yield say("And the other half.", *(read(path) for path in changed[3:]))
-    yield say("All tests a last time.", run(f"{TESTS} -v"))
-    yield say("I close the notes.", remember("done", _ANSWERED, add("next", "Nothing; the task is done.")))
+    yield say("Reviewing the changed files.", *(read(path) for path in changed[:3]))
+    yield say("And the remaining files.", *(read(path) for path in changed[3:]))
+    yield say("Running all tests one last time.", run(f"{TESTS} -v"))
+    yield say("Closing the notes.", remember("done", _ANSWERED, add("next", "Nothing; the task is done.")))
     yield Reply(
-        "All 27 tests pass. Mended were: rounding half up, the ends of the postcode ranges, the volumetric "
-        "weight and the limits of the brackets, discounts that multiply under their cap, tax on what the "
-        "discount leaves, decimal commas and the byte order mark, and returned parcels."
+        "All 27 tests pass. I fixed: rounding half up, the ends of the postcode ranges, the volumetric "
+        "weight and the limits of the brackets, multiplying discounts with a cap, tax on the discounted "
+        "price, decimal commas and the byte order mark, and returned parcels."
     )

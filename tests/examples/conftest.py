@@ -24,6 +24,6 @@ def project_folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def provider_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC", "OPENAI"):
-        monkeypatch.setenv(f"{name}_API_KEY", "none-is-needed")
+        monkeypatch.setenv(f"{name}_API_KEY", "not-needed")
         monkeypatch.delenv(f"{name}_AUTH_TOKEN", raising=False)
         monkeypatch.delenv(f"{name}_BASE_URL", raising=False)

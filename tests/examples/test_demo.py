@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from demo.__main__ import BUDGET, play
 from demo.faults import FAULTS
-from scripted_model import complaint
+from scripted_model import pairing_error
 
 
 @pytest.mark.processes
-def test_the_project_has_its_faults_and_they_can_be_mended(project_folder: Path) -> None:
+def test_the_project_has_its_faults_and_they_can_be_fixed(project_folder: Path) -> None:
     assert not passes(project_folder)
     for fault in FAULTS:
         file = project_folder / fault.path
@@ -48,6 +48,6 @@ def test_it_compacts_several_times_and_ends_well(
 def test_the_scripted_model_is_as_strict_as_the_real_one() -> None:
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": ""}]}
-    assert complaint([call, result]) is None
+    assert pairing_error([call, result]) is None
     for wrong in ([call], [result], [call, {"role": "user", "content": "hm"}], [call, result, result]):
-        assert complaint(wrong)
+        assert pairing_error(wrong)

@@ -33,7 +33,7 @@ def test_edit(toolbox: Toolbox) -> None:
     ("name", "arguments", "told"),
     [
         ("edit_file", {"path": "a.py", "old": "e", "new": ""}, "occurs 3 times"),
-        ("edit_file", {"path": "a.py", "old": "", "new": "x"}, "is there already"),
+        ("edit_file", {"path": "a.py", "old": "", "new": "x"}, "already exists"),
         ("read_file", {"path": "../x"}, "outside of the project"),
         ("read_file", {"path": "b.py"}, "No such file"),
         ("read_file", {"file": "a.py"}, "unexpected keyword"),
