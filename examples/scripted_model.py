@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -42,10 +42,31 @@ class Request:
     body: dict[str, Any]
 
     def handle(self, about: str) -> str | None:
-        """Return the handle of the newest removed output whose replacement mentions `about`, or None."""
-        text = json.dumps(self.body["messages"], ensure_ascii=False)
-        found = re.findall(rf"\[[^\[\]]*{re.escape(about)}[^\[\]]*handle (h_\w+)[^\[\]]*\]", text)
+        """Return the handle in the newest shortened output of a tool call that mentions `about`, or None."""
+        calls: dict[str, str] = {}
+        outputs: list[str] = []
+        for id, text, is_call in _calls_and_outputs(self.body["messages"]):
+            if is_call:
+                calls[id] = text
+            elif about in calls.get(id, ""):
+                outputs.append(text)
+        found = re.findall(r"handle (h_\w+)", "\n".join(outputs))
         return found[-1] if found else None
+
+
+def _calls_and_outputs(messages: list[dict[str, Any]]) -> Iterator[tuple[str, str, bool]]:
+    """Yield id, text and whether it is a call, of the tool calls and outputs in both formats."""
+    for message in messages:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else []:
+            if block["type"] == "tool_use":
+                yield block["id"], json.dumps(block["input"]), True
+            elif block["type"] == "tool_result":
+                yield block["tool_use_id"], str(block["content"]), False
+        for call in message.get("tool_calls") or []:
+            yield call["id"], call["function"]["arguments"], True
+        if message["role"] == "tool":
+            yield message["tool_call_id"], str(content), False
 
 
 #: One response of the model: fixed, or computed from the request.

@@ -34,14 +34,14 @@ def test_edit(toolbox: Toolbox) -> None:
     [
         ("edit_file", {"path": "a.py", "old": "e", "new": ""}, "occurs 3 times"),
         ("edit_file", {"path": "a.py", "old": "", "new": "x"}, "already exists"),
-        ("read_file", {"path": "../x"}, "outside of the project"),
+        ("read_file", {"path": "../x"}, "outside the project"),
         ("read_file", {"path": "b.py"}, "No such file"),
         ("read_file", {"file": "a.py"}, "unexpected keyword"),
         ("grep", {"pattern": "("}, "unterminated"),
         pytest.param(
             "run_command", {"command": "echo no; exit 3"}, "no\nexit code 3", marks=pytest.mark.processes
         ),
-        ("fly", {}, "no tool fly"),
+        ("fly", {}, "No tool fly"),
         ("read_file", "not json", "Expecting value"),
     ],
 )
