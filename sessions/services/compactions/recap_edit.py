@@ -22,7 +22,7 @@ from sessions.services.compactions.lifecycle import (
     compaction_open,
 )
 from sessions.services.compactions.planning import view_load
-from sessions.services.compactions.recaps import RecapOrigin, recap_plan, recap_shown
+from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan, recap_shown
 
 TRIGGER = edit.TRIGGER.name
 
@@ -50,11 +50,7 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     if compaction_in_progress(locked) is not None:
         raise CompactionInProgress(str(session.pk))
-    edited = Compaction.objects.filter(session=locked, number=number, state=Compaction.State.DONE).first()
-    shown = recap_shown(edited) if edited is not None else None
-    before = recap_newest(edited) if edited is not None else None
-    if edited is None or shown is None or before is None:
-        raise NotEditable(f"the prompt contains no recap of compaction {number}")
+    edited, shown, before = _editable(locked, number)
     clean, _ = redact(text, redaction=redaction_for(locked.project_id))
     recap = recap_parse(clean, previous=recap_value(before), position=shown.edit.end)
     if not any(recap.sections().values()):
@@ -82,3 +78,13 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
         detail={"compaction": compaction.number, "replaces": number},
     )
     return compaction
+
+
+def _editable(session: AgentSession, number: int) -> tuple[Compaction, ShownRecap, Recap]:
+    """Return the compaction, its recap in the prompt, and the newest version. Raises `NotEditable`."""
+    edited = Compaction.objects.filter(session=session, number=number, state=Compaction.State.DONE).first()
+    shown = recap_shown(edited) if edited is not None else None
+    before = recap_newest(edited) if edited is not None else None
+    if edited is None or shown is None or before is None:
+        raise NotEditable(f"the prompt contains no recap of compaction {number}")
+    return edited, shown, before
