@@ -1,11 +1,11 @@
-"""Push and fetch over HTTP, against a bare DRF view that only inserts, in the same run.
+"""Measure push and fetch over HTTP, compared with a bare DRF view that only inserts.
 
-    python -m bench.api                  # all of it, about five minutes
+    python -m bench.api                  # everything, about five minutes
     python -m bench.api --turns 1000     # shorter: up to turn 1,000
 
-Starts a separate instance in a temporary folder, with the embedded, durable Postgres. Read the figures as
-ratios to the bare view, which is measured turn by turn with ours on the same machine: once as it only
-inserts, once counting the tokens of what it inserts.
+Starts a separate instance in a temporary folder with the embedded, durable Postgres. Compare the ratios to
+the bare view, which is measured alternately on the same machine: once only inserting, once also counting the
+tokens of what it inserts.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def _texts(folder: Path) -> Iterator[Path]:
 
 
 class Load:
-    """Turns of a realistic, heavy-tailed size: a call and its result, text cut from this project's files.
+    """Turns with a realistic, heavy-tailed size distribution, made from the text of this project's files.
 
-    A turn reports the prompt size from the response to the previous push, as a provider would.
+    Each turn is a tool call and its result. It reports the prompt size from the response to the previous
+    push, as a provider would.
     """
 
     def __init__(self, seed: int) -> None:
@@ -93,7 +94,7 @@ class Load:
 
 
 def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, Any]]:
-    """One session, turn by turn; around each mark every push is paired with one to the bare view."""
+    """Measure one session turn by turn. Around each mark, each push is paired with one to the bare view."""
     ours, load = Http(port, key), Load(1)
     status, _ = ours.request(
         "POST", "/api/v1/sessions/", json.dumps({"id": "long", "budget": {"input_tokens": BUDGET}}).encode()
@@ -104,7 +105,7 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
         while load.number < mark - WINDOW:
             _push(ours, "/api/v1/sessions/long/turns/", load, load.turn())
         push, floor, counted, fetch = [], [], [], []
-        bare = Http(bare_port, key)  # the server closes a connection that was idle in between
+        bare = Http(bare_port, key)  # the server closes idle connections
         for _ in range(WINDOW):
             body = load.turn()
             push.append(_push(ours, "/api/v1/sessions/long/turns/", load, body))
@@ -126,14 +127,14 @@ def latency(port: int, bare_port: int, key: str, turns: int) -> list[dict[str, A
 
 
 def _push(http: Http, path: str, load: Load, body: bytes) -> float:
-    """Milliseconds of one push of ours."""
+    """Return the milliseconds of one push to contextapp."""
     took, answer = timed_answer(partial(http.request, "POST", path, body), 201)
     load.hear(answer)
     return took
 
 
 def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, is_ours: bool) -> None:
-    """The writers of one client process: a thread a session."""
+    """Run the writers of one client process, one thread per session."""
 
     def write(path: str, number: int) -> None:
         http, load = Http(port, key), Load(seed * 1000 + number)
@@ -151,7 +152,7 @@ def hammer(port: int, key: str, paths: list[str], turns: int, seed: int, is_ours
 
 
 def throughput(port: int, bare_port: int, key: str, sessions: int, turns: int) -> dict[str, Any]:
-    """Turns a second with so many sessions at once, ours and the bare view's, in alternation."""
+    """Measure turns per second with this many concurrent sessions, alternating with the bare view."""
     http = Http(port, key)
     rates: dict[str, list[float]] = {"ours": [], "bare": [], "counted": []}
     for repeat in range(3):
@@ -188,7 +189,7 @@ def _rate(port: int, key: str, paths: list[str], turns: int, *, is_ours: bool) -
 
 
 def stored(database: str, pushed: int) -> dict[str, Any]:
-    """Bytes in Postgres for each byte pushed: tables, indexes, TOAST."""
+    """Return the bytes in Postgres per byte pushed, including tables, indexes and TOAST."""
     with psycopg.connect(database, autocommit=True) as connection:
         names = ("message", "turn", "blob", "edit", "compaction", "recap", "promptsnapshot", "agentsession")
         sizes = {
@@ -203,7 +204,7 @@ def stored(database: str, pushed: int) -> dict[str, Any]:
 
 @contextmanager
 def instance(port: int, bare_port: int) -> Iterator[tuple[str, str]]:
-    """The product and the bare view, both by granian with the same workers; answers key and database."""
+    """Start contextapp and the bare view with the same number of workers; yield API key and database."""
     home = Path(tempfile.mkdtemp(prefix="ctxbench"))
     environment = {**os.environ, "CONTEXTAPP_HOME": str(home), "CONTEXTAPP_PORT": str(port)}
     environment.pop("DATABASE_URL", None)
@@ -248,9 +249,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", type=int, default=10_000, help="length of the long session")
-    parser.add_argument("--load", type=int, default=1_600, help="turns of each throughput run")
+    parser.add_argument("--load", type=int, default=1_600, help="number of turns of each throughput run")
     parser.add_argument("--port", type=int, default=18_400)
-    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args()
     with instance(options.port, options.port + 1) as (key, database):
         figures: dict[str, Any] = {"latency_ms": latency(options.port, options.port + 1, key, options.turns)}
@@ -265,7 +266,7 @@ def main() -> None:
 
 
 def report(figures: dict[str, Any]) -> None:
-    print("milliseconds, p50/p95/p99; `bare` only inserts, `counted` counts tokens too; ratios of the p50")
+    print("Milliseconds (p50/p95/p99) and ratios of p50. bare: only inserts; counted: also counts tokens")
     for row in figures["latency_ms"]:
         cells = "  ".join(
             f"{name} " + "/".join(f"{value:.2f}" for value in row[name].values())
@@ -276,7 +277,7 @@ def report(figures: dict[str, Any]) -> None:
     for row in figures["turns_per_second"]:
         cells = ", ".join(f"{who} {row[who]}" for who in ("ours", "bare", "counted"))
         ratios = f"{row['to_bare']} of bare, {row['to_counted']} of counted"
-        print(f"{row['sessions']:>3} sessions, turns a second: {cells}; {ratios}")
+        print(f"{row['sessions']:>3} sessions, turns per second: {cells}; {ratios}")
     print("bytes stored per byte pushed:", figures["bytes"]["ratio"], figures["bytes"]["ours"])
 
 

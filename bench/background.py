@@ -1,13 +1,13 @@
-"""What compacting in the background does to an agent at work, and what it saves on recorded sessions.
+"""Measure how background compaction affects a running agent, and what it saves on recorded sessions.
 
-    python -m bench.background                # fetches while a summary of 3 seconds is written
-    python -m bench.background --transcripts  # recorded sessions with the soft trigger on
+    python -m bench.background                # fetches while a summary takes 3 seconds
+    python -m bench.background --transcripts  # recorded sessions with the soft trigger
 
-The first starts a separate instance with a double of the provider, and pushes 60 turns, one every 50 ms, into
-a session whose compaction is in progress, and into a similar session without one. Read the ratio.
+The first starts a separate instance with a fake provider and pushes 60 turns, one every 50 ms, to a session
+with a compaction in progress and to a similar session without one. Compare the ratio.
 
-The second replays each session step by step. A background compaction is shown one step after it fired, and
-its recap is the deterministic one: the model's own price is not in the cost.
+The second replays each session step by step. A background compaction takes effect one step after its trigger.
+Its recap is the deterministic one, so the cost does not include a model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--transcripts", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(folder))
     parser.add_argument("--share", type=float, default=0.25, help="budget / final size")
-    parser.add_argument("--least", type=int, default=20_000, help="leave out sessions of fewer tokens")
+    parser.add_argument("--least", type=int, default=20_000, help="skip sessions with fewer tokens")
     parser.add_argument("--sample", type=int, default=1, help="take every n-th session")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
@@ -107,7 +107,7 @@ def _ask(http: Http, expected: int, method: str, path: str, body: Any = None) ->
 
 
 class Late(Served):
-    """A session with the soft trigger on, whose background compactions arrive a step late."""
+    """A session with the soft trigger whose background compactions take effect one step late."""
 
     pending: str | None = None
 
@@ -136,7 +136,7 @@ class Late(Served):
 
 
 class InBackground:
-    """It as a contender of `bench.replay`."""
+    """The policy with background compactions as a contender of `bench.replay`."""
 
     def __init__(self, case: Case, counter: TiktokenCounter, policy: Policy) -> None:
         transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
@@ -147,7 +147,7 @@ class InBackground:
 
 
 def recorded(options: argparse.Namespace) -> dict[str, Any]:
-    """Compactions a session, tokens billed again, and cost against raw over the sessions of a folder."""
+    """Return compactions per session, re-cached tokens and relative cost over the sessions of a folder."""
     found = [t for t in transcripts(options.folder) if t.tokens >= options.least][:: options.sample]
     cases = [Case(t.name, t.format, t.messages, max(4_000, int(options.share * t.tokens))) for t in found]
     with Pool(options.jobs) as pool:
@@ -180,7 +180,7 @@ def _replayed(case: Case) -> dict[str, Any]:
         "cost": score.cost[0] / raw.cost[0],
         "good": min(score.valid, score.fits),
         "steps": score.steps,
-        # Over the budget nothing holds a compaction back.
+        # Above the budget, no rule delays a compaction.
         "early": sum(
             cursor is not None and tokens - cursor < least and tokens <= case.budget
             for _, tokens, cursor in contender.served.fired

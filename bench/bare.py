@@ -1,7 +1,7 @@
-"""The yardstick of `bench/api.py`: a DRF view without authentication that only inserts what it receives.
+"""The baseline of `bench/api.py`: a DRF view without authentication that only inserts what it receives.
 
-At `/counted/…` it counts the tokens of what it inserts as well, as a store of prompts has to. Run by granian
-like the product (`bench.bare:application`), on the same Postgres, with its own table.
+At `/counted/…` it also counts the tokens, as a prompt store has to. Runs under granian like contextapp
+(`bench.bare:application`), on the same Postgres with a separate table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of `bench/bare.py`, apart: importing that one configures Django."""
+"""The table of `bench/bare.py`, in its own module because importing that one configures Django."""
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS bench_bare (

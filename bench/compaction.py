@@ -1,11 +1,11 @@
-"""What compaction keeps, and what it costs, on recorded sessions.
+"""Measure what compaction keeps and what it costs on recorded sessions.
 
     python -m bench.compaction --folder <transcripts> [--policies balanced masking] [--rivals all]
         [--shares 0.25 0.5] [--jobs 2] [--sample 10] [--json figures.json]
 
-Replays every session of the folder that is larger than `--least` tokens, step by step (see
-`bench.replay`), under our policies and under what others do, and prints a table. The soft trigger is off:
-it prepares a model's summary in the background, and no model takes part here.
+Replays each session with more than `--least` tokens step by step (see `bench.replay`) with our policies and
+with alternative approaches, and prints a table. The soft trigger is off, because it only prepares a model's
+summary in the background and this benchmark calls no model.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ DEFAULT_FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "dat
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one contender over all sessions, shares in per cent.
+    """The results of one contender over all sessions, shares in percent.
 
-    `cost` is the mean over the sessions of the cost against everything shown always, by read price.
+    `cost` is the mean relative cost compared with always sending everything, by cache-read price.
     """
 
     name: str
@@ -77,12 +77,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--policies", nargs="*", default=["balanced"], choices=sorted(PRESETS))
     parser.add_argument("--rivals", nargs="*", default=["all"], choices=["all", *RIVALS])
     parser.add_argument("--shares", nargs="+", type=float, default=[0.25], help="budget / final size")
-    parser.add_argument("--least-budget", type=int, default=4_000, help="no budget below this")
-    parser.add_argument("--least", type=int, default=20_000, help="leave out sessions of fewer tokens")
+    parser.add_argument("--least-budget", type=int, default=4_000, help="minimum budget in tokens")
+    parser.add_argument("--least", type=int, default=20_000, help="skip sessions with fewer tokens")
     parser.add_argument("--sample", type=int, default=1, help="take every n-th session")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--unchecked", action="store_true", help="do not validate prompts (faster)")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser.parse_args()
 
 
@@ -94,18 +94,18 @@ def _case(transcript: Transcript, share: float, least_budget: int) -> Case:
 def _measure(
     cases: Sequence[Case], names: Sequence[str], share: float, arguments: argparse.Namespace
 ) -> Iterator[Row]:
-    """Rows in the order of `names`. Each session is one job, so that it is read and scanned once."""
+    """Return the rows in the order of `names`. Each session is one job, so it is read and scanned once."""
     jobs = [(case, tuple(names), not arguments.unchecked) for case in cases]
     with Pool(arguments.jobs) as pool:
         results = pool.imap_unordered(_replay_all, jobs)
-        told = f"budget {share:.0%} of {len(cases)} sessions"
-        scores = list(track(results, total=len(jobs), description=told, console=Console(stderr=True)))
+        description = f"budget {share:.0%} of {len(cases)} sessions"
+        scores = list(track(results, total=len(jobs), description=description, console=Console(stderr=True)))
     for name in names:
         yield _row(name, share, [score[name] for score in scores], [score[""] for score in scores])
 
 
 def _replay_all(job: tuple[Case, tuple[str, ...], bool]) -> dict[str, Score]:
-    """The score of one session by contender; under "" everything shown always."""
+    """Return the score of one session by contender; "" is the score of always sending everything."""
     case, names, check = job
     counter = TiktokenCounter()
     scores = {"": replay(case, Raw(case, counter), check=False)}

@@ -1,8 +1,8 @@
-"""Trains the dictionary that bodies are compressed with: `python -m bench.dictionary FILE`.
+"""Train the compression dictionary of message bodies: `python -m bench.dictionary FILE`.
 
-From text of our own only: the sample session, and this project's files as tool outputs. A dictionary that is
-in use must never change, since what was stored with it could not be read any more: train a new one,
-with the next number, and keep the old file.
+Uses only text of this project: the sample session, and source files as tool outputs. A dictionary in use must
+never change, because content compressed with it could no longer be read. Train a new one with the next number
+and keep the old file.
 """
 
 from __future__ import annotations

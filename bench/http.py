@@ -1,4 +1,4 @@
-"""What the benches ask the servers with: one kept connection, and times of calls."""
+"""The HTTP client of the benchmarks: one kept-alive connection, with timings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Http:
-    """One kept connection, and as little work of the client's as can be: it shares the processors."""
+    """One kept-alive connection with minimal overhead, because the client shares the CPU with the server."""
 
     def __init__(self, port: int, key: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -43,7 +43,7 @@ def timed(call: Callable[[], tuple[int, bytes]], status: int) -> float:
 
 
 def timed_answer(call: Callable[[], tuple[int, bytes]], status: int) -> tuple[float, bytes]:
-    """Milliseconds of a call, and its answer."""
+    """Return the milliseconds of a request and its response."""
     started = time.perf_counter()
     got, answer = call()
     took = (time.perf_counter() - started) * 1000

@@ -1,9 +1,9 @@
-"""What upkeep keeps of recorded sessions, without a model: the figures of docs/benchmarks.md.
+"""Measure what automatic memory updates keep of recorded sessions, without a model.
 
-    python -m bench.memory ../transcripts
+    python -m bench.memory <transcripts>
 
-Each session runs turn by turn through `compaction.memory.updates`, as a worker would run it. What it
-kept is held against what the session did, which is read here without any code of upkeep's.
+Processes each session turn by turn with `compaction.memory.updates`, as a worker would, and compares the
+result with what happened in the session, which is determined here independently of that code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Run:
-    """One session, turn by turn: the working memory before and after each turn."""
+    """One session with its working memory before and after each turn."""
 
     transcript: Transcript
     before: dict[int, Notes] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[int, list[Message]]]:
 
 
 def _calls(transcript: Transcript) -> Iterator[tuple[int, int, ToolCall, str, bool]]:
-    """Turn of the call, turn of its result, the call, the result's text, whether it worked."""
+    """Yield the turns of call and result, the call, the text of the result, and whether it succeeded."""
     results = {
         part.call_id: (message, part) for message in transcript.messages for part in message.tool_results
     }
@@ -99,7 +99,7 @@ def _calls(transcript: Transcript) -> Iterator[tuple[int, int, ToolCall, str, bo
 
 
 def _count_files(run: Run, counts: Counter[str]) -> None:
-    """Of the edited files, those that the memory listed before their last edit."""
+    """Count edited files that the memory listed before their last edit."""
     last: dict[str, int] = {}
     touched: dict[str, int] = {}
     for turn, _, call, _, worked in _calls(run.transcript):
@@ -118,8 +118,10 @@ def _count_files(run: Run, counts: Counter[str]) -> None:
 
 
 def _count_edits(run: Run, counts: Counter[str]) -> None:
-    """After each turn that edited, whether `recent_edits` is the diff of the last edit: its texts line by
-    line."""
+    """Count turns with edits after which `recent_edits` contains the diff of the last edit.
+
+    Compares the text line by line.
+    """
     edits = {
         turn: call
         for _, turn, call, _, worked in _calls(run.transcript)
@@ -144,7 +146,7 @@ def _is_diff_of(shown: str, call: ToolCall) -> str:
 
 
 def _count_tests(run: Run, counts: Counter[str]) -> None:
-    """Failing tests that the blockers name after their run, and those that leave once they pass."""
+    """Count failing tests that `blockers` names after their run, and those removed once they pass."""
     failing: set[str] = set()
     for _, turn, call, text, _ in _calls(run.transcript):
         if action_of(call).kind is not Kind.COMMAND:
@@ -154,7 +156,7 @@ def _count_tests(run: Run, counts: Counter[str]) -> None:
         blockers = "\n".join(run.after[turn].memory.blockers)
         for test in failed:
             counts["failing tests"] += 1
-            counts["failing tests told"] += test in blockers
+            counts["failing tests recorded"] += test in blockers
         for test in passed & failing:
             counts["tests that pass again"] += 1
             counts["tests that left"] += (
@@ -171,7 +173,7 @@ def _report(name: str, figures: Figures) -> str:
         ("files touched before listed", "files touched before"),
         ("edits exact", "edits"),
         ("edits clipped", "edits"),
-        ("failing tests told", "failing tests"),
+        ("failing tests recorded", "failing tests"),
         ("tests that left", "tests that pass again"),
     )
     for part, whole in pairs:

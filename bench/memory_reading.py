@@ -1,10 +1,10 @@
-"""What a model that reads for working memory would be sent of recorded sessions. It asks none.
+"""Measure the requests of memory extraction on recorded sessions. Calls no model.
 
-    python -m bench.memory_reading ../transcripts
+    python -m bench.memory_reading <transcripts>
 
-Each session goes on turn by turn, as a worker would see it: the model is asked when enough is new, and once
-more when the session is over. Tokens are ours (o200k_base); the answers, and the items of the model's own
-that later requests would repeat, are not included.
+Processes each session turn by turn, as a worker would: a request is made when there is enough new content,
+and once at the end of the session. Tokens are estimates (o200k_base). Responses, and the items in later
+requests that would come from the model, are not included.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COUNTER = TiktokenCounter()
 
 
 def requests(transcript: Transcript) -> Iterator[int]:
-    """The tokens of each request that the session leads to."""
+    """Return the estimated tokens of each request that the session causes."""
     notes, state, unread = Notes(), UpdaterState(), list[list[Message]]()
     for _, group in groupby(transcript.messages, key=lambda message: message.turn):
         turn = list(group)
@@ -60,9 +60,9 @@ def main() -> None:
             tokens += sum(message.tokens for message in transcript.messages)
             sizes += requests(transcript)
         print(f"{name}: {sessions} sessions, {turns:,} turns, {tokens:,} tokens of messages")
-        print(f"  {len(sizes):,} requests, one in {turns / len(sizes):.1f} turns")
-        print(f"  tokens of a request: median {statistics.median(sizes):,.0f}, largest {max(sizes):,}")
-        print(f"  all together {sum(sizes):,}, {sum(sizes) / sessions:,.0f} a session")
+        print(f"  {len(sizes):,} requests, one per {turns / len(sizes):.1f} turns")
+        print(f"  tokens per request: median {statistics.median(sizes):,.0f}, largest {max(sizes):,}")
+        print(f"  total {sum(sizes):,}, {sum(sizes) / sessions:,.0f} per session")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Working memory in the prompt against none: what prompts still mention of what the model then uses.
+"""Compare prompts with and without working memory: what do they still mention of what the model uses next?
 
-    python -m bench.memory_recall ../transcripts/entire-claude-code [--share 0.25] [--sample 1]
+    python -m bench.memory_recall <transcripts>/entire-claude-code [--share 0.25] [--sample 1]
 
-Replays each session as `bench.compaction` does, under one policy and one budget, twice: with the memory that
-upkeep keeps standing with the recap, refreshed at each compaction, and without. Both have the same budget, so
-what memory takes the recap has less.
+Replays each session as `bench.compaction` does, with one policy and one budget, twice: with the automatically
+updated working memory, refreshed at each compaction, and without. Both have the same budget, so the recap is
+smaller if there is a memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEAST_BUDGET = 4_000
 
 
 class Remembering:
-    """The text of a working memory that upkeep keeps turn by turn, as a worker does."""
+    """The text of the working memory, updated turn by turn as a worker would."""
 
     def __init__(self, case: Case, policy: Policy, counter: TokenCounter) -> None:
         self._case, self._policy, self._counter = case, policy, counter
@@ -48,7 +48,7 @@ class Remembering:
 
 
 class Contender:
-    """What `bench.replay` asks for prompts."""
+    """The interface through which `bench.replay` fetches prompts."""
 
     def __init__(self, case: Case, *, with_memory: bool) -> None:
         transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
@@ -74,13 +74,15 @@ def main() -> None:
         for with_memory, total in scores.items():
             total.add(replay(case, Contender(case, with_memory=with_memory), check=False))
     for with_memory, score in scores.items():
-        told = "  ".join(
+        shares = "  ".join(
             f"{key} {100 * score.kept[key] / max(1, score.references[key]):.1f} % of {score.references[key]}"
             for key in ("all", "distant", "far")
         )
         tokens = f"{100 * score.tokens / score.raw_tokens:.1f} % of the tokens"
         fits = f"{100 * score.fits / score.steps:.1f} % fit"
-        print(f"memory {'on ' if with_memory else 'off'}: {told}  {tokens}  {fits}  ({len(found)} sessions)")
+        print(
+            f"memory {'on ' if with_memory else 'off'}: {shares}  {tokens}  {fits}  ({len(found)} sessions)"
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How long the server takes for each page of a project, over a store as `bench.store` makes it.
+"""Measure the server time of each page of a project, using data from `bench.store`.
 
     .venv/bin/python -m bench.pages --project generated
 
-Requests go through the whole of Django, in this process and one at a time, each for a randomly chosen
-session: as often among the longest as among all. Printed are milliseconds, the part that this process
-computed (the rest is Postgres, and waiting on a busy machine), and the number of queries of the last request.
+Requests run through the whole Django stack in this process, one at a time, each for a random session: half of
+the time one of the longest. Prints milliseconds, the CPU time of this process (the rest is Postgres and
+waiting) and the number of queries of the last request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from django.urls import get_resolver, reverse  # noqa: E402
 from accounts.models import Membership, Project, Role  # noqa: E402
 from sessions.models import AgentSession  # noqa: E402
 
-#: Sessions that count as long ones.
+#: Number of sessions that count as the longest.
 LONGEST = 50
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     client.force_login(user)
     _ = get_resolver().url_patterns
     gc.collect()
-    gc.freeze()  # as the web server does once it has loaded everything
+    gc.freeze()  # as the web server does after loading
     try:
         _measure(client, project, asked.requests, random.Random(asked.seed))
     finally:
@@ -62,13 +62,13 @@ def _measure(client: Client, project: Project, requests: int, chance: random.Ran
     sessions = list(rows)
     print(f"{sum(s.turn_count for s in sessions):,} turns in {len(sessions):,} sessions, "
           f"the longest of {sessions[0].turn_count:,}")  # fmt: skip
-    print(f"{'page':34} {'p50':>7} {'p95':>7} {'most':>7} {'cpu p95':>8} {'queries':>8}")
+    print(f"{'page':34} {'p50':>7} {'p95':>7} {'max':>7} {'cpu p95':>8} {'queries':>8}")
     for name, address in _pages(project, chance).items():
         taken, computed = [], []
         for number in range(requests + 2):
             session = chance.choice(sessions[:LONGEST] if number % 2 else sessions)
             start, busy = time.perf_counter(), time.process_time()
-            reset_queries()  # the log of queries is bounded, and only the last request's are counted
+            reset_queries()  # the query log is bounded; only the last request is counted
             with CaptureQueriesContext(connection) as queries:
                 response = client.get(address(session))
                 for _ in getattr(response, "streaming_content", ()):
@@ -76,7 +76,7 @@ def _measure(client: Client, project: Project, requests: int, chance: random.Ran
             taken.append(1_000 * (time.perf_counter() - start))
             computed.append(1_000 * (time.process_time() - busy))
             assert response.status_code == 200, (address(session), response.status_code)
-        taken, computed = sorted(taken[2:]), sorted(computed[2:])  # the first ones load templates
+        taken, computed = sorted(taken[2:]), sorted(computed[2:])  # the first requests load templates
         at = int(0.95 * (len(taken) - 1))
         figures = f"{statistics.median(taken):7.1f} {taken[at]:7.1f} {taken[-1]:7.1f} {computed[at]:8.1f}"
         print(f"{name:34} {figures} {len(queries):8}")

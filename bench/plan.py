@@ -1,11 +1,11 @@
-"""How long a plan takes, and whether a message costs more time in a long session.
+"""Measure the CPU time of a compaction plan, and of one more message in short and long sessions.
 
     python -m bench.plan [--tokens 200000] [--messages 600] [--runs 15] [--json figures.json]
 
-Makes a session of the given size from this project's own files: an agent reads, edits and searches them,
-runs commands and thinks aloud. Then it prints the CPU milliseconds of a hard plan, whole and by step (the
-median of the runs), first with what the process knows of the session's names forgotten, then with it known;
-and the CPU time that the core takes for one more message at message 100 and at message 10,000.
+Builds a session of the given size from this project's files: an agent reads, edits and searches them, runs
+commands and thinks. Prints the CPU milliseconds of a plan of the hard trigger, in total and by step (median
+of the runs), first with cold and then with warm caches of the session's identifiers, and the CPU time of
+adding one message at position 100 and at position 10,000.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     messages = session(arguments.tokens, arguments.messages)
     tokens = sum(message.tokens for message in messages)
     gc.collect()
-    gc.freeze()  # what a worker has loaded is not looked through at each collection either
+    gc.freeze()  # like a worker, which excludes loaded modules from garbage collection
     figures = {
         "messages": len(messages),
         "tokens": tokens,
@@ -64,16 +64,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=200_000)
     parser.add_argument("--messages", type=int, default=600)
     parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser.parse_args()
 
 
 def session(tokens: int, count: int) -> tuple[Message, ...]:
-    """A session of so many messages, and of about so many tokens: the outputs are cut to that size."""
+    """Return a session with this many messages and about this many tokens. Outputs are cut to size."""
     files = [path for folder in ("compaction", "sessions", "docs") for path in (ROOT / folder).rglob("*.*")]
     sources = [path for path in sorted(files) if path.suffix in (".py", ".md") and path.stat().st_size]
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in sources}
-    size = 4 * tokens // count  # characters, a first guess
+    size = 4 * tokens // count  # characters, an initial estimate
     for _ in range(4):
         items = list(islice(_dialogue(texts, size), count))
         messages = dialects.parse(items, format=FORMAT, counter=COUNTER)
@@ -82,7 +82,7 @@ def session(tokens: int, count: int) -> tuple[Message, ...]:
 
 
 def _dialogue(texts: dict[str, str], size: int) -> Iterator[JSON]:
-    """Items without end: a request, then ten calls with their outputs of about twice `size` characters."""
+    """Yield items endlessly: a request, then ten calls with outputs of about twice `size` characters."""
     chance = random.Random(1)
     paths = list(texts)
     step = 0
@@ -103,7 +103,7 @@ def _dialogue(texts: dict[str, str], size: int) -> Iterator[JSON]:
 
 
 def _call(call_id: str, path: str, lines: list[str], chance: random.Random) -> JSON:
-    """An assistant message: thinking, words and a call that reads, edits, searches or runs something."""
+    """Return an assistant message with thinking, text and a tool call."""
     words = " ".join(" ".join(lines).split())
     name, arguments = chance.choice(
         (
@@ -125,7 +125,7 @@ def _call(call_id: str, path: str, lines: list[str], chance: random.Random) -> J
 
 
 def _plan(messages: tuple[Message, ...], tokens: int) -> None:
-    """A hard plan of the whole session, as a worker that has just read it makes it."""
+    """Run a plan of the hard trigger for the whole session, as a worker would after loading it."""
     plan(_request(messages, tokens))
 
 
@@ -152,7 +152,7 @@ def _median_ms(work: Callable[[], None], runs: int, *, forget: bool = False) -> 
 
 
 def _steps(messages: tuple[Message, ...], tokens: int, runs: int) -> dict[str, float]:
-    """By step that made edits, its median of CPU milliseconds; the steps as `plan` takes them."""
+    """Return the median CPU milliseconds of each step that made edits, in the order of the plan."""
     found: dict[str, list[float]] = {}
     for _ in range(runs):
         started = time.process_time()
@@ -168,7 +168,7 @@ def _steps(messages: tuple[Message, ...], tokens: int, runs: int) -> dict[str, f
 
 
 def _message_ms(messages: tuple[Message, ...], position: int) -> float:
-    """CPU milliseconds of one more message at `position` of a session: what the core does for a push."""
+    """Return the CPU milliseconds that the core takes for one more message at `position`."""
     items = [message.source for message in messages if message.role is not Role.SYSTEM][:200]
     seam = Continuation()
     for n in range(position):

@@ -1,17 +1,17 @@
-"""Replays a transcript step by step under a policy, and scores each prompt.
+"""Replay a transcript step by step with a policy and score each prompt.
 
-A step is each message of the assistant: before it, the policy is asked for the prompt of all messages up
-to there, and that prompt is scored by the message that the model *really* wrote next. Each policy keeps
-one state for a session, so that its edits add up as they do in production.
+A step is an assistant message. Before it, the policy builds the prompt of all earlier messages, which is
+scored by the message that the model *really* wrote next. Each policy keeps one state per session, so edits
+accumulate as in production.
 
-**Reference**: an identifier (`compaction.references`) that this message uses in its words or call
-arguments, and that some earlier message of the session mentions. It is *kept* if the prompt mentions it.
-*Distant*: last mentioned more than 10 messages back, and not in the head. *Far*: distant or not, last
-mentioned before the newest budget-full of tokens, and not in the head: no window of that size holds it.
-References of prompts that are invalid or do not fit count as lost.
+**Reference**: an identifier (`compaction.references`) in the text or call arguments of the message that an
+earlier message of the session mentions. It is *kept* if the prompt mentions it. *Distant*: last mentioned
+more than 10 messages back and not in the head. *Far*: last mentioned before the newest tokens that fill the
+budget, and not in the head, so that no window of that size contains it. References of prompts that are
+invalid or do not fit count as lost.
 
-**Cost**: a prompt's tokens at 1.25 where uncached, and at the read price where cached. Cached is the
-common whole messages with the previous prompt, if they are at least 1,024 tokens.
+**Cost**: uncached prompt tokens count 1.25, cached tokens the cache-read price. Cached is the longest common
+prefix of whole messages with the previous prompt, if it has at least 1,024 tokens.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MIN_CACHED_TOKENS = 1_024
 
 @dataclass(frozen=True)
 class Case:
-    """One session to replay under one budget."""
+    """One session to replay with one budget."""
 
     name: str
     format: str
@@ -49,7 +49,7 @@ class Case:
 
     @cached_property
     def references(self) -> tuple[frozenset[str], ...]:
-        """What each message mentions, by position."""
+        """The identifiers that each message mentions, by position."""
         return tuple(map(message_references, self.messages))
 
     @cached_property
@@ -62,7 +62,7 @@ class Case:
 
     @cached_property
     def tokens_before(self) -> tuple[int, ...]:
-        """Tokens of all messages before each position, and of all as the last one."""
+        """The tokens of all messages before each position; the last item is the total."""
         return tuple(accumulate((m.tokens for m in self.messages), initial=0))
 
 
@@ -70,13 +70,16 @@ class Contender(Protocol):
     """A policy under test, with its state for one session."""
 
     def prompt(self, n: int) -> Sequence[Message]:
-        """The prompt for the first `n` messages. `n` only grows. Unedited messages are the same objects."""
+        """Return the prompt for the first `n` messages.
+
+        `n` only grows. Unedited messages are the same objects.
+        """
         ...
 
 
 @dataclass
 class Score:
-    """Sums over the steps of a session, or of many."""
+    """Totals over the steps of one or more sessions."""
 
     steps: int = 0
     valid: int = 0
@@ -103,7 +106,7 @@ class Score:
 
 
 def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
-    """The score of one session. `check` renders and validates each prompt; without, all count as valid."""
+    """Return the score of one session. `check` validates each prompt; otherwise all count as valid."""
     score, shown = Score(), PromptMentions(case.messages, case.references)
     last_seen: dict[str, int] = {}
     for n, message in enumerate(case.messages):
@@ -115,7 +118,7 @@ def replay(case: Case, contender: Contender, *, check: bool = True) -> Score:
 
 
 def _step(score: Score, shown: PromptMentions, case: Case, contender: Contender, n: int, check: bool) -> bool:
-    """Asks for the prompt before message `n` and counts its size and cost. Whether a model could use it."""
+    """Score the prompt before message `n`. Return whether it is valid and fits."""
     started = time.perf_counter()
     prompt = contender.prompt(n)
     took = 1_000 * (time.perf_counter() - started)

@@ -1,7 +1,7 @@
-"""Other approaches in a few lines, measured next to our policies on the same transcripts.
+"""Alternative approaches in a few lines each, compared with our policies on the same transcripts.
 
-All of them keep the head and cut the rest only where no tool pair is torn, so that each gets the best
-that its idea can do. An output that alone is over the budget is clipped.
+All of them keep the head and never separate tool calls from their results, so each approach gets its best
+possible result. An output that alone exceeds the budget is clipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLEARED = "[Old tool result content cleared]"
 
 
 class Raw:
-    """Everything, always: what the others are measured against."""
+    """Always sends everything: the baseline."""
 
     def __init__(self, case: Case, counter: TokenCounter) -> None:
         self._messages = case.messages
@@ -30,11 +30,11 @@ class Raw:
 
 
 class Window:
-    """Head, marker and the newest messages; the oldest outputs masked before any message goes.
+    """The head, a marker and the newest messages. Masks the oldest outputs before dropping messages.
 
-    `target` is the share of the budget that a cut goes down to. `keep_results`: how many messages with
-    tool results a cut leaves unmasked (None masks none). `every_turn` masks at each step and cuts no more
-    than it must; otherwise both wait until the budget is exceeded, in one batch.
+    `target` is the share of the budget to cut down to. `keep_results` is the number of messages with tool
+    results that are not masked (None masks none). `every_turn` masks at each step and cuts only as much as
+    necessary; otherwise both wait until the budget is exceeded and are done in one batch.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Window:
         self._clip_giants(n)
 
     def _clip_giants(self, n: int) -> None:
-        """Where the newest group alone is over the budget, its outputs give way, the oldest first."""
+        """Clip outputs of the newest group, oldest first, if the group alone exceeds the budget."""
         for index in range(self._start, n):
             over = self._tokens(n) - self._case.budget
             if over <= 0:
@@ -104,8 +104,7 @@ class Window:
 
 
 class Oracle:
-    """The batched window, plus the very strings that the next message will need: what a perfect recap
-    would reach."""
+    """The batched window plus the exact strings that the next message needs, like a perfect recap."""
 
     def __init__(self, case: Case, counter: TokenCounter) -> None:
         self._window = Window(case, counter, target=0.5)
@@ -122,13 +121,13 @@ class Oracle:
 
 
 def made(text: str, counter: TokenCounter) -> Message:
-    """A user message of ours."""
+    """Return a generated user message."""
     message = Message(position=-1, role=Role.USER, parts=(Text(text=text),))
     return replace(message, tokens=message_tokens(message, counter))
 
 
 def with_results_of(message: Message, text: str, counter: TokenCounter) -> Message:
-    """The message with `text` for each tool result."""
+    """Return the message with `text` in place of each tool result."""
     parts = tuple(
         replace(part, text=text, media_tokens=0, patched=True) if isinstance(part, ToolResult) else part
         for part in message.parts
@@ -137,7 +136,7 @@ def with_results_of(message: Message, text: str, counter: TokenCounter) -> Messa
     return replace(edited, tokens=message_tokens(edited, counter))
 
 
-#: The rivals by the name they have in the table.
+#: The alternative approaches by their name in the table.
 RIVALS: dict[str, Callable[[Case, TokenCounter], Contender]] = {
     "window, every turn": lambda case, counter: Window(case, counter, every_turn=True),
     "window, batches to 50 %": lambda case, counter: Window(case, counter, target=0.5),

@@ -1,12 +1,11 @@
-"""A generated store for measuring pages: 2,000 sessions and 1,000,000 turns, the same for the same arguments.
+"""Generate data for measuring pages: 2,000 sessions with 1,000,000 turns. Deterministic.
 
     .venv/bin/python -m bench.store --sessions 2000 --turns 1000000
 
-It is written by COPY into a separate project (`--project`, recreated each time), in a few minutes.
-Sessions differ in length as real ones do (most are short, a few have thousands of turns), spread over ninety
-days up to `--until`. Prompts grow, are compacted at seven tenths of the budget, and go on growing; the texts
-are made of words, so that they compress as texts do. What is derived (prompt snapshots, sums) is made by the
-product itself.
+Writes into a separate project (`--project`, recreated each time) with COPY, in a few minutes. Session lengths
+are distributed like real ones (most are short, a few have thousands of turns), over the ninety days before
+`--until`. Prompts grow, are compacted at 70% of the budget and grow again. Texts consist of words, so they
+compress like real text. Derived data (prompt snapshots, rollups) is made by contextapp itself.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from sessions.store.postgres import rows_copy  # noqa: E402
 
 MEMBERS = ("ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hana")
 
-#: Sessions that one transaction writes.
+#: Sessions written per transaction.
 _BATCH = 25
 
 
@@ -59,12 +58,14 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=2_000)
     parser.add_argument("--turns", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--project", default="generated", help="slug; what is in it is deleted")
+    parser.add_argument(
+        "--project", default="generated", help="slug; existing data of the project is deleted"
+    )
     parser.add_argument("--until", type=date.fromisoformat, default=datetime.now(UTC).date())
     options = parser.parse_args()
     began = time.monotonic()
 
-    def told(text: str) -> None:
+    def report(text: str) -> None:
         print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
 
     store_make(
@@ -73,17 +74,19 @@ def main() -> None:
         turns=options.turns,
         seed=options.seed,
         until=options.until,
-        told=told,
+        report=report,
     )
 
 
-def store_make(*, slug: str, sessions: int, turns: int, seed: int, until: date, told: Any = print) -> Project:
-    """Writes the store; `told` hears of the progress."""
+def store_make(
+    *, slug: str, sessions: int, turns: int, seed: int, until: date, report: Any = print
+) -> Project:
+    """Write the data. `report` is called with progress messages."""
     project, users = _project(slug), _users()
-    told(f"project {slug} is empty")
+    report(f"project {slug} is empty")
     random_ = random.Random(seed)
     bodies = Bodies.make(random_)
-    told(f"{len(bodies.steps):,} texts are made")
+    report(f"{len(bodies.steps):,} texts created")
     lengths = lengths_of(random_, sessions, turns)
     last = datetime(until.year, until.month, until.day, tzinfo=UTC)
     done = 0
@@ -95,17 +98,17 @@ def store_make(*, slug: str, sessions: int, turns: int, seed: int, until: date, 
         )
         done += sum(batch)
         if first // _BATCH % 10 == 9 or first + _BATCH >= sessions:
-            told(f"{done:,} turns are written")
+            report(f"{done:,} turns written")
     with connection.cursor() as cursor:
         for model in (AgentSession, Turn, Message, Compaction, Edit):
             cursor.execute(f'ANALYZE "{model._meta.db_table}"')
-    told(f"{_snapshots(project):,} prompt snapshots are made")
-    told(f"{rollups_fill(most_batches=1_000_000, everywhere=True):,} turns are summed")
+    report(f"{_snapshots(project):,} prompt snapshots built")
+    report(f"{rollups_fill(most_batches=1_000_000, everywhere=True):,} turns rolled up")
     return project
 
 
 def lengths_of(random_: random.Random, sessions: int, turns: int) -> list[int]:
-    """How many turns each session has: log-normal, and `turns` in all."""
+    """Return the number of turns of each session: log-normal, `turns` in total."""
     shares = [random_.lognormvariate(0, 1.2) for _ in range(sessions)]
     scale = turns / sum(shares)
     lengths = [max(1, int(share * scale)) for share in shares]
@@ -115,7 +118,7 @@ def lengths_of(random_: random.Random, sessions: int, turns: int) -> list[int]:
 
 
 def _project(slug: str) -> Project:
-    """An empty project whose members are everybody who is there, and some who only spend."""
+    """Create an empty project with all existing users as members, and some who only have spending."""
     Project.objects.filter(slug=slug).delete()
     project = project_create(name=slug.capitalize(), slug=slug)
     for user in User.objects.exclude(username__in=MEMBERS):
@@ -152,7 +155,7 @@ def _write(made: Iterable[Made]) -> None:
 
 
 def _snapshots(project: Project) -> int:
-    """What the edits leave of each compacted session, made as a compaction makes it."""
+    """Build the prompt snapshots of compacted sessions, as a compaction does."""
     count = 0
     for id in _compacted(project):
         with transaction.atomic():

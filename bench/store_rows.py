@@ -1,4 +1,4 @@
-"""The rows of one generated session. Everything comes from one random generator, so that it comes again."""
+"""The rows of one generated session. All values come from one seeded random generator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sessions.selectors.convert import edit_row
 from sessions.selectors.recaps import recap_columns
 from sessions.store import bodies
 
-#: Each agent with its model, budget (tokens) and how often it is met.
+#: Each agent with its model, budget in tokens and relative frequency.
 AGENTS = (
     ("code-reviewer", "claude-sonnet-4-5", 120_000, 30),
     ("bug-fixer", "claude-sonnet-4-5", 100_000, 25),
@@ -50,7 +50,7 @@ class Made:
 
 @dataclass(slots=True, kw_only=True)
 class _Context:
-    """What the prompt of the next turn holds, raw and with the edits, in tokens."""
+    """The tokens of the next prompt, with and without edits."""
 
     raw: dict[str, int]
     shown: dict[str, int]
@@ -133,7 +133,7 @@ def session_rows(
 
 
 def _usage(random_: random.Random, context: _Context, output: int) -> Usage:
-    """What a provider would report: what was there before is read from the cache, mostly."""
+    """Return the usage that a provider would report: mostly, earlier content is read from the cache."""
     prompt = int(sum(context.shown.values()) * 1.05)
     read = min(context.cached, prompt) if random_.random() < 0.95 else 0
     context.cached = prompt

@@ -1,4 +1,4 @@
-"""Rows as COPY takes them: what is a row of which column."""
+"""Rows in the form that COPY needs, by table and column."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def message_row(session: UUID, position: int, index: int, body: Body) -> Row:
 
 
 def row_of(instance: Model) -> dict[str, Any]:
-    """The columns of a row that is not stored yet, but for a key that the database counts."""
+    """Return the columns of an unsaved row, without automatic primary keys."""
     return {name: value for name, value in _columns(instance) if value is not None or name != "id"}
 
 
@@ -75,6 +75,6 @@ def _columns(instance: Model) -> Iterator[tuple[str, Any]]:
 
 
 def uuid_of(random_: random.Random, at: datetime) -> UUID:
-    """Ordered by time, as those of the product are."""
+    """Return a time-ordered UUID, like those of contextapp."""
     head = int(at.timestamp() * 1_000) << 80
     return UUID(int=head | random_.getrandbits(80) & ~(0xF << 76) | 7 << 76)

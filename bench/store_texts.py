@@ -1,4 +1,4 @@
-"""The texts of a generated store: made of words, with the sizes that real ones have, each used many times."""
+"""The texts of generated data: made of words, with realistic sizes, and reused many times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bodies:
-    """Questions, and steps: a call and its result, whose ids agree."""
+    """Questions, and steps: a call and its result with matching ids."""
 
     questions: Sequence[Body]
     steps: Sequence[tuple[Body, Body]]
@@ -44,12 +44,12 @@ class Bodies:
 
 def _step(random_: random.Random, number: int) -> tuple[Body, Body]:
     id, tool = f"toolu_{number:08d}", random_.choice(TOOLS)
-    told = {"type": "text", "text": text_of(random_, 150)}
+    text = {"type": "text", "text": text_of(random_, 150)}
     call = {"type": "tool_use", "id": id, "name": tool, "input": {"path": f"src/{text_of(random_, 12)}.py"}}
     # Realistic sizes: half of the outputs are short, a few very long.
     size = min(int(random_.lognormvariate(6.3, 1.1)), 12_000)
     result = {"type": "tool_result", "tool_use_id": id, "content": text_of(random_, size)}
-    return _body("assistant", [told, call], tool), _body("user", [result])
+    return _body("assistant", [text, call], tool), _body("user", [result])
 
 
 def text_of(random_: random.Random, characters: int) -> str:

@@ -1,4 +1,4 @@
-"""Recorded sessions of a folder, read by the product's own importers."""
+"""Recorded sessions of a folder, read by the importers of contextapp."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from importers.registry import recognise
 
 @dataclass(frozen=True)
 class Transcript:
-    """One session whole: what its client had sent before its own compactions included."""
+    """A whole session, including what the client sent before its own compactions."""
 
     name: str
     format: str
@@ -29,7 +29,7 @@ class Transcript:
 
 
 def transcripts(folder: Path) -> Iterator[Transcript]:
-    """Every session of every log below the folder. The same session in two files comes once."""
+    """Yield every session of every log below the folder. A session in two files is yielded once."""
     known: set[tuple[str, ...]] = set()
     for source in log_sources([folder]):
         try:
