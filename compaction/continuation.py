@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compaction.dialects import get_dialect
+from compaction.dialects import DIALECTS, get_dialect
 from compaction.dialects.base import Dialect
 from compaction.messages import Message, Role, ToolCall, ToolResult
 
@@ -22,16 +22,25 @@ class Continuation:
     open_calls: tuple[str, ...] = ()
     regular: bool = True
 
-    def after(self, messages: Iterable[Message], format: str) -> Continuation:
-        """Return the state after `messages`, which were pushed in the dialect `format`."""
-        dialect, state = get_dialect(format), self
+    def after(self, messages: Iterable[Message], format: str | None) -> Continuation:
+        """Return the state after `messages`, pushed to a session in the dialect `format`.
+
+        A message in another dialect is irregular, because its bytes cannot be served in the session's. None
+        means that the dialect is not detected yet: only messages that every dialect can serve are regular.
+        """
+        state = self
         for message in messages:
-            state = state._after_one(message, dialect)
+            dialect = get_dialect(message.format or format)
+            if format is None:
+                sound = all(_is_sound_in(each, message) for each in DIALECTS.values())
+            else:
+                sound = dialect.name == format and _is_sound(message, dialect)
+            state = state._after_one(message, dialect, sound)
         return state
 
-    def _after_one(self, message: Message, dialect: Dialect) -> Continuation:
+    def _after_one(self, message: Message, dialect: Dialect, is_sound: bool) -> Continuation:
         open_calls = self.open_calls
-        sound = self.regular and not message.patched and not any(map(dialect.needs_repair, message.parts))
+        sound = self.regular and is_sound
         answers = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
         if message.role is Role.ASSISTANT:
             calls = tuple(part.call_id for part in message.parts if isinstance(part, ToolCall))
@@ -45,6 +54,19 @@ class Continuation:
         return Continuation(
             open_calls=left, regular=sound and message.role is Role.TOOL and len(left) + 1 == len(open_calls)
         )
+
+
+def _is_sound(message: Message, dialect: Dialect) -> bool:
+    """Return whether a message of the dialect can be served unchanged."""
+    return not message.patched and not any(map(dialect.needs_repair, message.parts))
+
+
+def _is_sound_in(dialect: Dialect, message: Message) -> bool:
+    """Return whether the message could also be served unchanged in this dialect."""
+    if not dialect.recognizes(message.source):
+        return False
+    read = dialect.parse_message(message.source, position=message.position, turn=message.turn)
+    return _is_sound(read, dialect)
 
 
 def _begins_with_answers(message: Message, open_calls: tuple[str, ...]) -> bool:

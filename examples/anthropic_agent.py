@@ -41,7 +41,6 @@ class Agent:
             model=model,
             agent="anthropic-example",
             title=folder.resolve().name,
-            format="anthropic",
             system=SYSTEM,
             tools=[*self.toolbox.definitions("anthropic"), *served],
         )

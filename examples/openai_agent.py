@@ -40,7 +40,6 @@ class Agent:
             model=model,
             agent="openai-example",
             title=folder.resolve().name,
-            format="openai",
             system=SYSTEM,
             tools=[*self.toolbox.definitions("openai"), *served],
         )

@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar
 
 from compaction.capabilities import Capabilities
@@ -15,6 +16,15 @@ from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
+
+
+class Match(IntEnum):
+    """How well a dialect recognizes a message or a tool definition, from weakest to strongest."""
+
+    NONE = 0  #: not in this dialect
+    POSSIBLE = 1  #: valid in this dialect, and nothing in it is typical of one
+    LIKELY = 2  #: valid in other dialects too, but typical of this one
+    CERTAIN = 3  #: contains something that only this dialect has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +72,25 @@ class Dialect(ABC):
     pairing: ClassVar[Pairing]
 
     def message_error(self, item: JSON) -> str | None:
-        """Return why a pushed JSON value is not a message of this dialect, or None if it is one."""
+        """Return why a JSON value is not a message of this dialect, or None if it is one.
+
+        A message with content that `parse_message` would not read is not one. Details that rendering repairs,
+        such as empty text or a call without a result, are no errors.
+        """
         if isinstance(item, Mapping) and isinstance(item.get("role"), str):
             return None
         return "A message must be an object with a string `role`."
+
+    def recognizes(self, item: JSON) -> Match:
+        """Return how certain it is that a JSON value is a message of this dialect.
+
+        Must depend on the value only: a stored message is recognized again each time it is read.
+        """
+        return Match.NONE if self.message_error(item) is not None else Match.POSSIBLE
+
+    def recognizes_tool(self, definition: JSON) -> Match:
+        """Return how certain it is that a tool definition is in this dialect."""
+        return Match.NONE
 
     @abstractmethod
     def parse_message(

@@ -43,8 +43,8 @@ def log_transcript(session: ImportedSession) -> Transcript:
     for index, turn in enumerate(session.turns):
         bodies = [dict(message.body) for message in turn.messages]
         first = len(messages)
-        messages += dialects.parse(
-            bodies, format=session.format, counter=counter(), start_position=first, turn=index
+        messages += dialects.parse_mixed(
+            bodies, default=session.format, counter=counter(), start_position=first, turn=index
         )
         turns.append(
             RecordedTurn(

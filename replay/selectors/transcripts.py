@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pricing
+from compaction.dialects import get_dialect
 from compaction.replay import Transcript, transcript_of
 from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
 from sessions.models import AgentSession, Preamble
@@ -21,7 +22,7 @@ def session_transcript(session: AgentSession) -> Transcript:
     }
     return transcript_of(
         name=session.title or session.external_id,
-        format=session.format,
+        format=get_dialect(session.format).name,
         messages=messages,
         turns=[_turn(turn, fixed_tokens.get(turn.preamble_version, 0)) for turn in turns],
         model=session.model,

@@ -101,7 +101,7 @@ CODES: Mapping[str, str] = {
     "unknown_field": "The endpoint has no such field or parameter; `param` names it.",
     "secret_in_field": "An identifying field contains a secret, which cannot be redacted there.",
     "invalid_cursor": "The cursor was not returned by this endpoint.",
-    "invalid_message": "A message is invalid in the session's format; `param` names its index.",
+    "invalid_message": "A message fits no supported format; `param` names its index.",
     "idempotency_mismatch": "The idempotency key was already used with a different body.",
     "stale_turn": "`expected_turn` is not the next turn: another writer pushed first.",
     "session_exists": "A session with this id already exists and `if_exists` is `error`.",

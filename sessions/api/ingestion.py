@@ -7,17 +7,19 @@ from typing import Any
 
 from django.conf import settings
 
+from compaction import dialects
 from redaction import Finding, Redaction, redact
 from sessions.api.errors import InvalidRequest
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 
 
 def ingest_messages(
-    elements: Sequence[bytes], values: Sequence[dict[str, Any]], *, format: str, redaction: Redaction
+    elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, redaction: Redaction
 ) -> tuple[list[IngestedMessage], list[Finding]]:
     """Return the messages of a push and the secrets found in them.
 
-    Raises `InvalidRequest` if there are too many messages or one is too large.
+    `format` is the dialect of the session. Raises `InvalidRequest` if there are too many messages, or one is
+    too large or fits no dialect.
     """
     if len(elements) > settings.CONTEXTAPP_MAX_MESSAGES:
         raise InvalidRequest(
@@ -34,6 +36,9 @@ def ingest_messages(
                 param=f"messages[{index}]",
                 status=413,
             )
+    for index, value in enumerate(values):
+        if dialects.detect(value, format) is None:
+            raise InvalidRequest("invalid_message", dialects.message_error(value), param=f"messages[{index}]")
     return messages_ingest(elements, values, format=format, redaction=redaction)
 
 

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.capabilities import capabilities_of
+from compaction.dialects import get_dialect
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
@@ -67,7 +68,8 @@ class Prompt(Endpoint):
         if state is None:
             raise_key_or_session_error(call, session_id)
         memory = memory_latest(session_id=state.id) if with_memory else None
-        variant = [state.etag, format or state.format, f"{at_turn}", f"{int(manifest)}"]
+        served_format = get_dialect(format or state.format).name
+        variant = [state.etag, served_format, f"{at_turn}", f"{int(manifest)}"]
         etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
         if _etag_matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
             return HttpResponse(status=304, headers={"ETag": etag})
@@ -84,7 +86,7 @@ class Prompt(Endpoint):
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
-        body = _prompt_json(state, messages, format=format or state.format, manifest=manifest, turn=turn)
+        body = _prompt_json(state, messages, format=served_format, manifest=manifest, turn=turn)
         return json_response(body, headers={"ETag": etag})
 
 

@@ -10,7 +10,6 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from compaction.breakdown import TokenBreakdown
-from compaction.dialects import DEFAULT
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
@@ -129,7 +128,7 @@ class Sessions(Endpoint):
         session, created = session_create(
             project_id=call.principal.project_id,
             new=NewSession(
-                format=data.get("format", DEFAULT),
+                format=data.get("format"),
                 external_id=data.get("id"),
                 title=redacted.get("title", "")[:300],
                 agent=redacted.get("agent", "")[:100],

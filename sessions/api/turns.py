@@ -8,7 +8,6 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from compaction.dialects import get_dialect
 from compaction.messages import Usage
 from pricing.usage import UsageError, usage_read, written_for_an_hour
 from sessions.api import serializers
@@ -111,14 +110,18 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
         except SessionGone:
             route_forget(project_id=project_id, name=session_id)
             continue
+        if route.format is None:
+            route_forget(project_id=project_id, name=session_id)
         if call.principal.upkeep:
             memory_update_request(route.id)
         return stored
     return raise_key_or_session_error(call, session_id)
 
 
-def _read_push(call: ApiCall, *, format: str) -> Push:
-    """Return the push that the request holds. Raises `InvalidRequest`.
+def _read_push(call: ApiCall, *, format: str | None) -> Push:
+    """Return the push that the request holds. `format` is the dialect of the session, as far as known.
+
+    Raises `InvalidRequest`.
 
     Validated without a serializer, because this is the hot path.
     """
@@ -133,10 +136,6 @@ def _read_push(call: ApiCall, *, format: str) -> Push:
         raise InvalidRequest(
             "invalid_field", "`messages` must be an array with at least one message.", param="messages"
         )
-    message_error = get_dialect(format).message_error
-    for index, value in enumerate(values):
-        if error := message_error(value):
-            raise InvalidRequest("invalid_message", error, param=f"messages[{index}]")
     redaction = call.principal.redaction
     elements = raw_elements(call.raw, "messages")
     messages, found = ingest_messages(elements, values, format=format, redaction=redaction)

@@ -34,8 +34,8 @@ class AgentSession(models.Model):
     title = models.CharField(max_length=300, blank=True)
     agent = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)
-    # The dialect in which messages are pushed; see `compaction.dialects`.
-    format = models.CharField(max_length=16)
+    # The dialect in which messages are pushed (see `compaction.dialects`); NULL until it is detected.
+    format = models.CharField(max_length=16, null=True)
     origin = models.CharField(max_length=32, default="api")
     # The member whose API key created the session, to attribute its cost. NULL for imported sessions.
     created_by = models.ForeignKey(
@@ -113,7 +113,7 @@ class AgentSession(models.Model):
 
     @property
     def format_label(self) -> str:
-        """Name of the session's dialect in the user interface."""
+        """Name of the dialect in which the session is served, in the user interface."""
         return get_dialect(self.format).label
 
     @property

@@ -44,7 +44,7 @@ class MessageView:
     blocks: Sequence[Block]
 
 
-def message_view(row: MessageRow, format: str, tool_names: dict[str, str]) -> MessageView:
+def message_view(row: MessageRow, format: str | None, tool_names: dict[str, str]) -> MessageView:
     """Build the view of a message. Adds the message's calls to `tool_names` (tool names by call id)."""
     value = convert.message_value(row, format)
     tool_names |= calls_of(value)

@@ -65,7 +65,7 @@ def part_text(part: Part) -> str:
             return f"[{kind}]"
 
 
-def _tool_of(session_id: UUID, row: Message, parts: Sequence[Part], format: str) -> str:
+def _tool_of(session_id: UUID, row: Message, parts: Sequence[Part], format: str | None) -> str:
     """Return the name of the tool that produced these parts, from its call in an earlier message."""
     calls = {part.call_id for part in parts if isinstance(part, ToolResult)}
     if not calls:
@@ -162,14 +162,14 @@ def search(
     return found, position or None
 
 
-def _match(row: Message, terms: Sequence[str], format: str) -> SearchMatch | None:
+def _match(row: Message, terms: Sequence[str], format: str | None) -> SearchMatch | None:
     data = message_bytes(row)
     if b"\\" not in data:
         # Without escapes, the bytes contain the words literally. Most messages are rejected here, unparsed.
         plain = data.decode().casefold()
         if not all(term in plain for term in terms):
             return None
-    [value] = dialects.parse([bodies.json_value(data)], format=format)
+    [value] = dialects.parse_mixed([bodies.json_value(data)], default=format)
     text = "\n".join(part_text(part) for part in value.parts)
     folded = text.casefold()
     places = [folded.find(term) for term in terms]

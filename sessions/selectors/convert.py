@@ -31,8 +31,11 @@ def message_body(row: Message) -> dict[str, Any]:
     return value
 
 
-def message_value(row: Message, format: str) -> MessageValue:
-    """The core's value of a stored message, with the tokens counted when it was stored."""
+def message_value(row: Message, format: str | None) -> MessageValue:
+    """Return the core's value of a stored message, with the tokens counted when it was stored.
+
+    `format` is the dialect of the session.
+    """
     return value_of(
         message_bytes(row),
         format=format,
@@ -43,10 +46,16 @@ def message_value(row: Message, format: str) -> MessageValue:
     )
 
 
-def value_of(data: bytes, *, format: str, position: int, turn: int, tokens: int, flags: int) -> MessageValue:
-    """The core's value of a message's JSON. `flags` are bits of `MessageFlag`."""
-    return dialects.get_dialect(format).parse_message(
+def value_of(
+    data: bytes, *, format: str | None, position: int, turn: int, tokens: int, flags: int
+) -> MessageValue:
+    """Return the core's value of a message's JSON, read in the dialect in which it is written.
+
+    `format` is the dialect of the session; `flags` are bits of `MessageFlag`.
+    """
+    return dialects.parse_message(
         bodies.json_value(data),
+        default=format,
         position=position,
         turn=turn,
         tokens=tokens,

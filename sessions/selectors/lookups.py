@@ -14,14 +14,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """The immutable fields of a session that are needed to parse a push."""
+    """The fields of a session that are needed to parse a push.
+
+    `format` may have been detected since the lookup, so the push checks it against the session.
+    """
 
     id: UUID
-    format: str
+    format: str | None
 
 
-#: Routes cached by this process. Only deleting the session makes one stale; the statement that uses it then
-#: finds no session.
+#: Routes cached by this process. If the session was deleted, the statement that uses its route finds none.
 _routes: dict[tuple[UUID, str], Route] = {}
 
 _ROUTES_SIZE = 100_000
@@ -41,7 +43,7 @@ def session_route(*, project_id: UUID, name: str) -> Route | None:
 
 
 def route_forget(*, project_id: UUID, name: str) -> None:
-    """Remove a route from the cache, because its session is gone."""
+    """Remove a route from the cache, because its session was deleted or its format may have been detected."""
     _routes.pop((project_id, name), None)
 
 

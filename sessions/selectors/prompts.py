@@ -32,7 +32,7 @@ class PromptState:
     """The state of a session from which its prompt is built."""
 
     id: UUID
-    format: str
+    format: str | None
     model: str
     turn_count: int
     message_count: int

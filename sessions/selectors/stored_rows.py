@@ -55,8 +55,8 @@ class StoredMessage:
     flags: int
     data: bytes
 
-    def value(self, format: str) -> MessageValue:
-        """Parse the message in the session's `format`."""
+    def value(self, format: str | None) -> MessageValue:
+        """Parse the message. `format` is the dialect of the session."""
         return value_of(
             self.data,
             format=format,

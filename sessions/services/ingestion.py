@@ -70,6 +70,11 @@ class NewPreamble:
         return bodies.content_hash(b"%b\0%b" % (self.system or b"", self.tools or b""))
 
     @property
+    def tool_definitions(self) -> list[Any]:
+        """The tool definitions as JSON values."""
+        return bodies.json_value(self.tools) if self.tools else []
+
+    @property
     def components(self) -> Mapping[str, int]:
         """Tokens by component of the prompt."""
         return {"system": self.system_tokens, "tools": self.tools_tokens}
@@ -86,12 +91,12 @@ class NewPreamble:
 
 
 def messages_ingest(
-    raw: Sequence[bytes], values: Sequence[Mapping[str, Any]], *, format: str, redaction: Redaction
+    raw: Sequence[bytes], values: Sequence[Mapping[str, Any]], *, format: str | None, redaction: Redaction
 ) -> tuple[list[IngestedMessage], list[Finding]]:
     """Return the messages without secrets, with their tokens, and the secrets found, message by message.
 
-    `raw` and `values` are the same messages as JSON bytes and as parsed JSON. Raises `FormatError` if a
-    message does not fit the format.
+    `raw` and `values` are the same messages as JSON bytes and as parsed JSON. `format` is the dialect of the
+    session; each message is read in the dialect in which it is written.
     """
     found: list[Finding] = []
     clean: list[bytes] = []
@@ -101,7 +106,7 @@ def messages_ingest(
         found.extend(findings)
         clean.append(redacted)
         clean_values.append(value if redacted is data else bodies.json_value(redacted))
-    parsed = dialects.parse(clean_values, format=format, counter=counter())
+    parsed = dialects.parse_mixed(clean_values, default=format, counter=counter())
     messages = [IngestedMessage(data=data, value=value) for data, value in zip(clean, parsed, strict=True)]
     return messages, found
 

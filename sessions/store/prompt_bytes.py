@@ -1,8 +1,9 @@
 """Assemble prompts from the stored bytes of messages. Pure: `selectors.prompts` reads the database.
 
-A stored message is the JSON that was pushed, or that an edit produced, in the dialect of its session. If the
-messages follow each other validly, their bytes are joined, which is fast and changes no byte; otherwise they
-are parsed and rendered (`compaction.rendering`). The same stored bytes always give the same prompt.
+A stored message is the JSON that was pushed, or that an edit produced, in the dialect in which it was pushed.
+If all are in the session's dialect and follow each other validly, their bytes are joined, which is fast and
+changes no byte; otherwise they are parsed and rendered (`compaction.rendering`). The same stored bytes always
+give the same prompt.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class PromptMessages:
             manifest=[*self.manifest, *added],
         )
 
-    def with_memory(self, text: str, tokens: int, format: str) -> PromptMessages:
+    def with_memory(self, text: str, tokens: int, format: str | None) -> PromptMessages:
         """Insert the working memory as a message after the first user message, unless it is empty.
 
-        `format` is the dialect of the messages.
+        `format` is the dialect of the session.
         """
         if not text:
             return self
@@ -85,13 +86,13 @@ class PromptMessages:
 
 
 def messages_of_view(
-    view: View, raw: Mapping[int, bytes], format: str
+    view: View, raw: Mapping[int, bytes], format: str | None
 ) -> tuple[PromptMessages, Continuation]:
     """Return the messages that a view shows, and the continuation state after them.
 
-    `raw` maps the position of each message to the bytes that were pushed, in the dialect `format`.
+    `raw` maps the position of each message to the bytes that were pushed. `format` is the dialect of the
+    session; an edited message stays in its own dialect.
     """
-    dialect = dialects.get_dialect(format)
     original = {message.position: message for message in view.transcript}
     data: list[bytes] = []
     manifest: list[Mapping[str, Any]] = []
@@ -103,9 +104,9 @@ def messages_of_view(
             pieces = [raw[entry.first]]
             shown.append(message)
         else:
-            items = dialect.render_message(message)
+            items = dialects.get_dialect(message.format or format).render_message(message)
             pieces = list(map(bodies.json_bytes, items))
-            shown += dialects.parse(items, format=format)
+            shown += dialects.parse_mixed(items, default=format)
         data += pieces
         raw_tokens = message.tokens if entry.is_generated or verbatim else original[entry.first].tokens
         manifest += (
@@ -131,8 +132,8 @@ def _manifest_entry(
 def request_fields(
     messages: PromptMessages,
     *,
-    stored_format: str,
-    format: str,
+    stored_format: str | None,
+    format: str | None,
     system: bytes | None,
     tools: bytes | None,
     is_regular: bool,
@@ -140,8 +141,10 @@ def request_fields(
 ) -> dict[str, Any]:
     """Return the fields of a provider request in the dialect `format`, ready for orjson.
 
-    `is_regular` states that the messages follow each other validly (see `Continuation`).
+    `stored_format` is the dialect of the session. `is_regular` states that all messages are in it and follow
+    each other validly (see `Continuation`).
     """
+    stored_format, format = (dialects.get_dialect(name).name for name in (stored_format, format))
     if is_regular and stored_format == format:
         roles = [entry["role"] for entry in messages.manifest]
         stored = StoredPrompt(messages=messages.data, roles=roles, system=system, tools=tools)
@@ -149,7 +152,7 @@ def request_fields(
         if joined is not None:
             return {name: orjson.Fragment(data) for name, data in joined.items()}
     prompt = render(
-        dialects.parse(messages.values(), format=stored_format),
+        dialects.parse_mixed(messages.values(), default=stored_format),
         format=format,
         system=bodies.json_value(system) if system else None,
         tools=bodies.json_value(tools) if tools else None,

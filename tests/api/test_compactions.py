@@ -21,7 +21,9 @@ BY_HAND = {"soft": 0, "hard": 0, "tail_share": 0.01}
 
 @pytest.fixture
 def session(api: Api) -> dict[str, Any]:
-    made: dict[str, Any] = api.post("sessions/", {"id": "s1", "policy": BY_HAND}).json()
+    made: dict[str, Any] = api.post(
+        "sessions/", {"id": "s1", "format": "anthropic", "policy": BY_HAND}
+    ).json()
     return made
 
 

@@ -35,7 +35,7 @@ class TestMaking:
         response = api.post(SESSIONS, {})
         made = response.json()
         assert response.status_code == 201
-        assert (made["external_id"], made["format"], made["turns"]) == (made["id"], "anthropic", 0)
+        assert (made["external_id"], made["format"], made["turns"]) == (made["id"], None, 0)
         assert made["prompt"]["budget"] == 100_000
 
     def test_all_that_can_be_said_is_kept(self, api: Api) -> None:

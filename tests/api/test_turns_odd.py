@@ -31,6 +31,10 @@ def deep(depth: int) -> bytes:
     return b'{"messages":[{"role":"user","content":%b1%b}]}' % (b"[" * depth, b"]" * depth)
 
 
+def tool_use(**fields: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": [{"type": "tool_use", **fields}]}
+
+
 REFUSED: list[tuple[str, Any, int, str]] = [
     ("nothing", b"", 400, "missing_field"),
     ("a list", [], 400, "bad_json"),
@@ -61,6 +65,32 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("a message null", {"messages": [ASK, None]}, 400, "invalid_message"),
     ("no role", {"messages": [{"content": "x"}]}, 400, "invalid_message"),
     ("role a number", {"messages": [{"role": 1, "content": "x"}]}, 400, "invalid_message"),
+    ("an unknown role", {"messages": [{"role": "narrator", "content": "x"}, ASK]}, 400, "invalid_message"),
+    ("an empty role", {"messages": [{"role": "", "content": "x"}]}, 400, "invalid_message"),
+    ("a long role with NUL", {"messages": [{"role": "us\0er" * 50, "content": "x"}]}, 400, "invalid_message"),
+    ("no content", {"messages": [{"role": "user"}]}, 400, "invalid_message"),
+    ("content a number", {"messages": [{"role": "user", "content": 5}]}, 400, "invalid_message"),
+    (
+        "content an object",
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "x"}}]},
+        400,
+        "invalid_message",
+    ),
+    *(
+        (f"a block {block}", {"messages": [{"role": "user", "content": [block]}]}, 400, "invalid_message")
+        for block in (
+            *(None, 1, "x", [], {}, {"type": 5}, {"type": "text"}, {"type": "text", "text": 5}),
+            {"type": "hologram", "data": [1, 2]},
+            {"type": "tool_result"},
+            {"type": "tool_result", "tool_use_id": 5, "content": "x"},
+            {"type": "tool_result", "tool_use_id": "t", "content": 5},
+            {"type": "tool_result", "tool_use_id": "t", "content": [1, None]},
+        )
+    ),
+    *(
+        (f"a call {fields}", {"messages": [tool_use(**fields)]}, 400, "invalid_message")
+        for fields in ({}, {"id": 5, "name": None, "input": []}, {"id": "t", "input": {}})
+    ),
     ("an unknown field", {"messages": [ASK], "mesages": []}, 400, "unknown_field"),
     ("a field with an empty name", {"messages": [ASK], "": []}, 400, "unknown_field"),
     ("model a number", {"messages": [ASK], "model": 5}, 400, "invalid_field"),
@@ -105,10 +135,6 @@ def test_a_body_that_is_compressed_is_refused_as_such(api: Api) -> None:
     assert api.post(TURNS, {"messages": [ASK]}, content_encoding="identity").status_code == 201
 
 
-def tool_use(**fields: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": [{"type": "tool_use", **fields}]}
-
-
 STORED: list[tuple[str, list[dict[str, Any]]]] = [
     ("NUL in a text", [request("a\0b")]),
     ("NUL in a tool call's id and name", [ASK, call("t\0", name="n\0"), result("t\0", "x\0")]),
@@ -133,40 +159,28 @@ STORED: list[tuple[str, list[dict[str, Any]]]] = [
     ("an empty content", [{"role": "user", "content": ""}]),
     ("a blank content", [{"role": "user", "content": " \n"}]),
     ("an empty list", [{"role": "user", "content": []}, {"role": "assistant", "content": []}]),
-    ("no content", [{"role": "user"}]),
     ("content null", [{"role": "assistant", "content": None}]),
-    ("content a number", [{"role": "user", "content": 5}]),
-    ("content an object", [{"role": "user", "content": {"type": "text", "text": "x"}}]),
     (
-        "blocks of every wrong type",
+        "calls with odd values",
         [
-            {
-                "role": "user",
-                "content": [None, 1, "x", [], {}, {"type": 5}, {"type": "text"}, {"type": "text", "text": 5}],
-            }
+            ASK,
+            tool_use(id="", name="", input="x"),
+            tool_use(id="t", name="f", input=[]),
+            tool_use(id="u", name="f"),
         ],
     ),
     (
-        "a call of every wrong type",
-        [ASK, tool_use(id=5, name=None, input=[]), tool_use(), tool_use(id="", name="", input="x")],
-    ),
-    (
-        "a result of every wrong type",
+        "results with odd values",
         [
             {
                 "role": "user",
                 "content": [
-                    {"type": "tool_result"},
-                    {"type": "tool_result", "tool_use_id": 5, "content": 5, "is_error": "x"},
-                    {"type": "tool_result", "tool_use_id": [], "content": [1, None]},
+                    {"type": "tool_result", "tool_use_id": "", "is_error": "x"},
+                    {"type": "tool_result", "tool_use_id": "t", "content": [{}]},
                 ],
             }
         ],
     ),
-    ("an unknown role", [{"role": "narrator", "content": "x"}, ASK]),
-    ("an empty role", [{"role": "", "content": "x"}]),
-    ("a role with NUL, and long", [{"role": "us\0er" * 50, "content": "x"}]),
-    ("a block of an unknown kind", [{"role": "user", "content": [{"type": "hologram", "data": [1, 2]}]}]),
     (
         "thinking without a signature",
         [

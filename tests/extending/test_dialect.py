@@ -16,7 +16,7 @@ from compaction import dialects
 from compaction.validation import validate
 from sessions.models import AgentSession
 from tests.api.client import Api, code
-from tests.api.talk import output
+from tests.api.talk import openai_turn, output, whole_turn
 from tests.extending.lines_dialect import Lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,10 +115,28 @@ def test_the_working_memory_is_served_in_it(compacted: Api) -> None:
 
 
 def test_what_is_not_a_message_of_it_is_rejected(compacted: Api) -> None:
-    body = {"messages": [{"role": "user", "content": "x"}]}
+    body = {"messages": [{"from": "narrator", "line": "x"}]}
     response = compacted.post("sessions/s1/turns/", body)
     assert (response.status_code, code(response)) == (400, "invalid_message")
     assert "`from` must be one of" in response.json()["error"]["message"]
+
+
+def test_it_is_detected(api: Api) -> None:
+    api.post("sessions/", {"id": "s1"})
+    assert api.post("sessions/s1/turns/", {"messages": turn(1)}).status_code == 201
+    assert api.get("sessions/s1/").json()["format"] == "lines"
+    assert api.get("sessions/s1/prompt/").json()["messages"] == turn(1)
+
+
+@pytest.mark.parametrize("target", ["anthropic", "lines", "openai"])
+def test_its_session_may_contain_messages_of_another(compacted: Api, target: str) -> None:
+    for messages in (openai_turn(1), whole_turn(2), turn(20)):
+        response = compacted.post("sessions/s1/turns/", {"messages": messages})
+        assert response.status_code == 201, response.content
+    for query in ("", "&at_turn=13"):
+        prompt = compacted.get(f"sessions/s1/prompt/?format={target}{query}").json()
+        assert validate(prompt["messages"], target) == ()
+        assert "File 1 defines handlers." in str(prompt["messages"])
 
 
 def test_without_the_line_it_is_unknown(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

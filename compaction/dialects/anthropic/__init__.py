@@ -1,4 +1,7 @@
-"""Anthropic Messages. `parsing` and `rendering` translate messages; the others are the provider's rules."""
+"""Anthropic Messages.
+
+`recognition` detects messages, `parsing` and `rendering` translate them; the others are the provider's rules.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compaction.capabilities import Capabilities
-from compaction.dialects.anthropic import content, limits, parsing, rendering, roles, server_tools, thinking
+from compaction.dialects.anthropic import (
+    content,
+    limits,
+    parsing,
+    recognition,
+    rendering,
+    roles,
+    server_tools,
+    thinking,
+)
 from compaction.dialects.base import Dialect, Prompt, StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
@@ -30,6 +42,9 @@ class Anthropic(Dialect):
         duplicate_rule="A3",
     )
 
+    message_error = staticmethod(recognition.message_error)
+    recognizes = staticmethod(recognition.recognizes)
+    recognizes_tool = staticmethod(recognition.recognizes_tool)
     parse_message = staticmethod(parsing.parse_message)
 
     def render_message(self, message: Message) -> list[dict[str, JSON]]:

@@ -1,4 +1,7 @@
-"""OpenAI Chat Completions. `parsing` and `rendering` translate messages, `content` validates them."""
+"""OpenAI Chat Completions.
+
+`recognition` detects messages, `parsing` and `rendering` translate them, `content` validates them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt, StoredPrompt
-from compaction.dialects.openai import content, parsing, rendering
+from compaction.dialects.openai import content, parsing, recognition, rendering
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
@@ -29,6 +32,9 @@ class OpenAI(Dialect):
         duplicate_rule="C2",
     )
 
+    message_error = staticmethod(recognition.message_error)
+    recognizes = staticmethod(recognition.recognizes)
+    recognizes_tool = staticmethod(recognition.recognizes_tool)
     parse_message = staticmethod(parsing.parse_message)
     render_message = staticmethod(rendering.message_json)
 

@@ -17,15 +17,20 @@ _ERROR_PREFIX = "Error: "
 _MAX_ID = 40
 
 
-def message_json(message: Message) -> list[dict[str, JSON]]:
-    """Render one message: several if it has several tool results, none if it has no content."""
+def message_json(message: Message, native_ids: frozenset[str] = frozenset()) -> list[dict[str, JSON]]:
+    """Render one message: several if it has several tool results, none if it has no content.
+
+    `native_ids` are the call ids of messages that are already in this dialect. They are not shortened.
+    """
     native = message.format == NAME
     if native and not message.patched and message.source is not None:
         return [dict(message.source)]
     kept = {k: v for k, v in (message.source or {}).items() if native and k in KNOWN_FIELDS}
     if message.role is Role.ASSISTANT:
-        return _assistant(message, kept, native)
-    results = [_result_json(part, kept, native) for part in message.parts if isinstance(part, ToolResult)]
+        return _assistant(message, kept, native, native_ids)
+    results = [
+        _result_json(part, kept, native, native_ids) for part in message.parts if isinstance(part, ToolResult)
+    ]
     media = [
         block
         for part in message.parts
@@ -42,8 +47,10 @@ def message_json(message: Message) -> list[dict[str, JSON]]:
     return [*results, {**kept, "role": role, "content": _plain(media + content)}]
 
 
-def _assistant(message: Message, kept: dict[str, JSON], native: bool) -> list[dict[str, JSON]]:
-    calls = [_call_json(part, native) for part in message.tool_calls if not part.server]
+def _assistant(
+    message: Message, kept: dict[str, JSON], native: bool, native_ids: frozenset[str]
+) -> list[dict[str, JSON]]:
+    calls = [_call_json(part, native, native_ids) for part in message.tool_calls if not part.server]
     content = [block for part in message.parts if (block := _content(part, native)) is not None]
     if not calls and not content:
         return []
@@ -82,23 +89,27 @@ def _content(part: Part, native: bool) -> dict[str, JSON] | None:
     return None
 
 
-def _call_json(part: ToolCall, native: bool) -> dict[str, JSON]:
+def _call_json(part: ToolCall, native: bool, native_ids: frozenset[str]) -> dict[str, JSON]:
     source = part.source if native and isinstance(part.source, Mapping) else {}
     if source and not part.patched:
         return dict(source)
     arguments = part.arguments if is_object(part.arguments) else dumps(loads_object(part.arguments))
     function = {"name": part.name, "arguments": arguments}
-    return {"id": _id(part.call_id, native), "type": "function", "function": function}
+    call_id = part.call_id if native else _id(part.call_id, native_ids)
+    return {"id": call_id, "type": "function", "function": function}
 
 
-def _result_json(part: ToolResult, kept: dict[str, JSON], native: bool) -> dict[str, JSON]:
+def _result_json(
+    part: ToolResult, kept: dict[str, JSON], native: bool, native_ids: frozenset[str]
+) -> dict[str, JSON]:
     if native and not part.patched:
         return {**kept, "role": "tool", "tool_call_id": part.call_id}
     text = part.text
     if part.is_error and not text.lower().startswith("error"):
         text = _ERROR_PREFIX + text
     extra = {k: v for k, v in kept.items() if native and k not in ("content", "name")}
-    return {**extra, "role": "tool", "tool_call_id": _id(part.call_id, native), "content": text}
+    call_id = part.call_id if native else _id(part.call_id, native_ids)
+    return {**extra, "role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def _media(part: ToolResult) -> list[dict[str, JSON]]:
@@ -112,16 +123,24 @@ def _media(part: ToolResult) -> list[dict[str, JSON]]:
     return [{"type": "text", "text": f"[media in the result of {part.call_id}]"}, *media] if media else []
 
 
-def _id(call_id: str, native: bool) -> str:
-    return call_id if native or len(call_id) <= _MAX_ID else digested_id(call_id)
+def _id(call_id: str, native_ids: frozenset[str]) -> str:
+    return call_id if len(call_id) <= _MAX_ID or call_id in native_ids else digested_id(call_id)
+
+
+def _native_ids(messages: Sequence[Message]) -> frozenset[str]:
+    """Return the long call ids of the messages that are already in this dialect."""
+    parts = (part for message in messages if message.format == NAME for part in message.parts)
+    ids = (part.call_id for part in parts if isinstance(part, ToolCall | ToolResult))
+    return frozenset(call_id for call_id in ids if len(call_id) > _MAX_ID)
 
 
 def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
     """Render the `messages` of a request. Media of tool results follow the last result (C1)."""
     out: list[dict[str, JSON]] = []
     postponed: list[dict[str, JSON]] = []
+    native_ids = _native_ids(messages)
     for message in messages:
-        items = message_json(message)
+        items = message_json(message, native_ids)
         results = [item for item in items if item.get("role") == "tool"]
         rest = [item for item in items if item.get("role") != "tool"]
         if results:

@@ -39,7 +39,11 @@ class SessionCreate(Strict):
         max_length=200,
         help_text="Model that the agent calls. Determines the context window and prices.",
     )
-    format = FormatField(required=False, help_text="Format of the messages. Defaults to `anthropic`.")
+    format = FormatField(
+        required=False,
+        help_text="Format of the messages and of the prompt. Defaults to detecting it from the tool "
+        "definitions and the messages.",
+    )
     agent = PlainText(
         required=False,
         allow_blank=True,
@@ -87,7 +91,9 @@ class Session(serializers.Serializer):
     title = serializers.CharField(help_text="Title in the dashboard.")
     agent = serializers.CharField(help_text="Name of the agent.")
     model = serializers.CharField(help_text="The model that the agent calls.")
-    format = FormatField(help_text="Format of the messages.")
+    format = FormatField(
+        allow_null=True, help_text="Format in which prompts are served. `null` until it is detected."
+    )
     origin = serializers.CharField(help_text="`api`, or the log format of an imported session.")
     tags = serializers.ListField(child=serializers.CharField(), help_text="Tags.")
     metadata = serializers.DictField(help_text="Your own metadata.")

@@ -23,7 +23,7 @@ class TurnPush(Strict):
     messages = serializers.ListField(
         child=serializers.DictField(),
         min_length=1,
-        help_text="Messages in the session's format, exactly as sent to or received from the provider.",
+        help_text="Messages exactly as sent to or received from the provider, each in any supported format.",
     )
     usage = serializers.DictField(required=False, help_text="The provider's `usage` object, unchanged.")
     model = PlainText(

@@ -113,7 +113,7 @@ def _part(request: HttpRequest) -> str:
     return "older" if "before" in request.GET else "newer" if "after" in request.GET else ""
 
 
-def _part_text(row: Message, format: str, part: int, argument: str | None) -> str:
+def _part_text(row: Message, format: str | None, part: int, argument: str | None) -> str:
     parts = convert.message_value(row, format).parts
     text = part_text(parts[part], argument) if part < len(parts) else None
     if text is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from compaction.dialects import get_dialect
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
@@ -178,9 +179,8 @@ def _messages_without_parts(
         at = max(at, last + 1)
     shown |= Q(position__gte=at)
     rows = session.messages.filter(shown, position__lt=end).order_by("position")
+    format = get_dialect(session.format).name
     return [
-        MessageValue(
-            position=position, role=Role(role), parts=(), tokens=tokens, turn=turn, format=session.format
-        )
+        MessageValue(position=position, role=Role(role), parts=(), tokens=tokens, turn=turn, format=format)
         for position, role, tokens, turn in rows.values_list("position", "role", "tokens", "turn_index")
     ]

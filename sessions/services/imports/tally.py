@@ -65,7 +65,7 @@ class Tally:
         """Return the breakdown of the prompt that this turn's call read, as the client sent it."""
         return self._context_before(turn).prompt_of(_values(turn))
 
-    def after(self, turn: PreparedTurn, *, format: str, billed: bool) -> Tally:
+    def after(self, turn: PreparedTurn, *, format: str | None, billed: bool) -> Tally:
         """Return the counters after this turn."""
         values = _values(turn)
         size = self._size(turn)

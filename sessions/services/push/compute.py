@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pricing
+from compaction import dialects
 from compaction.breakdown import TokenBreakdown
-from compaction.messages import Usage
+from compaction.messages import Message, Usage
 from compaction.meter import Calibration
 from pricing.custom import custom_cost
 from sessions.selectors.token_budgets import budget_tokens
@@ -16,9 +17,9 @@ from sessions.services.push.values import NewTurn, Push, SessionState
 
 def turn_compute(session: SessionState, push: Push) -> NewTurn:
     """Return the turn and the session's counters after it. Takes constant time in the session's length."""
-    first = session.message_count
+    first, format = session.message_count, session.format or _detected(push)
     values = [
-        replace(message.value, position=first + index, turn=session.turn_count)
+        replace(_reread(message.value, format), position=first + index, turn=session.turn_count)
         for index, message in enumerate(push.messages)
     ]
     model = push.model or session.model
@@ -31,6 +32,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         session=session,
         index=session.turn_count,
         first_position=first,
+        format=format,
         model=model,
         cost_microusd=_cost(model, push),
         calibration=_calibration(session, served, push.usage),
@@ -40,9 +42,25 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         served=served,
         shown=shown.add(values),
         context=context.add(values),
-        continuation=session.continuation.after(values, session.format),
+        continuation=session.continuation.after(values, format),
         preamble_version=preamble_version,
     )
+
+
+def _detected(push: Push) -> str | None:
+    """Return the dialect of the pushed messages and tools, or None as long as they fit several."""
+    tools = push.preamble.tool_definitions if push.preamble is not None else ()
+    return dialects.detect_session([message.value.source for message in push.messages], tools)
+
+
+def _reread(message: Message, format: str | None) -> Message:
+    """Return a message as it is read in a session of this dialect.
+
+    The push read it with the dialect that was known then; another push may have determined it since.
+    """
+    if message.format == format or format is None:
+        return message
+    return dialects.parse_message(message.source, default=format, position=0, turn=0, tokens=message.tokens)
 
 
 def _cost(model: str, push: Push) -> int | None:

@@ -41,6 +41,7 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "key": target.key_id,
         "answer": answer if push.idempotency_key is not None else None,
         "turn": Int4(turn.index),
+        "format": turn.format,
         "model": turn.model,
         "first": Int4(turn.first_position),
         "count": Int4(len(turn.values)),

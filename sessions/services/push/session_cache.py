@@ -64,6 +64,7 @@ def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
     return replace(
         state,
         version=version,
+        format=turn.format,
         model=turn.model,
         turn_count=state.turn_count + 1,
         message_count=state.message_count + len(push.messages),

@@ -33,6 +33,7 @@ WITH session AS (
         -- of the row, which is most of what a push writes.
         last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
                               ELSE last_active_at END,
+        format = %(format)s,
         model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
         context_components = %(context)s,
         shown_components = %(shown)s,

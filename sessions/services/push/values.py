@@ -50,7 +50,7 @@ class SessionState:
     version: str
     id: UUID
     project_id: UUID
-    format: str
+    format: str | None  #: None until it is detected
     model: str
     turn_count: int
     message_count: int
@@ -79,6 +79,7 @@ class NewTurn:
     session: SessionState
     index: int
     first_position: int
+    format: str | None
     model: str
     cost_microusd: int | None  #: None if the model has no price or no usage was reported
     calibration: float

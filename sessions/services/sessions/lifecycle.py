@@ -14,6 +14,7 @@ import pricing
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
+from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.lookups import as_uuid
@@ -24,9 +25,9 @@ from sessions.store.blobs import is_external
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """The fields of a new session. Only the format is required."""
+    """The fields of a new session. Without a format it is detected from the tools or the messages."""
 
-    format: str
+    format: str | None = None
     external_id: str | None = None
     title: str = ""
     agent: str = ""
@@ -51,7 +52,7 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
             return named, False
     session = AgentSession(
         project_id=project_id,
-        format=new.format,
+        format=new.format or _detected_format(new.preamble),
         title=new.title,
         agent=new.agent,
         model=new.model,
@@ -74,6 +75,10 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
     if created and new.preamble is not None:
         Preamble.objects.create(session=stored, version=1, from_turn=0, **new.preamble.columns)
     return stored, created
+
+
+def _detected_format(preamble: NewPreamble | None) -> str | None:
+    return dialects.detect_session((), preamble.tool_definitions) if preamble is not None else None
 
 
 def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ JsonObject = dict[str, Any]
 class NewSession(TypedDict, total=False):
     """Settings of a new session.
 
-    `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or an object with `preset` and the
-    settings that differ from it.
+    `format` is detected if omitted. `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or an
+    object with `preset` and the settings that differ from it.
     """
 
     model: str
@@ -52,14 +52,17 @@ class PromptSize(TypedDict):
 
 
 class SessionInfo(TypedDict):
-    """A session with its counters. Costs are in micro-dollars (millionths of a dollar)."""
+    """A session with its counters. Costs are in micro-dollars (millionths of a dollar).
+
+    `format` is None until it is detected.
+    """
 
     id: str
     external_id: str
     title: str
     agent: str
     model: str
-    format: Format
+    format: Format | None
     tags: list[str]
     metadata: JsonObject
     created_at: str

@@ -1,0 +1,214 @@
+"""Detection of dialects, and sessions whose messages are in several."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction import dialects
+from compaction.capabilities import Capabilities
+from compaction.continuation import Continuation
+from compaction.dialects import detect, detect_session
+from compaction.messages import ToolCall, ToolResult
+from compaction.pipeline import PlanRequest, plan
+from compaction.policy import PRESETS, Budget
+from compaction.rendering import render
+from compaction.validation import validate
+from compaction.view import apply
+from importers.base import ImportedSession
+from importers.reading import log_sources
+from importers.registry import recognise
+from sessions.store.prompt_bytes import messages_of_view, request_fields
+from tests.compaction.builders import COUNTER, assistant, call, faults, result, system, user
+from tests.compaction.test_properties import anthropic_messages, models, openai_messages, quick, texts
+
+LONG = "call_" + "x" * 60
+
+#: Message, the dialects that accept it, and the dialect of a new session that begins with it.
+KNOWN: list[tuple[dict[str, Any], set[str], str | None]] = [
+    (user("x"), {"anthropic", "openai"}, None),
+    (assistant("x"), {"anthropic", "openai"}, None),
+    ({"role": "user", "content": [{"type": "text", "text": "x"}]}, {"anthropic", "openai"}, None),
+    ({"role": "user", "content": ""}, {"anthropic", "openai"}, None),
+    (system(), {"anthropic", "openai"}, "openai"),
+    ({"role": "user", "content": "x", "name": "ann"}, {"anthropic", "openai"}, "openai"),
+    ({"role": "assistant", "content": [{"type": "text", "text": "x"}]}, {"anthropic", "openai"}, "anthropic"),
+    ({"role": "assistant", "content": None}, {"openai"}, "openai"),
+    ({"role": "assistant", "content": "x", "refusal": None}, {"openai"}, "openai"),
+    ({"role": "developer", "content": "x"}, {"openai"}, "openai"),
+    (call("c", "f"), {"openai"}, "openai"),
+    (result("c", "x"), {"openai"}, "openai"),
+    ({"role": "function", "name": "f", "content": "x"}, {"openai"}, "openai"),
+    (
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"openai"},
+        "openai",
+    ),
+    ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}, {"openai"}, "openai"),
+    (
+        {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "u"}}]},
+        {"anthropic"},
+        "anthropic",
+    ),
+    (
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+        {"anthropic"},
+        "anthropic",
+    ),
+    ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}, {"anthropic"}, "anthropic"),
+    ({"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}, {"anthropic"}, "anthropic"),
+    (
+        {"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"},
+        {"anthropic"},
+        "anthropic",
+    ),
+]
+
+
+@pytest.mark.parametrize(("item", "accepted", "session"), KNOWN, ids=[str(row[0])[:70] for row in KNOWN])
+def test_a_message_is_read_in_the_dialect_in_which_it_is_written(
+    item: dict[str, Any], accepted: set[str], session: str | None
+) -> None:
+    for default in ("anthropic", "openai"):
+        [expected] = accepted if len(accepted) == 1 else [default]
+        assert detect(item, default) == expected
+        [message] = dialects.parse_mixed([item], default=default)
+        assert message.format == expected
+    assert detect_session([item]) == session
+
+
+def test_a_certain_message_decides_against_a_likely_one() -> None:
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    assert detect_session([system(), user("x"), use]) == "anthropic"
+    assert detect_session([user("x")], [{"name": "f", "input_schema": {}}]) == "anthropic"
+    assert detect_session([user("x")], [{"type": "function", "function": {"name": "f"}}]) == "openai"
+
+
+def anthropic_call(id: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "f", "input": {}}]}
+
+
+def anthropic_result(id: str, text: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]}
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A call and its result, each in either dialect, perhaps with something between them."""
+    id, text = draw(st.sampled_from(["a", "b", LONG, "x y"])), draw(texts)
+    made = [draw(st.sampled_from([call(id, "f"), anthropic_call(id)]))]
+    made += draw(st.lists(openai_messages() | anthropic_messages(), max_size=1))
+    return [*made, draw(st.sampled_from([result(id, text), anthropic_result(id, text)]))]
+
+
+one = st.one_of(openai_messages(), anthropic_messages()).map(lambda item: [item])
+mixed = st.lists(st.one_of(one, pairs()), max_size=12).map(
+    lambda groups: [i for group in groups for i in group]
+)
+defaults = st.sampled_from([None, "anthropic", "openai"])
+
+
+@quick
+@given(mixed, defaults, st.sampled_from(sorted(PRESETS)), st.integers(1, 4_000), models)
+def test_a_mixed_session_is_valid_in_both_dialects(
+    items: list[dict[str, Any]], default: str | None, policy: str, budget: int, model: Capabilities
+) -> None:
+    messages = dialects.parse_mixed(items, default=default, counter=COUNTER)
+    limit = Budget(input_tokens=budget)
+    request = PlanRequest(
+        view=apply((), messages), policy=PRESETS[policy], counter=COUNTER, budget=limit, capabilities=model
+    )
+    raw = {position: json.dumps(item).encode() for position, item in enumerate(items)}
+    for view in (request.view, plan(request).view):
+        stored, after = messages_of_view(view, raw, default)
+        for format in ("anthropic", "openai"):
+            shown = render(view.messages, format=format, capabilities=model).messages
+            assert validate(shown, format, capabilities=model) == ()
+            assert faults(shown, format) == []
+            fields = request_fields(
+                stored,
+                stored_format=default,
+                format=format,
+                system=None,
+                tools=None,
+                is_regular=after.regular and not after.open_calls,
+                capabilities=model,
+            )
+            served = _messages(fields)
+            assert validate(served, format, capabilities=model) == ()
+            assert faults(served, format) == []
+
+
+def _messages(fields: dict[str, Any]) -> list[Any]:
+    """Return the messages of a request as the JSON that is sent."""
+    sent: list[Any] = orjson.loads(orjson.dumps(fields["messages"]))
+    return sent
+
+
+@quick
+@given(st.lists(st.sampled_from(["anthropic", "openai"]), min_size=1, max_size=12), defaults, st.data())
+def test_each_message_is_exact_in_its_own_dialect(
+    turns: list[str], default: str | None, data: st.DataObject
+) -> None:
+    items = [user("Begin.")]
+    for number, format in enumerate(turns):
+        id = f"c{number}"
+        made = {
+            "openai": [call(id, "f", n=number), {"content": "x", "role": "tool", "tool_call_id": id}],
+            "anthropic": [anthropic_call(id), anthropic_result(id, "x")],
+        }
+        items += made[format]
+    messages = dialects.parse_mixed(items, default=default)
+    assert [m.format for m in messages[1:]] == [format for format in turns for _ in range(2)]
+    for format in ("anthropic", "openai"):
+        shown = render(messages, format=format).messages
+        assert validate(shown, format) == ()
+        assert len(shown) == len(items)
+        for message, item in zip(messages, shown, strict=True):
+            if message.format == format:
+                assert json.dumps(item) == json.dumps(items[message.position])
+        calls = [p for m in dialects.parse(shown, format=format) for p in m.parts]
+        assert [p.call_id for p in calls if isinstance(p, ToolCall | ToolResult)] == [
+            f"c{number}" for number in range(len(turns)) for _ in range(2)
+        ]
+
+
+def test_a_message_of_another_dialect_cannot_be_served_from_its_bytes() -> None:
+    read = dialects.parse_mixed([user("x"), call("c", "f"), result("c", "y")], default="anthropic")
+    assert not Continuation().after(read, "anthropic").regular
+    assert Continuation().after(read, "openai") == Continuation(
+        regular=False
+    )  # the first was read as Anthropic's
+    read = dialects.parse_mixed([user("x"), call("c", "f"), result("c", "y")], default="openai")
+    assert Continuation().after(read, "openai") == Continuation()
+
+
+def test_an_undetected_session_is_regular_if_every_dialect_can_serve_its_bytes() -> None:
+    sound = dialects.parse_mixed([user("x"), assistant("y")], default=None)
+    assert Continuation().after(sound, None).regular
+    unsound = dialects.parse_mixed([{**user("x"), "custom": 1}], default=None)
+    assert Continuation().after(unsound, "anthropic").regular
+    assert not Continuation().after(unsound, None).regular
+
+
+@pytest.mark.trajectories
+def test_detection_agrees_with_the_known_dialect_of_recorded_messages(trajectories: Any) -> None:
+    checked = 0
+    for source in log_sources([trajectories]):
+        log = source.read()
+        importer = recognise(log)
+        for session in importer.read(log) if importer is not None else ():
+            if not isinstance(session, ImportedSession):
+                continue
+            for message in (message for turn in session.turns for message in turn.messages):
+                item = dict(message.body)
+                assert detect(item, session.format) == session.format
+                certain = {d.name for d in dialects.DIALECTS.values() if d.recognizes(item) == 3}
+                assert certain <= {session.format}, item
+                checked += 1
+    assert checked > 20_000
