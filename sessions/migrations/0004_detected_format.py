@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agent_sessions", "0002_prompt_snapshot"),
+        ("agent_sessions", "0003_rename_memory_and_claims"),
     ]
 
     operations = [

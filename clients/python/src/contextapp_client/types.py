@@ -13,8 +13,8 @@ JsonObject = dict[str, Any]
 class NewSession(TypedDict, total=False):
     """Settings of a new session.
 
-    `format` is detected if omitted. `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or an
-    object with `preset` and the settings that differ from it.
+    `format` is detected if omitted. `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or
+    an object with `preset` and the settings that differ from it.
     """
 
     model: str
