@@ -37,7 +37,7 @@ class Price:
 def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1h_tokens: int = 0) -> Price:
     """Return the price of an answer at the time `at` (default: now), rounded half up.
 
-    If the provider made several calls for it, each is priced by the size of its own prompt.
+    If the provider made several calls for it, each is priced by the size of its prompt.
 
     `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` with a TTL of one hour.
     """
