@@ -63,7 +63,8 @@ class Context:
     """The circumstances of one plan. Token figures are raw estimates, like those of messages.
 
     `start` is the view before the plan. A compaction aims at `goal` tokens; at `ceiling` tokens a prompt is
-    compacted at once. `previous` is the recap that `start` shows. `memory_text` is rendered after a recap.
+    compacted at once. `previous` is the recap that `start` shows. `memory_text` is the working
+    memory, whose names a recap does not repeat.
     """
 
     start: View

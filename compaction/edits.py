@@ -18,6 +18,7 @@ class Op(StrEnum):
     EVICT = "evict"  #: messages `position`..`end` are removed; one with `text`, if any, replaces them
     SHED = "shed"  #: a component that is not a message (`text` names it: memory, tools) is removed
     RESTORE = "restore"  #: a component that was shed is shown again
+    MEMORY = "memory"  #: `text` is the working memory, shown before message `position`; "" removes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Edit:
     first, at most `MAX_REFERENCES`. Token figures are those of the changed content.
 
     A later EVICT replaces all earlier edits within its span, including an earlier EVICT; a later REPLACE of
-    the same part replaces the earlier one.
+    the same part replaces the earlier one, and a later MEMORY the earlier one.
     """
 
     strategy: str

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from compaction.components import shed_names
 from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import Message
 from compaction.tokens import MESSAGE_OVERHEAD
-from compaction.view import Entry, View, shed_names
+from compaction.view import Entry, View
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def restore_edits(view: View) -> tuple[Edit, ...]:
             end=at,
             text=name,
             reason=f"room for {name} again",
-            tokens_after=getattr(view.all_components, name),
+            tokens_after=getattr(view.unshed_components, name),
         )
         for name in shed_names(view.edits)
     )

@@ -11,9 +11,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from compaction.components import MEMORY
 from compaction.context import Context
 from compaction.edits import Edit
-from compaction.eviction import restore_edits
+from compaction.eviction import restore_edits, shed_edit
+from compaction.memory_edits import memory_edits
 from compaction.messages import Role
 from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
@@ -85,8 +87,9 @@ def plan(request: PlanRequest) -> Plan:
     """Return one batch of edits that brings the prompt down to the policy's target."""
     started = time.perf_counter()
     before, is_due = request.view, request.is_due
-    # What was shed for lack of room is shown again, unless it does not fit this time either.
-    restored = StepResult.of(before, restore_edits(before) if is_due else ())
+    # What was shed for lack of room is shown again, unless it does not fit this time either. The steps then
+    # make room for the current working memory too.
+    restored = StepResult.of(before, (*restore_edits(before), *memory_edits(request)) if is_due else ())
     context = replace(request, view=restored.view).context()
     progress = _Progress(total=restored)
     if is_due:
@@ -129,6 +132,9 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
             progress = progress.rejected(result)
     if progress.total.edits and clear_last and clear_thinking.NAME in policy.steps:
         progress = progress.applied(clear_thinking.run(progress.total.view, context))
+    view = progress.total.view
+    if view.tokens > context.budget:  # the policy may lack the steps that shed the memory
+        progress = progress.applied(StepResult.of(view, shed_edit(MEMORY, MEMORY, view, context)))
     return progress
 
 

@@ -21,7 +21,8 @@ class PlanRequest:
 
     Without a `trigger`, a plan compacts only if the prompt has reached `policy.hard`; a named trigger
     compacts at any size. `calibration` is real tokens per estimated token. `previous` is the recap that the
-    view shows, `summary` a model's recap that is ready. `memory_text` is rendered after the recap.
+    view shows, `summary` a model's recap that is ready. `memory_text` is the working memory of the compacted
+    prompt, `memory_revision` its revision where it has one.
     """
 
     view: View
@@ -35,6 +36,7 @@ class PlanRequest:
     previous: Recap | None = None
     summary: Summary | None = None
     memory_text: str = ""
+    memory_revision: int | None = None
 
     @cached_property
     def budget_tokens(self) -> int:

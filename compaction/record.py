@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
+from compaction.components import shown_memory
 from compaction.edits import Edit, Op
 from compaction.messages import JSON
 from compaction.plan_request import PlanRequest
@@ -67,6 +68,7 @@ class Record:
     policy_version: int
     fits: bool
     reason: str
+    memory_revision: int | None  #: of the working memory that the compaction put into the prompt
     duration_ms: float = field(compare=False)
 
     def to_json(self) -> dict[str, JSON]:
@@ -126,6 +128,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         policy_version=policy.version,
         fits=after.tokens <= request.budget_tokens,
         reason=change.reason,
+        memory_revision=request.memory_revision if edits and shown_memory(after.edits) else None,
         duration_ms=round(change.duration_ms, 3),
     )
 
@@ -158,10 +161,10 @@ def _dropped(before: View, after: View) -> int:
 
 
 def _rebilled(before: View, after: View) -> int:
-    """Count the tokens of the messages from the first one that is not the same object."""
+    """Count the tokens of the messages from the first one that differs."""
     shared = 0
-    for old, new in zip(before.messages, after.messages, strict=False):
-        if old is not new:
+    for old, new in zip(before.prompt_messages, after.prompt_messages, strict=False):
+        if old is not new and old != new:
             break
         shared += 1
-    return sum(message.tokens for message in after.messages[shared:])
+    return sum(message.tokens for message in after.prompt_messages[shared:])

@@ -12,30 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from compaction.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
-#: Components of a prompt that are not messages, in the order in which they are shed.
-MEMORY, TOOLS = "memory", "tools"
-
 VERBATIM = "verbatim"
 
-#: Edits of a whole component. Their position is where they were made; they do not concern that message.
-COMPONENT_OPS = (Op.SHED, Op.RESTORE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Components:
-    """Tokens of the parts of a prompt that are not messages."""
-
-    system: int = 0
-    tools: int = 0
-    memory: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.system + self.tools + self.memory
+#: Distinguishes edits of the memory's text from those that shed or restore it.
+_MEMORY_TEXT = "memory text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +42,7 @@ class Entry:
 class View:
     """The messages of a prompt and their sources.
 
+    `entries` are the pushed messages and what replaces them; `prompt_entries` add the working memory.
     `edits` are those in force, in order. `transcript` are the messages as pushed. `known_cuts` are the `cuts`
     of an earlier view with the same messages.
     """
@@ -81,9 +67,38 @@ class View:
         return sum(entry.message.tokens for entry in self.entries)
 
     @cached_property
+    def prompt_entries(self) -> tuple[Entry, ...]:
+        """The entries of the whole prompt: with the working memory, where it contains one."""
+        memory = shown_memory(self.edits)
+        if memory is None:
+            return self.entries
+        index = self.memory_index
+        at = self.entries[index - 1].last if index else 0
+        message = _generated(memory)
+        entry = Entry(message=message, rule=MEMORY, first=at, last=at)
+        return (*self.entries[:index], entry, *self.entries[index:])
+
+    @cached_property
+    def prompt_messages(self) -> tuple[Message, ...]:
+        """The messages of the whole prompt, as the model sees them."""
+        return tuple(entry.message for entry in self.prompt_entries)
+
+    @property
+    def memory_index(self) -> int:
+        """The number of entries before the working memory: those of the head."""
+        memory = shown_memory(self.edits)
+        first = memory.position if memory else 0
+        return next((i for i, entry in enumerate(self.entries) if entry.first >= first), len(self.entries))
+
+    @property
+    def unshed_components(self) -> Components:
+        """All components, whether or not they are shed."""
+        return with_memory(self.all_components, self.edits)
+
+    @cached_property
     def components(self) -> Components:
         """The components that the prompt contains: all but the shed ones."""
-        return shed(self.all_components, self.edits)
+        return shed(self.unshed_components, self.edits)
 
     @property
     def tokens(self) -> int:
@@ -103,22 +118,6 @@ class View:
             edits=current,
             known_cuts=self.cuts,  # no message was evicted, and only thinking can be stripped from one
         )
-
-
-def shed(components: Components, edits: Iterable[Edit]) -> Components:
-    """Return the components without those that the edits shed."""
-    return replace(components, **dict.fromkeys(shed_names(edits), 0))
-
-
-def shed_names(edits: Iterable[Edit]) -> tuple[str, ...]:
-    """Return the names of the components that are shed after these edits, in order."""
-    names: dict[str, None] = {}
-    for edit in edits:
-        if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS):
-            names[edit.text] = None
-        elif edit.op is Op.RESTORE:
-            names.pop(edit.text, None)
-    return tuple(names)
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -141,9 +140,10 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     kept: list[Edit] = []
     for edit in reversed(edits):
         if edit.op in COMPONENT_OPS:
-            if edit.text not in components and edit.op is Op.SHED:
+            component = _MEMORY_TEXT if edit.op is Op.MEMORY else edit.text
+            if component not in components and edit.op is not Op.RESTORE:
                 kept.append(edit)
-            components.add(edit.text)
+            components.add(component)
             continue
         if evicted and any(first <= edit.position and edit.end <= last for first, last in evicted):
             continue
@@ -240,13 +240,15 @@ def _entries(
 def _replacement(eviction: Edit) -> Iterator[Entry]:
     if not eviction.text:
         return
-    message = Message(
-        position=eviction.position,
-        role=Role.USER,
-        parts=(Text(text=eviction.text),),
-        tokens=eviction.tokens_after,
-    )
+    message = _generated(eviction)
     yield Entry(message=message, rule=eviction.strategy, first=eviction.position, last=eviction.end)
+
+
+def _generated(edit: Edit) -> Message:
+    """Return the message that shows an edit's text."""
+    return Message(
+        position=edit.position, role=Role.USER, parts=(Text(text=edit.text),), tokens=edit.tokens_after
+    )
 
 
 def _entry(message: Message, edits: list[Edit] | None) -> Entry:

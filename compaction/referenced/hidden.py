@@ -14,10 +14,11 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain, islice
 
+from compaction.components import COMPONENT_OPS
 from compaction.edits import MAX_REFERENCES, Edit
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.references import Kind, argument_text, first_mentions, kind_of, runs
-from compaction.view import COMPONENT_OPS, View
+from compaction.view import View
 
 __all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
 
@@ -91,7 +92,7 @@ class _Prompt:
     that it covers share theirs."""
 
     def __init__(self, view: View) -> None:
-        texts = (text for message in view.messages for text in _texts(message, None))
+        texts = (text for message in view.prompt_messages for text in _texts(message, None))
         self._runs = set(runs("\n".join(texts)))
         # Searched as text, since `a/b/c.py` also shows `a/b`. No name extends beyond a run.
         self._text = b"\n".join(self._runs)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compaction.capabilities import capabilities_of
+from compaction.components import Components
 from compaction.edits import Op
 from compaction.errors import SummaryError
 from compaction.messages import Usage
@@ -18,7 +19,7 @@ from compaction.references import references
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate
-from compaction.view import Components, Entry, View
+from compaction.view import Entry, View
 
 _EMPTY = View(entries=())
 

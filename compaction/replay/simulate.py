@@ -87,10 +87,10 @@ class _Run:
         compactions = len(self.served.records)
         view = self.served.prompt(call)
         before = len(self.mentions.messages)
-        shared = self.mentions.show(view.messages)
+        shared = self.mentions.show(view.prompt_messages)
         if len(self.served.records) > compactions and shared < before:
             self.compacted.append(call.turn)
-        valid = not check or self.validity.is_valid(view.messages, shared, grew=shared == before)
+        valid = not check or self.validity.is_valid(view.prompt_messages, shared, grew=shared == before)
         fits = view.tokens <= self.budget
         self.valid += valid
         self.fits += fits
@@ -121,7 +121,8 @@ class _Run:
     def _measure(self, call: RecordedCall, view: View, shared: int, lost: int) -> None:
         whole, count = self.transcript.size(call), reported(call)
         prompt = self.scale.real(view.tokens, whole=whole, reported=count)
-        kept = view.components.total + _tokens(view.messages[:shared])
+        fixed = view.components.system + view.components.tools
+        kept = fixed + _tokens(view.prompt_messages[:shared])
         cached = self.scale.real(kept, whole=whole, reported=count)
         if not self.columns:
             cached = min(prompt, call.usage.cache_read_tokens if call.usage else 0)

@@ -5,13 +5,14 @@ The rest of the head is kept if it fits. If even these do not fit, the memory go
 
 from __future__ import annotations
 
+from compaction.components import MEMORY, TOOLS
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
 from compaction.eviction import Span, evict, shed_edit
 from compaction.messages import Role
 from compaction.strategies.base import FULL, StepResult, Strategy
-from compaction.view import MEMORY, TOOLS, Entry, View
+from compaction.view import Entry, View
 
 NAME = "last_resort"
 

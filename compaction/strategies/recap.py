@@ -1,7 +1,7 @@
 """Recap: replace the oldest groups of the middle with one message of four sections.
 
 Uses a model's summary if one is ready, otherwise the deterministic extractor. The new recap includes the
-previous one, and the working memory follows it.
+previous one and does not repeat names that the working memory contains.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ def run(view: View, context: Context) -> StepResult:
 def _result(
     view: View, context: Context, span: Span, recap: Recap, evicted: Evicted | None = None
 ) -> StepResult:
-    text = "\n\n".join(filter(None, (recap.render(), context.memory_text)))
     reason = f"{len(span.messages)} oldest messages of the middle"
-    edits = evict(NAME, span, context, text=text, reason=reason)
+    edits = evict(NAME, span, context, text=recap.render(), reason=reason)
     return StepResult.of(view, edits, recap=recap, evicted=evicted)
 
 
@@ -51,7 +50,7 @@ def _summarized(view: View, context: Context) -> tuple[Span, Recap] | None:
 def _extracted(view: View, context: Context) -> tuple[Span, Recap, int] | None:
     """Return the span to evict, its recap and the recap's cap; None if nothing can be evicted."""
     largest = _largest_cap(view, context)
-    span = oldest(view, context, room=largest + context.counter.count(context.memory_text))
+    span = oldest(view, context, room=largest)
     if span is None or not span.messages:
         return None
     cap = _cap(span, context, largest)
@@ -85,6 +84,6 @@ def _cap(span: Span, context: Context, largest: int) -> int:
 STRATEGY = Strategy(
     name=NAME,
     meaning="A summary that replaces the oldest turns.",
-    description="Replaces the oldest groups with one message of four sections and the working memory.",
+    description="Replaces the oldest groups with one message of four sections.",
     run=run,
 )

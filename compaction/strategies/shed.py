@@ -6,13 +6,14 @@ act. A transcript that uses tools keeps them here; only the last resort may remo
 
 from __future__ import annotations
 
+from compaction.components import MEMORY, TOOLS
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
 from compaction.eviction import Span, evict, shed_edit
 from compaction.messages import ToolCall
 from compaction.strategies.base import FULL, StepResult, Strategy
-from compaction.view import MEMORY, TOOLS, View
+from compaction.view import View
 
 NAME = "shed"
 

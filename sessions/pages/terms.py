@@ -21,6 +21,7 @@ _RULES: Mapping[str, str] = {
     "verbatim": "Unchanged, as pushed.",
     "shown": "Unchanged, as pushed.",
     "removed": "Not in the prompt.",
+    "memory": "The working memory as of a compaction.",
 }
 
 _STATES: Mapping[str, str] = {

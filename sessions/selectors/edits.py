@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
+from compaction.components import COMPONENT_OPS
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
-from compaction.view import COMPONENT_OPS
 from sessions.models import Compaction, Edit
 from sessions.selectors.convert import edit_value
 

@@ -16,7 +16,8 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
 from compaction.breakdown import TokenBreakdown
-from compaction.view import Components, apply
+from compaction.components import Components
+from compaction.view import apply
 from sessions.models import Compaction, Message, Preamble, Turn
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at

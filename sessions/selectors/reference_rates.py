@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
+from compaction.components import COMPONENT_OPS
 from compaction.edits import Op
 from compaction.referenced import How
-from compaction.view import COMPONENT_OPS
 from sessions.models import AgentSession, Compaction, Edit
 
 #: Sessions of a project that its rates are made of: the newest ones.

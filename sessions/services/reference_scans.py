@@ -14,13 +14,14 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from compaction.components import COMPONENT_OPS
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import ToolCall, ToolResult
 from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with_references
 from compaction.tools import Kind, action_of
-from compaction.view import COMPONENT_OPS, View, apply, in_force
+from compaction.view import View, apply, in_force
 from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceScan
 from sessions.selectors.convert import edit_value, message_value
 from sessions.selectors.edits import edits_not_evicted

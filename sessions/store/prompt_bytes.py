@@ -16,11 +16,12 @@ import orjson
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
+from compaction.components import MEMORY
 from compaction.continuation import Continuation
 from compaction.dialects.base import StoredPrompt
 from compaction.messages import Message, Role, Text
 from compaction.rendering import render
-from compaction.view import VERBATIM, View
+from compaction.view import VERBATIM, Entry, View
 from sessions.store import bodies
 from sessions.store.rawjson import raw_elements
 
@@ -50,21 +51,25 @@ class PromptMessages:
         )
 
     def with_memory(self, text: str, tokens: int, format: str | None) -> PromptMessages:
-        """Insert the working memory as a message after the first user message, unless it is empty.
+        """Replace the working memory, or insert it after the first user message. Empty, it is removed.
 
         `format` is the dialect of the session.
         """
-        if not text:
-            return self
-        roles = [entry["role"] for entry in self.manifest]
-        at = roles.index("user") + 1 if "user" in roles else len(roles)
         pieces = raw_elements(b'{"messages":[%b]}' % self.data, "messages")
-        position = self.manifest[at - 1]["positions"]["last"] if at else 0
-        memory = Message(position=position, role=Role.USER, parts=(Text(text=text),))
-        [item] = dialects.get_dialect(format).render_message(memory)
-        pieces.insert(at, bodies.json_bytes(item))
-        entry = _manifest_entry(position, position, memory.role, "memory", 0, tokens)
-        manifest = [*self.manifest[:at], entry, *self.manifest[at:]]
+        manifest = list(self.manifest)
+        rules = [entry["rule"] for entry in manifest]
+        roles = [entry["role"] for entry in manifest]
+        if MEMORY in rules:
+            at = rules.index(MEMORY)
+            del pieces[at], manifest[at]
+        else:
+            at = roles.index("user") + 1 if "user" in roles else len(roles)
+        if text:
+            position = manifest[at - 1]["positions"]["last"] if at else 0
+            memory = Message(position=position, role=Role.USER, parts=(Text(text=text),))
+            [item] = dialects.get_dialect(format).render_message(memory)
+            pieces.insert(at, bodies.json_bytes(item))
+            manifest.insert(at, _manifest_entry(position, position, memory.role, MEMORY, 0, tokens))
         return PromptMessages(data=b",".join(pieces), manifest=manifest)
 
     def pack(self) -> bytes:
@@ -97,7 +102,7 @@ def messages_of_view(
     data: list[bytes] = []
     manifest: list[Mapping[str, Any]] = []
     shown: list[Message] = []
-    for entry in view.entries:
+    for entry in view.prompt_entries:
         message = entry.message
         verbatim = original.get(entry.first) is message
         if verbatim:
@@ -108,13 +113,20 @@ def messages_of_view(
             pieces = list(map(bodies.json_bytes, items))
             shown += dialects.parse_mixed(items, default=format)
         data += pieces
-        raw_tokens = message.tokens if entry.is_generated or verbatim else original[entry.first].tokens
+        raw_tokens = _raw_tokens(entry, original)
         manifest += (
             _manifest_entry(entry.first, entry.last, message.role, entry.rule, raw_tokens, message.tokens)
             for _ in pieces
         )
     messages = PromptMessages(data=b",".join(data), manifest=manifest)
     return messages, Continuation().after(shown, format)
+
+
+def _raw_tokens(entry: Entry, original: Mapping[int, Message]) -> int:
+    """Return the size of what an entry shows before any edit. The transcript contains no working memory."""
+    if entry.rule == MEMORY:
+        return 0
+    return entry.message.tokens if entry.is_generated else original[entry.first].tokens
 
 
 def _manifest_entry(

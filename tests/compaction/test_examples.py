@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from compaction.components import Components
 from compaction.descriptors import clip
 from compaction.layout import split
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy, get_policy
 from compaction.rendering import render
 from compaction.settings import StrategySettings
-from compaction.view import Components, View, apply
+from compaction.view import View, apply
 from tests.compaction.builders import (
     COUNTER,
     assistant,

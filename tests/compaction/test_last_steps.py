@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.components import Components
 from compaction.edits import Op
 from compaction.messages import Message, Role
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import PRESETS, Budget, Policy, get_policy
-from compaction.view import Components, View, apply
+from compaction.view import View, apply
 from tests.compaction.builders import COUNTER, assistant, call, dialogue, lines, parse, result, system, user
 
 BALANCED = get_policy("balanced")

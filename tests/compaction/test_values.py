@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compaction.breakdown import TokenBreakdown
+from compaction.components import Components
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
 from compaction.memory.values import FRAME
@@ -16,7 +17,7 @@ from compaction.pipeline import PlanRequest, plan
 from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
-from compaction.view import Components, apply
+from compaction.view import apply
 from compaction.window import MessageWindow
 from tests.compaction.builders import (
     COUNTER,
@@ -139,7 +140,7 @@ def test_churn_is_distinguished_from_growth() -> None:
     assert churn([WorkingMemory(next=str(n)) for n in range(6)]) == (Churn.STEADY, 0.0)
 
 
-def test_memory_follows_the_recap() -> None:
+def test_memory_is_in_a_prompt_with_a_recap() -> None:
     text = WorkingMemory(task="fix the pool").render()
     made = plan(
         PlanRequest(
@@ -151,7 +152,7 @@ def test_memory_follows_the_recap() -> None:
         )
     )
     assert "recap" in made.record.strategies
-    assert [m.text.endswith(text) for m in made.view.messages].count(True) == 1
+    assert [m.text.endswith(text) for m in made.view.prompt_messages].count(True) == 1
 
 
 # The meter

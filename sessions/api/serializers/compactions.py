@@ -61,7 +61,8 @@ class CompactionPage(serializers.Serializer):
 class CompactionEdit(serializers.Serializer):
     strategy = serializers.CharField(help_text="The strategy that made the edit, such as `collapse`.")
     op = serializers.CharField(
-        help_text="`replace` or `strip` one part of a message, `evict` messages, or `shed` tools or memory."
+        help_text="`replace` or `strip` one part of a message, `evict` messages, `shed` or "
+        "`restore` tools or memory, or put the working `memory` into the prompt."
     )
     positions = Positions(help_text="The messages that the edit changes.")
     part = serializers.IntegerField(allow_null=True, help_text="Index of the changed part in its message.")

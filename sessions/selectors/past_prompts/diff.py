@@ -51,6 +51,8 @@ def outline_diff(before: Outline, after: Outline) -> Difference:
         if one != other:
             break
         shared += 1
+    if before.memory != after.memory:
+        shared = min(shared, before.memory_index, after.memory_index)
     return Difference(
         shared=shared,
         shared_tokens=sum(entry.message.tokens for entry in after.entries[:shared]),

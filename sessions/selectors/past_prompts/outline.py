@@ -13,12 +13,13 @@ from typing import Any
 
 from django.db.models import Q
 
+from compaction.components import COMPONENT_OPS, Components, shed, shown_memory, with_memory
 from compaction.dialects import get_dialect
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Role
-from compaction.view import COMPONENT_OPS, Components, Entry, apply, in_force, shed
+from compaction.view import Entry, apply, in_force
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.prompts import components_of
@@ -42,13 +43,16 @@ class Outline:
     """The prompt of the call of turn `index`. `turn` is None for the next call.
 
     `end` is the position after its last message. The recording client no longer sent messages before
-    `client_start`. The messages of `entries` have no parts.
+    `client_start`. The messages of `entries` have no parts. `memory` is the edit that recorded the working
+    memory, which follows the first `memory_index` entries; None if the prompt contains none.
     """
 
     index: int
     turn: Turn | None
     preamble: Preamble | None
     components: Components
+    memory: EditValue | None
+    memory_index: int
     entries: Sequence[Entry]
     edits: Sequence[RecordedEdit]
     client_start: int
@@ -94,7 +98,9 @@ def outline_at(*, session: AgentSession, index: int) -> Outline | None:
         index=index,
         turn=turn,
         preamble=preamble,
-        components=shed(_components(turn, session, preamble, messages), values),
+        components=shed(with_memory(_components(turn, session, preamble, messages), values), values),
+        memory=shown_memory(values),
+        memory_index=view.memory_index,
         entries=[entry for entry in view.entries if start <= entry.last < end or entry.is_generated],
         edits=edits,
         client_start=start,
@@ -143,8 +149,9 @@ def _edits(session: AgentSession, *, after: int) -> list[RecordedEdit]:
             "pk", "compaction__number", "op", *_FIELDS
         )
     ]
-    kept = {id(value) for value in in_force([edit.value for edit in light])}
-    return _with_texts([edit for edit in light if id(edit.value) in kept])
+    named = _with_texts(light, Op.SHED, Op.RESTORE)  # their text names the component
+    kept = {id(value) for value in in_force([edit.value for edit in named])}
+    return _with_texts([edit for edit in named if id(edit.value) in kept], Op.EVICT, Op.MEMORY)
 
 
 def _edit(op: str, values: Sequence[Any]) -> EditValue:
@@ -157,8 +164,8 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def _with_texts(edits: Sequence[RecordedEdit]) -> list[RecordedEdit]:
-    ids = [edit.id for edit in edits if edit.value.op in (Op.EVICT, *COMPONENT_OPS)]
+def _with_texts(edits: Sequence[RecordedEdit], *ops: Op) -> list[RecordedEdit]:
+    ids = [edit.id for edit in edits if edit.value.op in ops]
     texts = dict(Edit.objects.filter(pk__in=ids).values_list("pk", "text")) if ids else {}
     return [
         replace(edit, value=replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()))

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.capabilities import capabilities_of
+from compaction.components import TOOLS, shed_names
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
-from compaction.view import TOOLS, apply, shed_names
+from compaction.view import apply
 from sessions.models import AgentSession, Edit, Preamble
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.past_prompts.outline import Outline

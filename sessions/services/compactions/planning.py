@@ -16,7 +16,7 @@ from compaction.policy import Budget, Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Summary
 from compaction.view import View, apply
-from sessions.models import AgentSession, Preamble, PromptSnapshot
+from sessions.models import AgentSession, MemoryRevision, Preamble, PromptSnapshot
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
@@ -80,6 +80,7 @@ def plan_request(
 ) -> PlanRequest:
     """Return the inputs of a plan for the session."""
     session, policy = loaded.session, policy or policy_of(loaded.session.policy)
+    memory = memory_latest(session_id=session.pk)
     return PlanRequest(
         view=loaded.view,
         policy=policy,
@@ -91,14 +92,14 @@ def plan_request(
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
         summary=summary,
-        memory_text=_memory_text(loaded, policy),
+        memory_text=_memory_text(loaded, policy, memory),
+        memory_revision=memory.number if memory is not None else None,
     )
 
 
-def _memory_text(loaded: Loaded, policy: Policy) -> str:
+def _memory_text(loaded: Loaded, policy: Policy, memory: MemoryRevision | None) -> str:
     """Return the working memory for the prompt, without items whose source messages the prompt keeps."""
-    session = loaded.session
-    notes = memory_notes(memory_latest(session_id=session.pk))
+    session, notes = loaded.session, memory_notes(memory)
     if not notes.origins:
         return notes.render()
     budget = int(session_budget(session) / session.calibration)

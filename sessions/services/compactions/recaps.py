@@ -11,6 +11,7 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.eviction import SHOWS_RECAP
+from compaction.memory_edits import memory_edits
 from compaction.messages import Message as MessageValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
@@ -20,7 +21,6 @@ from compaction.record import Change, PlanState, record_of
 from compaction.tokens import MESSAGE_OVERHEAD
 from sessions.models import Compaction, Edit, Message, Recap
 from sessions.selectors.convert import edit_value, message_value
-from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.recaps import recap_columns, recap_newest, recap_value, recaps_of
 from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request
 
@@ -116,8 +116,7 @@ def recap_plan(
     loaded: Loaded, *, edit: EditValue, recap: RecapValue, policy: Policy, trigger: str, reason: str
 ) -> Plan:
     """Return the plan that shows `recap` instead of the recap of `edit`. The prompt may become longer."""
-    memory = memory_notes(memory_latest(session_id=loaded.session.pk)).render()
-    text = "\n\n".join(filter(None, (recap.render(), memory)))
+    text = recap.render()
     replacement = replace(
         edit,
         text=text,
@@ -126,6 +125,7 @@ def recap_plan(
         tokens_after=MESSAGE_OVERHEAD + counter().count(text),
     )
     request = plan_request(loaded, trigger=trigger, policy=policy)
-    view = loaded.view.with_edits((replacement,))
-    change = Change(after=view, edits=(replacement,), state=PlanState.DONE, trigger=trigger, goal=view.tokens)
-    return Plan(edits=(replacement,), view=view, record=record_of(request, change), recap=recap)
+    edits = (replacement, *memory_edits(request))
+    view = loaded.view.with_edits(edits)
+    change = Change(after=view, edits=edits, state=PlanState.DONE, trigger=trigger, goal=view.tokens)
+    return Plan(edits=edits, view=view, record=record_of(request, change), recap=recap)

@@ -1,0 +1,63 @@
+"""The parts of a prompt that pushed messages do not determine: system prompt, tools and working memory.
+
+Edits record which of them a prompt contains. Their position does not say that they change that message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from compaction.edits import Edit, Op
+
+#: Components that can be shed, in this order.
+MEMORY, TOOLS = "memory", "tools"
+
+#: Edits of a whole component.
+COMPONENT_OPS = (Op.SHED, Op.RESTORE, Op.MEMORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """Tokens of the parts of a prompt that are not pushed messages."""
+
+    system: int = 0
+    tools: int = 0
+    memory: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.system + self.tools + self.memory
+
+
+def with_memory(components: Components, edits: Sequence[Edit]) -> Components:
+    """Return the components with the working memory that the edits record, whether or not it is shed."""
+    memory = recorded_memory(edits)
+    return components if memory is None else replace(components, memory=memory.tokens_after)
+
+
+def shed(components: Components, edits: Iterable[Edit]) -> Components:
+    """Return the components without those that the edits shed."""
+    return replace(components, **dict.fromkeys(shed_names(edits), 0))
+
+
+def shed_names(edits: Iterable[Edit]) -> tuple[str, ...]:
+    """Return the names of the components that are shed after these edits, in order."""
+    names: dict[str, None] = {}
+    for edit in edits:
+        if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS):
+            names[edit.text] = None
+        elif edit.op is Op.RESTORE:
+            names.pop(edit.text, None)
+    return tuple(names)
+
+
+def recorded_memory(edits: Sequence[Edit]) -> Edit | None:
+    """Return the latest edit that records the working memory, None if there is none."""
+    return next((edit for edit in reversed(edits) if edit.op is Op.MEMORY), None)
+
+
+def shown_memory(edits: Sequence[Edit]) -> Edit | None:
+    """Return the edit whose working memory the prompt contains, None if it contains none."""
+    memory = recorded_memory(edits)
+    return None if memory is None or not memory.text or MEMORY in shed_names(edits) else memory
