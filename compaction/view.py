@@ -85,10 +85,11 @@ class View:
 
     @property
     def memory_index(self) -> int:
-        """The number of entries before the working memory: those of the head."""
-        memory = shown_memory(self.edits)
-        first = memory.position if memory else 0
-        return next((i for i, entry in enumerate(self.entries) if entry.first >= first), len(self.entries))
+        """The number of entries before the working memory, all of them without one."""
+        memory, last = shown_memory(self.edits), len(self.entries)
+        if memory is None:
+            return last
+        return next((i for i, entry in enumerate(self.entries) if entry.first >= memory.position), last)
 
     @property
     def unshed_components(self) -> Components:

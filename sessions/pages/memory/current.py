@@ -36,6 +36,7 @@ from sessions.selectors.memory import (
     schema_of,
 )
 from sessions.selectors.memory_extraction import extraction_state
+from sessions.selectors.memory_in_prompt import memory_in_prompt
 from sessions.services.dispatch import memory_observe_dispatch
 from sessions.services.memory.facts import facts_import
 from sessions.services.memory.proposals import MemoryItem, facts_propose
@@ -84,6 +85,7 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
     return {
         "row": row,
         "fields": field_rows(notes),
+        "in_prompt": memory_in_prompt(session=session),
         "all_fields": [(name, title_of(name)) for name in schema_of(viewer.project.memory_fields).names],
         "warning": memory_warning(notes.memory, row.tokens) if row is not None else None,
         "stale_count": len(notes.stale),

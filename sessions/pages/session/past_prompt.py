@@ -7,6 +7,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from compaction.components import COMPONENT_OPS
 from compaction.messages import JSON
 from compaction.view import Entry
 from sessions.models import AgentSession, Edit, Message
@@ -104,12 +105,14 @@ def session_past_prompt_entry(
 def session_past_prompt_system(
     request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int
 ) -> HttpResponse:
-    """Show the system prompt and tool definitions."""
+    """Show the system prompt, the tool definitions and the working memory."""
     outline = outline_or_404(session, turn)
     context = session_context(viewer, session, "session") | {"outline": outline}
     if outline.preamble is not None:
         context["system"] = _preamble_text(outline.preamble.system)
         context["tools"] = _preamble_text(outline.preamble.tools)
+    if outline.memory is not None:
+        context["memory"] = visible(outline.memory.text)
     return page_or_fragment(
         request, "sessions/past_prompt/system.html", "sessions/past_prompt/_system.html", context
     )
@@ -145,11 +148,14 @@ def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, 
 
 def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
     """Return the context of an edit: the affected messages and their replacement."""
+    replacement = visible(bodies.unpack(edit.text).decode())
+    if edit.op in COMPONENT_OPS:
+        return {"replacement": replacement, "is_component": True}
     rows = originals(session=session, first=edit.position, last=edit.end, limit=EVICTED_LIMIT)
     return {
         "originals": _message_views(session, rows),
         "left_out": edit.end - edit.position + 1 - len(rows),
-        "replacement": visible(bodies.unpack(edit.text).decode()),
+        "replacement": replacement,
     }
 
 
