@@ -1,4 +1,4 @@
-"""Writers that push over HTTP, repeat themselves and do not give up, and what must be stored behind them."""
+"""Concurrent writers that push over HTTP with retries, and a check of what must be stored afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def client_of(key: str) -> requests.Session:
 
 
 def write(url: str, key: str, session: str, writer: str, turns: int, *, repeat: float = 0.3) -> Acknowledged:
-    """Pushes `turns` turns one behind the other, some of them several times; each until it is taken."""
+    """Push `turns` turns one after another, some of them repeatedly, each until it is accepted."""
     done, chance = Acknowledged(), random.Random(writer)
     address = f"{url}/api/v1/sessions/{session}/turns/"
     with client_of(key) as client:

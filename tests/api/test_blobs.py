@@ -34,9 +34,7 @@ def handles(api: Api) -> dict[int, str]:
 
 
 class TestExpanding:
-    def test_every_handle_that_a_prompt_shows_brings_its_content_back(
-        self, api: Api, handles: dict[int, str]
-    ) -> None:
+    def test_each_handle_in_a_prompt_retrieves_its_content(self, api: Api, handles: dict[int, str]) -> None:
         shown = shown_handles(api)
         assert shown
         for handle in shown:
@@ -45,7 +43,7 @@ class TestExpanding:
             assert content["text"]
             assert content["characters"] == len(content["text"])
 
-    def test_an_output_comes_back_whole_with_where_it_stood(self, api: Api, handles: dict[int, str]) -> None:
+    def test_the_whole_output_is_returned_with_its_position(self, api: Api, handles: dict[int, str]) -> None:
         position = min(position for position in handles if position % 4 == 2)
         content = api.get(f"sessions/s1/blobs/{handles[position]}/").json()
         assert content["text"] == output(position // 4, 60)
@@ -56,9 +54,7 @@ class TestExpanding:
         )
         assert (content["lines"], content["next_offset"]) == (60, None)
 
-    def test_pieces_by_lines_and_by_characters_make_the_whole(
-        self, api: Api, handles: dict[int, str]
-    ) -> None:
+    def test_parts_by_lines_and_characters_add_up(self, api: Api, handles: dict[int, str]) -> None:
         address = f"sessions/s1/blobs/{next(iter(handles.values()))}/"
         whole = api.get(address).json()["text"]
         for unit, limit in (("lines", 7), ("characters", 100)):
@@ -69,7 +65,7 @@ class TestExpanding:
             assert text == whole
         assert api.get(f"{address}?offset=100000").json()["text"] == ""
 
-    def test_grep_answers_matching_lines_with_their_numbers(self, api: Api, handles: dict[int, str]) -> None:
+    def test_grep_returns_matching_lines_with_numbers(self, api: Api, handles: dict[int, str]) -> None:
         position = min(position for position in handles if position % 4 == 2)
         address = f"sessions/s1/blobs/{handles[position]}/"
         found = api.get(f"{address}?grep=_7\\b&context=1").json()
@@ -95,23 +91,19 @@ class TestExpanding:
             "offset=9999999999999",
         ],
     )
-    def test_a_question_that_cannot_be_is_refused(
-        self, api: Api, handles: dict[int, str], query: str
-    ) -> None:
+    def test_an_invalid_query_is_rejected(self, api: Api, handles: dict[int, str], query: str) -> None:
         response = api.get(f"sessions/s1/blobs/{next(iter(handles.values()))}/?{query}")
         assert (response.status_code, code(response)) == (400, "invalid_field")
 
-    def test_what_is_wrong_with_a_pattern_is_told_in_words(self, api: Api, handles: dict[int, str]) -> None:
+    def test_an_invalid_pattern_is_explained(self, api: Api, handles: dict[int, str]) -> None:
         response = api.get(f"sessions/s1/blobs/{next(iter(handles.values()))}/?grep=(")
         assert response.json()["error"]["message"] == "`grep` is not a valid regular expression: missing ): ("
 
-    def test_a_pattern_that_would_take_for_ever_elsewhere_takes_no_time(
-        self, api: Api, handles: dict[int, str]
-    ) -> None:
+    def test_a_pathological_pattern_is_fast(self, api: Api, handles: dict[int, str]) -> None:
         address = f"sessions/s1/blobs/{next(iter(handles.values()))}/"
         assert api.get(f"{address}?grep=(.*)*(.*)*(.*)*$x").status_code == 200
 
-    def test_what_openai_pushed_comes_back_as_well(self, api: Api) -> None:
+    def test_content_pushed_as_openai_is_returned(self, api: Api) -> None:
         api.post(
             "sessions/",
             {"id": "o", "format": "openai", "budget": {"input_tokens": 6_000}, "policy": "masking"},
@@ -121,9 +113,7 @@ class TestExpanding:
         texts = [api.get(f"sessions/o/blobs/{handle}/").json()["text"] for handle in shown_handles(api, "o")]
         assert set(texts) & {output(number, 60) for number in range(12)}
 
-    def test_a_handle_stays_good_over_further_compactions_and_a_revert(
-        self, api: Api, handles: dict[int, str]
-    ) -> None:
+    def test_a_handle_survives_compactions_and_a_revert(self, api: Api, handles: dict[int, str]) -> None:
         texts = {
             handle: api.get(f"sessions/s1/blobs/{handle}/").json()["text"] for handle in handles.values()
         }
@@ -135,7 +125,7 @@ class TestExpanding:
 
 
 class TestSecrecy:
-    def test_a_handle_is_of_its_session_only(
+    def test_a_handle_works_only_in_its_session(
         self, api: Api, stranger_api: Api, handles: dict[int, str]
     ) -> None:
         api.post("sessions/", {"id": "s2"})
@@ -144,7 +134,7 @@ class TestSecrecy:
             assert api.get(f"sessions/s2/blobs/{handle}/").status_code == 404
             assert stranger_api.get(f"sessions/s1/blobs/{handle}/").status_code == 404
 
-    def test_it_cannot_be_made_without_the_servers_key(self, api: Api, handles: dict[int, str]) -> None:
+    def test_it_cannot_be_forged_without_the_server_key(self, api: Api, handles: dict[int, str]) -> None:
         session = AgentSession.objects.get(external_id="s1")
         made = {handle_make(session.pk, position, 0) for position in range(48)}
         with override_settings(SECRET_KEY="another"):
@@ -156,7 +146,7 @@ class TestSecrecy:
         assert len(set(handles.values())) == len(handles)
 
     @pytest.mark.parametrize("handle", ["h_", "x", "h_aaaaaaaaaa", "%00", "h_%00", "..%2F", "x" * 500])
-    def test_what_is_no_handle_is_not_found(self, api: Api, session: dict[str, Any], handle: str) -> None:
+    def test_an_invalid_handle_is_not_found(self, api: Api, session: dict[str, Any], handle: str) -> None:
         assert api.get(f"sessions/s1/blobs/{handle}/").status_code == 404
 
 
@@ -167,7 +157,7 @@ class TestSearching:
         hits: list[dict[str, Any]] = response.json()["data"]
         return hits
 
-    def test_what_the_prompt_no_longer_shows_is_found(self, api: Api, handles: dict[int, str]) -> None:
+    def test_removed_content_is_found(self, api: Api, handles: dict[int, str]) -> None:
         assert "handler_0_41" not in str(prompt(api)["messages"])
         [hit] = self.search(api, "handler_0_41")
         assert (hit["turn"], hit["position"], hit["role"]) == (0, 2, "user")
@@ -182,7 +172,7 @@ class TestSearching:
         assert self.search(api, '"brown quick"') == []
         assert len(self.search(api, "strasse %C3%89")) == 1
 
-    def test_escapes_of_the_stored_json_are_no_words(self, api: Api, session: dict[str, Any]) -> None:
+    def test_json_escapes_are_not_searched(self, api: Api, session: dict[str, Any]) -> None:
         body = rb'{"messages":[{"role":"user","content":"caf\u00e9 a\/b \"said\"\nnext"}]}'
         api.post("sessions/s1/turns/", body)
         for query in ("caf%C3%A9", "a/b", "%22said", "next"):
@@ -198,14 +188,12 @@ class TestSearching:
         assert rest["next_cursor"] is None
 
     @pytest.mark.parametrize("query", ["", "?q=", "?q=%20", "?q=%22%22", "?q=x&limit=0", "?q=x&cursor=x"])
-    def test_a_question_that_cannot_be_is_refused(
-        self, api: Api, session: dict[str, Any], query: str
-    ) -> None:
+    def test_an_invalid_query_is_rejected(self, api: Api, session: dict[str, Any], query: str) -> None:
         assert api.get(f"sessions/s1/search/{query}").status_code == 400
 
     @pytest.mark.parametrize(
         "query", ["%22", "'", "\\", "%00", "a%22b%22c", "%F0%9F%98%80", "(", "x" * 5_000]
     )
-    def test_any_text_is_a_question(self, api: Api, session: dict[str, Any], query: str) -> None:
+    def test_any_text_is_a_valid_query(self, api: Api, session: dict[str, Any], query: str) -> None:
         push(api, whole_turn(0))
         assert api.get(f"sessions/s1/search/?q={query}").status_code in {200, 400}

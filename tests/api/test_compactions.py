@@ -40,7 +40,7 @@ def compact(api: Api, session: str = "s1", **fields: Any) -> dict[str, Any]:
 
 
 class TestCompacting:
-    def test_the_prompt_gets_smaller_and_the_record_says_by_how_much(self, api: Api) -> None:
+    def test_the_prompt_shrinks_as_recorded(self, api: Api) -> None:
         fill(api, 6)
         before = prompt(api)
         done = compact(api)
@@ -53,7 +53,7 @@ class TestCompacting:
         assert done["record"]["head_verbatim"] is True
         assert done["record"]["tail_verbatim"] is True
 
-    def test_head_and_tail_stay_as_they_were(self, api: Api) -> None:
+    def test_head_and_tail_are_unchanged(self, api: Api) -> None:
         fill(api, 6)
         before = prompt(api)["messages"]
         compact(api)
@@ -61,13 +61,13 @@ class TestCompacting:
         assert after[0] == before[0]
         assert after[-4:] == before[-4:]
 
-    def test_a_transcript_is_never_changed(self, api: Api) -> None:
+    def test_the_transcript_is_unchanged(self, api: Api) -> None:
         fill(api, 6)
         before = api.get("sessions/s1/turns/").content
         compact(api)
         assert api.get("sessions/s1/turns/").content == before
 
-    def test_a_preview_tells_what_would_be_done_and_writes_nothing(self, api: Api) -> None:
+    def test_a_preview_writes_nothing(self, api: Api) -> None:
         fill(api, 6)
         before = api.get(PROMPT)
         row = AgentSession.objects.values().get()
@@ -81,7 +81,7 @@ class TestCompacting:
         for field in ("tokens_before", "tokens_after", "edits", "recap"):
             assert shown[field] == done[field]
 
-    def test_nothing_to_gain_is_a_record_and_no_edit(self, api: Api) -> None:
+    def test_no_gain_is_recorded_without_edits(self, api: Api) -> None:
         push(api, [request()])
         before = api.get(PROMPT).json()["messages"]
         done = compact(api)
@@ -92,7 +92,7 @@ class TestCompacting:
     def test_a_session_without_turns_can_be_compacted_as_well(self, api: Api) -> None:
         assert compact(api)["state"] == "skipped"
 
-    def test_a_policy_for_once_is_not_kept(self, api: Api) -> None:
+    def test_a_one_time_policy_is_not_stored(self, api: Api) -> None:
         fill(api, 6)
         done = compact(api, policy={"preset": "aggressive"}, instructions="Keep the names.")
         assert done["instructions"] == "Keep the names."
@@ -117,14 +117,16 @@ class TestCompacting:
             {"instruction": "x"},
         ],
     )
-    def test_a_request_that_cannot_be_is_refused(self, api: Api, body: dict[str, Any]) -> None:
+    def test_an_invalid_request_is_rejected(self, api: Api, body: dict[str, Any]) -> None:
         fill(api, 2)
         assert api.post(COMPACT, body).status_code == 400
         assert not Compaction.objects.exists()
         made = api.post("sessions/", {"id": "s2", **body})
         assert made.status_code == 400, made.content
 
-    def test_while_one_is_under_way_no_other_begins(self, api: Api, session: dict[str, Any]) -> None:
+    def test_a_second_compaction_is_rejected_while_one_is_open(
+        self, api: Api, session: dict[str, Any]
+    ) -> None:
         fill(api, 6)
         Compaction.objects.create(
             session_id=session["id"], number=1, trigger="soft", turn_index=0, snapshot_position=0
@@ -132,12 +134,12 @@ class TestCompacting:
         response = api.post(COMPACT)
         assert (response.status_code, code(response)) == (409, "compaction_open")
 
-    def test_it_needs_the_scope_push(self, reader_api: Api) -> None:
+    def test_it_requires_the_push_scope(self, reader_api: Api) -> None:
         assert reader_api.post(COMPACT).status_code == 403
 
 
 class TestReverting:
-    def test_the_prompt_is_again_what_it_was_byte_for_byte(self, api: Api) -> None:
+    def test_the_prompt_is_restored_byte_for_byte(self, api: Api) -> None:
         fill(api, 6)
         before = api.get(f"{PROMPT}?manifest=1").json()
         compact(api)
@@ -147,14 +149,14 @@ class TestReverting:
         for field in ("messages", "manifest", "tokens", "occupancy", "fits"):
             assert after[field] == before[field]
 
-    def test_it_is_noted_who_took_it_back(self, api: Api) -> None:
+    def test_the_revert_is_audited(self, api: Api) -> None:
         fill(api, 6)
         compact(api)
         api.post("sessions/s1/compactions/1/revert/")
         event = AuditEvent.objects.get(action="compaction.reverted")
         assert (event.target, event.detail, event.api_key is not None) == ("s1", {"compaction": 1}, True)
 
-    def test_its_bytes_are_those_that_were_pushed(self, api: Api) -> None:
+    def test_the_messages_have_the_pushed_bytes(self, api: Api) -> None:
         odd = b'{"role":"user","content":"caf\\u00e9 \\/","n":1e5,"m":1.0}'
         api.post("sessions/s1/turns/", b'{"messages":[' + odd + b"]}")
         fill(api, 6)
@@ -165,7 +167,7 @@ class TestReverting:
         after = api.get(PROMPT).content
         assert before.split(b'"format"')[0] == after.split(b'"format"')[0]
 
-    def test_compactions_compose_and_are_taken_back_one_by_one(self, api: Api) -> None:
+    def test_compactions_compose_and_are_reverted_one_by_one(self, api: Api) -> None:
         states = []
         for number in range(3):
             fill(api, 4, start=4 * number)
@@ -178,7 +180,7 @@ class TestReverting:
         assert {entry["rule"] for entry in whole["manifest"]} == {"verbatim"}
         assert whole["messages"][: len(states[0]["messages"])] == states[0]["messages"]
 
-    def test_a_compaction_in_the_middle_can_be_taken_back(self, api: Api) -> None:
+    def test_a_compaction_in_the_middle_can_be_reverted(self, api: Api) -> None:
         for number in range(3):
             fill(api, 4, start=4 * number)
             compact(api)
@@ -190,7 +192,7 @@ class TestReverting:
         prompt(api)
         prompt(api, "?format=openai")
 
-    def test_the_past_shows_it_and_the_present_does_not(self, api: Api) -> None:
+    def test_past_prompts_keep_a_reverted_compaction(self, api: Api) -> None:
         fill(api, 6)
         compact(api)
         fill(api, 1, start=6)
@@ -202,7 +204,7 @@ class TestReverting:
         served = prompt(api)
         assert served["tokens"] == served["raw_tokens"]
 
-    def test_only_what_is_applied_can_be_taken_back(self, api: Api) -> None:
+    def test_only_applied_compactions_can_be_reverted(self, api: Api) -> None:
         push(api, [request()])
         compact(api)
         assert api.post("sessions/s1/compactions/1/revert/").status_code == 409
@@ -215,7 +217,7 @@ class TestReverting:
 
 
 class TestRecords:
-    def test_they_come_newest_first_and_by_pages(self, api: Api) -> None:
+    def test_they_are_listed_newest_first_in_pages(self, api: Api) -> None:
         for number in range(3):
             fill(api, 4, start=4 * number)
             compact(api)
@@ -225,7 +227,7 @@ class TestRecords:
         assert [record["number"] for record in rest["data"]] == [1]
         assert rest["next_cursor"] is None
 
-    def test_one_is_shown_with_its_edits(self, api: Api) -> None:
+    def test_one_is_returned_with_its_edits(self, api: Api) -> None:
         fill(api, 6)
         done = compact(api)
         assert api.get("sessions/s1/compactions/1/").json() == done
@@ -234,9 +236,7 @@ class TestRecords:
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
-def test_between_two_compactions_each_prompt_begins_with_the_whole_of_the_one_before(
-    api: Api, format: str
-) -> None:
+def test_between_compactions_each_prompt_starts_with_the_previous_one(api: Api, format: str) -> None:
     api.post("sessions/", {"id": "p", "format": format, "budget": {"input_tokens": 8_000}})
     turn_of = whole_turn if format == "anthropic" else openai_turn
     before: list[Any] = []

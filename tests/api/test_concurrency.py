@@ -29,7 +29,7 @@ def test_many_writers_on_one_session(served_url: str, api_key: str) -> None:
     assert_all_stored_once(served_url, api_key, "one", done.answers)
 
 
-def test_the_same_writer_many_times_at_once(served_url: str, api_key: str) -> None:
+def test_many_concurrent_retries_of_one_writer(served_url: str, api_key: str) -> None:
     """As when a client gives up waiting and sends again what is still being stored."""
     make(served_url, api_key, "twins")
     done = at_once([partial(write, served_url, api_key, "twins", "w", 15) for _ in range(8)])
@@ -83,7 +83,7 @@ def test_writers_readers_and_compactions_on_one_session(served_url: str, api_key
 
 
 @pytest.mark.parametrize("writers", [8])
-def test_of_writers_who_expect_the_same_turn_one_wins(served_url: str, api_key: str, writers: int) -> None:
+def test_one_of_the_writers_expecting_the_same_turn_wins(served_url: str, api_key: str, writers: int) -> None:
     make(served_url, api_key, "race")
     headers = {"Authorization": f"Bearer {api_key}"}
 
@@ -96,7 +96,7 @@ def test_of_writers_who_expect_the_same_turn_one_wins(served_url: str, api_key: 
         assert sorted(pool.map(push, range(writers))) == [201] + [409] * (writers - 1)
 
 
-def test_one_push_with_an_expected_turn_sent_many_times_at_once_is_one(served_url: str, api_key: str) -> None:
+def test_concurrent_retries_with_an_expected_turn_are_stored_once(served_url: str, api_key: str) -> None:
     headers = {"Authorization": f"Bearer {api_key}", "Idempotency-Key": "k"}
     for attempt in range(10):
         make(served_url, api_key, f"retry-{attempt}")

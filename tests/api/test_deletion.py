@@ -21,7 +21,7 @@ def admin_api(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 
 
-def test_everything_of_it_goes(admin_api: Api) -> None:
+def test_everything_is_deleted(admin_api: Api) -> None:
     made = admin_api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_500}, "system": "x"}).json()
     for number in range(8):
         push(admin_api, whole_turn(number))
@@ -37,7 +37,7 @@ def test_everything_of_it_goes(admin_api: Api) -> None:
     assert not AgentSession.objects.exists()
 
 
-def test_contents_that_others_use_stay(admin_api: Api) -> None:
+def test_content_used_by_other_sessions_is_kept(admin_api: Api) -> None:
     for name in ("s1", "s2"):
         admin_api.post("sessions/", {"id": name})
         push(admin_api, [request(GIANT)], session=name)
@@ -50,7 +50,7 @@ def test_contents_that_others_use_stay(admin_api: Api) -> None:
     assert not Blob.objects.exists()
 
 
-def test_equal_contents_of_two_projects_are_two(admin_api: Api, stranger_api: Api) -> None:
+def test_equal_contents_are_stored_per_project(admin_api: Api, stranger_api: Api) -> None:
     for caller in (admin_api, stranger_api):
         caller.post("sessions/", {"id": "s1"})
         push(caller, [request(GIANT)])
@@ -59,7 +59,7 @@ def test_equal_contents_of_two_projects_are_two(admin_api: Api, stranger_api: Ap
     assert prompt(stranger_api)["messages"] == [request(GIANT)]
 
 
-def test_the_trail_says_who_did_it(admin_api: Api) -> None:
+def test_the_deletion_is_audited(admin_api: Api) -> None:
     made = admin_api.post("sessions/", {"id": "s1"}).json()
     push(admin_api, whole_turn(0))
     admin_api.delete("sessions/s1/")
@@ -69,7 +69,7 @@ def test_the_trail_says_who_did_it(admin_api: Api) -> None:
     assert event.project == event.api_key.project
 
 
-def test_it_needs_the_scope_admin_and_the_project(admin_api: Api, api: Api, stranger_api: Api) -> None:
+def test_it_requires_the_admin_scope_and_the_project(admin_api: Api, api: Api, stranger_api: Api) -> None:
     admin_api.post("sessions/", {"id": "s1"})
     assert api.delete("sessions/s1/").status_code == 403
     assert stranger_api.delete("sessions/s1/").status_code == 403
@@ -77,7 +77,7 @@ def test_it_needs_the_scope_admin_and_the_project(admin_api: Api, api: Api, stra
     assert AgentSession.objects.count() == 1
 
 
-def test_a_deleted_sessions_name_may_be_used_again(admin_api: Api) -> None:
+def test_the_id_of_a_deleted_session_can_be_reused(admin_api: Api) -> None:
     admin_api.post("sessions/", {"id": "s1"})
     push(admin_api, whole_turn(0))
     admin_api.delete("sessions/s1/")
@@ -86,7 +86,7 @@ def test_a_deleted_sessions_name_may_be_used_again(admin_api: Api) -> None:
     assert Message.objects.count() == 1
 
 
-def test_of_two_who_delete_at_once_one_is_told(admin_api: Api) -> None:
+def test_one_of_two_concurrent_deletions_succeeds(admin_api: Api) -> None:
     admin_api.post("sessions/", {"id": "s1"})
     session = AgentSession.objects.get(external_id="s1")
     for _ in range(2):

@@ -56,7 +56,9 @@ def stop_postgres_hard(instance: Instance) -> None:
 
 
 @pytest.mark.parametrize("fault", [kill_web, stop_postgres_hard])
-def test_everything_acknowledged_is_there_once(instance: Instance, fault: Callable[[Instance], None]) -> None:
+def test_everything_acknowledged_is_stored_once(
+    instance: Instance, fault: Callable[[Instance], None]
+) -> None:
     url, key, name = f"http://127.0.0.1:{instance.port}", key_of(instance), fault.__name__
     headers = {"Authorization": f"Bearer {key}"}
     body = {"id": name, "budget": {"input_tokens": 2_000}}

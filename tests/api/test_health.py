@@ -1,4 +1,4 @@
-"""What whoever looks after the service asks: is it alive, is it ready, what does it do."""
+"""Health, readiness and metrics endpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TestHealth:
         response = client.get("/healthz")
         assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
-    def test_ready_where_database_and_broker_answer(self, db: None, client: Client) -> None:
+    def test_ready_with_database_and_broker(self, db: None, client: Client) -> None:
         response = client.get("/readyz")
         assert (response.status_code, response.json()["status"]) == (200, "ok")
         assert response.json() == {"status": "ok", "database": "ok", "broker": "ok"}
@@ -44,19 +44,19 @@ class TestHealth:
                 cursor.execute("UPDATE django_migrations SET app = 'accounts' WHERE app = 'x'")
 
     @pytest.mark.parametrize("address", ["/healthz", "/readyz", "/metrics"])
-    def test_they_are_for_reading(self, client: Client, address: str) -> None:
+    def test_only_safe_methods_are_allowed(self, client: Client, address: str) -> None:
         assert client.post(address).status_code == 405
 
 
 class TestMetrics:
-    def test_requests_are_counted_by_route_and_never_by_address(self, api: Api, client: Client) -> None:
+    def test_requests_are_counted_by_route_and_not_by_url(self, api: Api, client: Client) -> None:
         api.get("sessions/secret-name/")
         text = client.get("/metrics").content.decode()
         assert 'route="api/v1/sessions/<str:session_id>/",status="404"' in text
         assert "contextapp_http_request_seconds_bucket" in text
         assert "secret-name" not in text
 
-    def test_odd_methods_and_addresses_make_no_series_of_their_own(self, db: None, client: Client) -> None:
+    def test_unknown_methods_and_urls_create_no_series(self, db: None, client: Client) -> None:
         client.generic("BREW", "/coffee-7f3a/")
         text = client.get("/metrics").content.decode()
         assert 'method="other",route=""' in text
@@ -67,17 +67,17 @@ class TestMetrics:
     def test_compactions_are_counted_by_trigger_and_state(self, api: Api, client: Client) -> None:
         api.post("sessions/", {"id": "s1"})
         api.post("sessions/s1/turns/", {"messages": [{"role": "user", "content": "hi"}]})
-        told = api.post("sessions/s1/compact/", {}).json()
-        assert (told["state"], told["trigger"]) == ("skipped", "user")
+        result = api.post("sessions/s1/compact/", {}).json()
+        assert (result["state"], result["trigger"]) == ("skipped", "user")
         text = client.get("/metrics").content.decode()
         assert 'contextapp_compactions_total{state="skipped",trigger="user"}' in text
 
-    def test_without_a_token_only_this_machine_is_answered(self, client: Client) -> None:
+    def test_without_a_token_only_local_requests_are_allowed(self, client: Client) -> None:
         assert client.get("/metrics").status_code == 200
         assert client.get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == 403
         assert client.get("/metrics", headers={"x-forwarded-for": "10.0.0.7"}).status_code == 403
 
-    def test_with_a_token_whoever_sends_it_is_answered(self, client: Client, settings: Any) -> None:
+    def test_with_a_token_requests_with_it_are_allowed(self, client: Client, settings: Any) -> None:
         settings.CONTEXTAPP_METRICS_TOKEN = "letmein"
         assert client.get("/metrics").status_code == 403
         sent = {"authorization": "Bearer letmein"}

@@ -41,7 +41,7 @@ def upload(api_key: str) -> Any:
 
 
 class TestImport:
-    def test_a_log_becomes_a_session_that_is_there_for_all_calls(self, upload: Any, api: Api) -> None:
+    def test_an_imported_log_is_a_normal_session(self, upload: Any, api: Api) -> None:
         shown = upload(log()).json()
         [session] = shown["sessions"]
         assert (shown["format"], shown["name"], shown["damage_count"]) == ("openai-chat", "run.json", 0)
@@ -49,44 +49,44 @@ class TestImport:
         assert api.get(f"sessions/{session['id']}/").json()["messages"] == session["messages"]
         assert api.get(f"sessions/{session['id']}/prompt/").json()["messages"][-1] == MESSAGES[-1]
 
-    def test_a_form_does_the_same(self, api_key: str) -> None:
+    def test_a_form_upload_works_too(self, api_key: str) -> None:
         file = SimpleUploadedFile("run.json", log())
         headers = {"authorization": f"Bearer {api_key}"}
         response = Client().post("/api/v1/imports/", {"file": file}, headers=headers)
         assert response.json()["sessions"][0]["state"] == "new"
 
-    def test_the_same_log_again_adds_nothing(self, upload: Any) -> None:
+    def test_importing_again_adds_nothing(self, upload: Any) -> None:
         first, second = (upload(log()).json()["sessions"][0] for _ in range(2))
         assert (second["state"], second["turns"], second["messages"]) == ("unchanged", 0, 0)
         assert first["id"] == second["id"]
 
-    def test_a_log_that_has_grown_adds_the_rest(self, upload: Any) -> None:
+    def test_importing_a_longer_log_adds_the_rest(self, upload: Any) -> None:
         upload(log())
         more = [{"role": "user", "content": "And now?"}, {"role": "assistant", "content": "Still none."}]
         [session] = upload(log(*more)).json()["sessions"]
         assert (session["state"], session["turns"], session["messages"]) == ("grown", 1, 2)
 
-    def test_a_log_without_a_name_is_named_by_its_content(self, upload: Any) -> None:
+    def test_an_unnamed_log_is_named_by_its_content(self, upload: Any) -> None:
         ids = {upload(log(), "").json()["sessions"][0]["external_id"] for _ in range(2)}
         assert len(ids) == 1
         assert "log-" in ids.pop()
 
     @pytest.mark.parametrize("format", list(IMPORTERS))
     @pytest.mark.parametrize("data", [b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"])
-    def test_a_file_that_is_not_of_the_named_format_is_a_damage(
+    def test_a_file_of_another_format_is_reported_as_damaged(
         self, upload: Any, format: str, data: bytes
     ) -> None:
         response = upload(data, f"name=run.json&format={format}")
         assert response.status_code == 200, response.content
-        told = response.json()
-        assert told["damage_count"] or not any(session["messages"] for session in told["sessions"])
+        result = response.json()
+        assert result["damage_count"] or not any(session["messages"] for session in result["sessions"])
 
-    def test_secrets_are_taken_out_and_counted(self, upload: Any) -> None:
+    def test_secrets_are_redacted_and_counted(self, upload: Any) -> None:
         secret = {"role": "user", "content": "Use ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}
         [session] = upload(log(secret, MESSAGES[2])).json()["sessions"]
         assert [found["count"] for found in session["redacted"]] == [1]
 
-    def test_damaged_lines_are_told_and_the_rest_is_there(self, upload: Any) -> None:
+    def test_damaged_lines_are_reported_and_the_rest_imported(self, upload: Any) -> None:
         other = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Me."}]
         lines = [log(), b'{"messages": [{"role"', orjson.dumps({"messages": other})]
         shown = upload(b"\n".join(lines), "name=runs.jsonl").json()
@@ -94,31 +94,31 @@ class TestImport:
         assert shown["damages"][0]["line"] == 2
         assert [session["state"] for session in shown["sessions"]] == ["new", "new"]
 
-    def test_it_lands_in_the_project_of_the_key(self, upload: Any, stranger_api_key: str, api: Api) -> None:
+    def test_it_belongs_to_the_project_of_the_key(self, upload: Any, stranger_api_key: str, api: Api) -> None:
         upload(log(), key=stranger_api_key)
         assert api.get("sessions/").json()["data"] == []
 
 
 class TestRefusals:
     @pytest.mark.parametrize("data", [b"hello", b"\x1f\x8b\x08\x00", b"[]", b'{"a": 1}', b"\xff\xfe\x00"])
-    def test_an_unknown_format_names_the_known_ones(self, upload: Any, data: bytes) -> None:
+    def test_an_unknown_format_lists_the_supported_ones(self, upload: Any, data: bytes) -> None:
         response = upload(data)
         assert (response.status_code, code(response)) == (422, "unknown_format")
         assert "claude-code" in response.json()["error"]["message"]
 
-    def test_what_was_pushed_is_not_overwritten(self, upload: Any, api: Api) -> None:
+    def test_a_pushed_session_is_not_overwritten(self, upload: Any, api: Api) -> None:
         api.post("sessions/", {"id": "run", "format": "openai"})
         api.post("sessions/run/turns/", {"messages": [{"role": "user", "content": "mine"}]})
         response = upload(log(), "name=run.json")
         assert (response.status_code, code(response)) == (409, "import_conflict")
         assert api.get("sessions/run/").json()["turns"] == 1
 
-    def test_an_empty_body_or_form_is_refused(self, upload: Any, api_key: str) -> None:
+    def test_an_empty_body_or_form_is_rejected(self, upload: Any, api_key: str) -> None:
         assert code(upload(b"")) == "missing_field"
         headers = {"authorization": f"Bearer {api_key}"}
         assert code(Client().post("/api/v1/imports/", {"other": "x"}, headers=headers)) == "missing_field"
 
-    def test_a_broken_form_is_refused(self, api_key: str) -> None:
+    def test_a_broken_form_is_rejected(self, api_key: str) -> None:
         response = Client().generic(
             "POST",
             "/api/v1/imports/",
@@ -128,15 +128,15 @@ class TestRefusals:
         )
         assert response.status_code == 400
 
-    def test_a_file_over_the_limit_is_refused_and_the_limit_named(self, upload: Any, settings: Any) -> None:
+    def test_a_file_over_the_limit_is_rejected_with_the_limit(self, upload: Any, settings: Any) -> None:
         settings.CONTEXTAPP_MAX_IMPORT_BYTES = 100
         response = upload(log())
         assert (response.status_code, code(response)) == (413, "body_too_large")
         assert "100 bytes" in response.json()["error"]["message"]
 
-    def test_wrong_parameters_are_named(self, upload: Any) -> None:
+    def test_invalid_parameters_are_named(self, upload: Any) -> None:
         assert code(upload(log(), "format=morse")) == "invalid_field"
         assert code(upload(log(), "name=a%00b")) == "invalid_field"
 
-    def test_a_key_that_may_only_read_may_not_import(self, reader_api: Api) -> None:
+    def test_a_read_only_key_cannot_import(self, reader_api: Api) -> None:
         assert code(reader_api.post("imports/")) == "missing_scope"

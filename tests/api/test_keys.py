@@ -48,12 +48,12 @@ class TestKnowing:
             "x" * 9_000,
         ],
     )
-    def test_without_a_key_that_lives_nothing_is_said(self, project: Project, header: str) -> None:
+    def test_a_valid_key_is_required(self, project: Project, header: str) -> None:
         response = Client().get("/api/v1/sessions/", headers={"authorization": header})
         assert (response.status_code, code(response)) == (401, "not_authenticated")
         assert response.headers["WWW-Authenticate"] == "Bearer"
 
-    def test_the_secret_is_looked_at_and_not_the_prefix_alone(self, project: Project) -> None:
+    def test_the_whole_key_is_compared(self, project: Project) -> None:
         _, text = api_key_create(project=project, name="tests")
         assert Api(text).get("sessions/").status_code == 200
         assert Api(text[:-1] + ("a" if text[-1] != "a" else "b")).get("sessions/").status_code == 401
@@ -64,7 +64,7 @@ class TestKnowing:
         row = str(ApiKey.objects.filter(pk=key.pk).values().get())
         assert text.rpartition("_")[2] not in row
 
-    def test_its_last_use_is_noted(self, project: Project) -> None:
+    def test_its_last_use_is_recorded(self, project: Project) -> None:
         key, api = key_of(project)
         assert key.last_used_at is None
         api.get("sessions/")
@@ -88,7 +88,7 @@ class TestScopes:
             response = caller.call(method, address, {"messages": [request()]} if address == TURNS else None)
             assert (response.status_code == 403) == (has != needs), (method, address)
 
-    def test_a_key_without_scopes_may_nothing(self, project: Project) -> None:
+    def test_a_key_without_scopes_can_do_nothing(self, project: Project) -> None:
         _, caller = key_of(project, scopes=[])
         assert caller.get("sessions/").status_code == 403
 
@@ -118,13 +118,13 @@ class TestEnding:
             answers, 401
         )
 
-    def test_a_revoked_key_is_dead_at_once(self, project: Project) -> None:
+    def test_a_revocation_takes_effect_immediately(self, project: Project) -> None:
         key, api = self.warm(project)
         api_key_revoke(key=key)
         self.assert_dead(api)
 
     @pytest.mark.parametrize(("method", "address"), [("POST", TURNS), ("GET", PROMPT), ("GET", TURNS)])
-    def test_so_it_is_for_the_first_call_behind_the_revocation(
+    def test_a_revocation_applies_to_the_very_next_request(
         self, project: Project, method: str, address: str
     ) -> None:
         key, api = self.warm(project)
@@ -132,24 +132,24 @@ class TestEnding:
         response = api.call(method, address, {"messages": [request()]} if method == "POST" else None)
         assert (response.status_code, code(response)) == (401, "not_authenticated")
 
-    def test_revoking_it_twice_leaves_one_event(self, project: Project) -> None:
+    def test_revoking_twice_is_audited_once(self, project: Project) -> None:
         key, _ = self.warm(project)
         for _ in range(2):
             api_key_revoke(key=key)
         assert AuditEvent.objects.filter(action="api_key.revoked").count() == 1
 
-    def test_an_expired_key_is_dead_as_well(self, project: Project) -> None:
+    def test_an_expired_key_is_rejected(self, project: Project) -> None:
         key, api = self.warm(project)
         ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now() - timedelta(hours=1))
         self.assert_dead(api)
 
-    def test_a_key_lives_until_its_time(self, project: Project) -> None:
+    def test_a_key_is_valid_until_it_expires(self, project: Project) -> None:
         _, api = key_of(project, expires_at=timezone.now() + timedelta(hours=1))
         assert api.get("sessions/").status_code == 200
 
 
 class TestRates:
-    def test_over_the_limit_a_key_is_told_when_to_come_back(self, project: Project) -> None:
+    def test_over_the_limit_retry_after_is_sent(self, project: Project) -> None:
         key, api = key_of(project)
         ApiKey.objects.filter(pk=key.pk).update(rate_limit=10)
         statuses = [api.get("sessions/").status_code for _ in range(25)]
@@ -168,20 +168,20 @@ class TestRates:
         statuses += [api.post(TURNS, {"messages": [request()]}).status_code for _ in range(6)]
         assert 429 in statuses
 
-    def test_a_key_without_a_limit_has_the_servers(self, project: Project) -> None:
+    def test_a_key_without_a_limit_has_the_default(self, project: Project) -> None:
         _, api = key_of(project)
         with override_settings(CONTEXTAPP_RATE_LIMIT=3):
             statuses = [api.get("sessions/").status_code for _ in range(8)]
         assert 429 in statuses
 
-    def test_keys_do_not_use_up_each_others_minute(self, project: Project) -> None:
+    def test_keys_have_separate_limits(self, project: Project) -> None:
         (first, one), (_, other) = key_of(project), key_of(project)
         ApiKey.objects.filter(pk=first.pk).update(rate_limit=2)
         for _ in range(5):
             one.get("sessions/")
         assert other.get("sessions/").status_code == 200
 
-    def test_where_the_broker_does_not_answer_requests_pass(self, project: Project) -> None:
+    def test_requests_pass_while_the_broker_is_down(self, project: Project) -> None:
         key, api = key_of(project)
         ApiKey.objects.filter(pk=key.pk).update(rate_limit=2)
         ratelimit._valkey.cache_clear()
@@ -195,6 +195,6 @@ class TestRates:
 @pytest.mark.parametrize(
     "address", ["/api/", "/api/v2/", "/api/v1/nothing/", "/api/v1/sessions/s1/compactions/x/"]
 )
-def test_an_address_that_is_not_there_answers_in_the_apis_own_shape(api: Api, address: str) -> None:
+def test_an_unknown_url_returns_an_api_error(api: Api, address: str) -> None:
     response = api.get(address)
     assert (response.status_code, code(response)) == (404, "not_found")

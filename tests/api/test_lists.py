@@ -53,7 +53,7 @@ FOREIGN = ("%%%", *map(cursor, ("7", "[]", "[null]", '["x"]', "[-1]", f"[{2**40}
 
 
 @pytest.mark.parametrize("address", LISTS)
-def test_a_foreign_cursor_is_refused(api: Api, long: Any, address: str) -> None:
+def test_an_invalid_cursor_is_rejected(api: Api, long: Any, address: str) -> None:
     for foreign in FOREIGN:
         refused = api.get(f"{address}cursor={foreign}")
         assert (refused.status_code, code(refused)) == (400, "invalid_cursor"), foreign

@@ -17,15 +17,15 @@ def ask(url: str, method: str, key: str) -> HTTPResponse:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_head_tells_what_get_would_and_sends_no_body(served_url: str, api_key: str) -> None:
-    got, told = (ask(served_url, method, api_key) for method in ("GET", "HEAD"))
-    assert (told.status, told.read()) == (200, b"")
-    assert told.headers["Content-Length"] == str(len(got.read()))
+def test_head_has_the_headers_of_get_without_a_body(served_url: str, api_key: str) -> None:
+    got, result = (ask(served_url, method, api_key) for method in ("GET", "HEAD"))
+    assert (result.status, result.read()) == (200, b"")
+    assert result.headers["Content-Length"] == str(len(got.read()))
     assert ask(served_url, "HEAD", "no key").status == 401
 
 
 @pytest.mark.django_db
-def test_a_method_that_an_address_does_not_take_is_told_those_it_takes(api: Api) -> None:
+def test_an_unsupported_method_returns_the_allowed_ones(api: Api) -> None:
     answer = api.call("PUT", "sessions/", {})
     assert (answer.status_code, code(answer)) == (405, "method_not_allowed")
     assert answer["Allow"] == "GET, POST"

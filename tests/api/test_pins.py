@@ -31,7 +31,7 @@ def turns(api: Api) -> None:
         push(api, whole_turn(number))
 
 
-def test_a_pinned_message_and_its_call_stay_whole(api: Api) -> None:
+def test_a_pinned_message_and_its_call_are_unchanged(api: Api) -> None:
     assert api.call("PUT", f"sessions/s1/messages/{FIRST_RESULT}/pin/").json() == {
         "position": FIRST_RESULT,
         "pinned": True,
@@ -41,7 +41,7 @@ def test_a_pinned_message_and_its_call_stay_whole(api: Api) -> None:
     assert FIRST_RESULT + 4 not in stays
 
 
-def test_one_that_was_let_go_is_compacted_again(api: Api) -> None:
+def test_an_unpinned_message_is_compacted_again(api: Api) -> None:
     api.call("PUT", f"sessions/s1/messages/{FIRST_RESULT}/pin/")
     assert api.delete(f"sessions/s1/messages/{FIRST_RESULT}/pin/").json()["pinned"] is False
     assert FIRST_RESULT not in verbatim(compacted(api))
@@ -54,6 +54,6 @@ def test_a_position_without_a_message_is_named(api: Api, position: int) -> None:
     assert push(api, [request()])["turn"] == 12
 
 
-def test_it_needs_the_scope_push(reader_api: Api) -> None:
+def test_it_requires_the_push_scope(reader_api: Api) -> None:
     response = reader_api.call("PUT", "sessions/s1/messages/0/pin/")
     assert (response.status_code, code(response)) == (403, "missing_scope")

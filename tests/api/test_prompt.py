@@ -48,14 +48,14 @@ class TestServing:
         assert "system" not in served
         assert "tools" not in served
 
-    def test_it_is_ready_for_the_providers_client(self, api: Api) -> None:
+    def test_it_can_be_passed_to_the_providers_sdk(self, api: Api) -> None:
         push(api, whole_turn(0), system="Be brief.", tools=[TOOL])
         served = prompt(api)
         assert (served["system"], served["tools"], served["messages"]) == ("Be brief.", [TOOL], whole_turn(0))
         assert served["fits"] is True
         assert served["reason"] is None
 
-    def test_the_other_format_has_the_system_text_as_a_message_and_its_own_tools(self, api: Api) -> None:
+    def test_the_openai_format_has_a_system_message_and_openai_tools(self, api: Api) -> None:
         push(api, whole_turn(0), system="Be brief.", tools=[TOOL])
         served = prompt(api, "?format=openai")
         assert [message["role"] for message in served["messages"]] == [
@@ -69,7 +69,7 @@ class TestServing:
         assert served["tools"][0]["function"]["parameters"] == TOOL["input_schema"]
         assert "system" not in served
 
-    def test_what_was_pushed_as_openai_is_served_as_anthropic(self, api: Api) -> None:
+    def test_openai_messages_are_served_as_anthropic(self, api: Api) -> None:
         api.post("sessions/", {"id": "o", "format": "openai"})
         push(api, [{"role": "system", "content": "Be brief."}, *openai_turn(0)], session="o")
         assert prompt(api, session="o")["messages"][1:] == openai_turn(0)
@@ -82,11 +82,11 @@ class TestServing:
     @pytest.mark.parametrize(
         "query", ["format=gemini", "manifest=2", "memory=old", "at_turn=-1", "at_turn=x", "at_turn=1e3"]
     )
-    def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+    def test_an_invalid_query_is_rejected(self, api: Api, query: str) -> None:
         response = api.get(f"{PROMPT}?{query}")
         assert (response.status_code, code(response)) == (400, "invalid_field")
 
-    def test_a_turn_that_is_not_there_yet_is_not_found(self, api: Api) -> None:
+    def test_a_future_turn_is_not_found(self, api: Api) -> None:
         push(api, whole_turn(0))
         assert api.get(f"{PROMPT}?at_turn=0").status_code == 200
         assert api.get(f"{PROMPT}?at_turn=1").status_code == 404
@@ -105,7 +105,7 @@ class TestServing:
 
 
 class TestEtag:
-    def test_an_unchanged_prompt_is_not_sent_again(self, api: Api) -> None:
+    def test_an_unchanged_prompt_returns_304(self, api: Api) -> None:
         push(api, whole_turn(0))
         etag = api.get(PROMPT).headers["ETag"]
         again = api.get(PROMPT, if_none_match=etag)
@@ -113,12 +113,12 @@ class TestEtag:
         assert again.headers["ETag"] == etag
 
     @pytest.mark.parametrize("header", ["W/{}", '"other", {}', "*"])
-    def test_the_header_is_read_as_http_says(self, api: Api, header: str) -> None:
+    def test_if_none_match_follows_http(self, api: Api, header: str) -> None:
         push(api, whole_turn(0))
         etag = api.get(PROMPT).headers["ETag"]
         assert api.get(PROMPT, if_none_match=header.format(etag)).status_code == 304
 
-    def test_a_push_a_compaction_and_a_revert_make_another_prompt(self, api: Api) -> None:
+    def test_push_compaction_and_revert_change_the_etag(self, api: Api) -> None:
         small(api)
         address = "sessions/small/prompt/"
         seen = [api.get(address).headers["ETag"]]
@@ -132,14 +132,14 @@ class TestEtag:
         seen.append(api.get(address).headers["ETag"])
         assert len(set(seen)) == 4
 
-    def test_a_compaction_that_changed_nothing_is_told_all_the_same(self, api: Api) -> None:
+    def test_a_compaction_without_effect_keeps_prompt_and_etag_consistent(self, api: Api) -> None:
         push(api, [request()])
         before = api.get(PROMPT)
         assert api.post("sessions/s1/compact/").json()["state"] == "skipped"
         after = api.get(PROMPT)
         assert (after.headers["ETag"] == before.headers["ETag"]) == (after.content == before.content)
 
-    def test_each_shape_of_it_has_its_own(self, api: Api) -> None:
+    def test_each_variant_has_a_separate_etag(self, api: Api) -> None:
         push(api, whole_turn(0))
         push(api, whole_turn(1))
         queries = ("", "?format=openai", "?manifest=1", "?at_turn=0", "?at_turn=1", "?at_turn=0&manifest=1")
@@ -147,7 +147,7 @@ class TestEtag:
 
 
 class TestManifest:
-    def test_it_names_every_message_and_adds_up(self, api: Api) -> None:
+    def test_it_lists_every_message_and_adds_up(self, api: Api) -> None:
         small(api, system="Be brief.", tools=[TOOL])
         for number in range(12):
             push(api, whole_turn(number), session="small")
@@ -161,7 +161,7 @@ class TestManifest:
         assert served["compactions"] > 0
         assert {entry["rule"] for entry in manifest} > {"verbatim"}
 
-    def test_together_they_stand_for_every_message_in_order(self, api: Api) -> None:
+    def test_together_they_cover_every_message_in_order(self, api: Api) -> None:
         small(api)
         for number in range(12):
             push(api, whole_turn(number), session="small")
@@ -173,7 +173,7 @@ class TestManifest:
         ]
         assert covered == list(range(48))
 
-    def test_verbatim_means_the_very_message(self, api: Api) -> None:
+    def test_verbatim_means_unchanged(self, api: Api) -> None:
         small(api)
         pushed = [message for number in range(12) for message in whole_turn(number)]
         for number in range(12):
@@ -187,7 +187,7 @@ class TestManifest:
 
 class TestThePast:
     @pytest.mark.parametrize("format", ["anthropic", "openai"])
-    def test_every_prompt_can_be_rebuilt_byte_for_byte(self, api: Api, format: str) -> None:
+    def test_every_past_prompt_can_be_rebuilt_byte_for_byte(self, api: Api, format: str) -> None:
         small(api, format=format, system="Be brief.")
         turn_of = whole_turn if format == "anthropic" else openai_turn
         served: dict[str, list[bytes]] = {}
@@ -201,7 +201,7 @@ class TestThePast:
             for turn, content in enumerate(contents):
                 assert api.get(f"sessions/small/prompt/{query}&at_turn={turn}").content == content
 
-    def test_of_a_long_session_few_edits_are_read(self, api: Api) -> None:
+    def test_few_edits_of_a_long_session_are_read(self, api: Api) -> None:
         """Those that a later eviction covers are left in the database, and nothing changes by it."""
         small(api)
         for number in range(40):
@@ -212,7 +212,7 @@ class TestThePast:
             assert in_force([edit_value(edit) for edit in read]) == in_force([*map(edit_value, made)])
         assert 0 < len(read) < len(made) / 4
 
-    def test_so_it_is_while_a_call_was_open(self, api: Api) -> None:
+    def test_a_prompt_with_an_open_call_can_be_rebuilt(self, api: Api) -> None:
         small(api)
         served = []
         messages = [request(), call("t0", path="f0")]
@@ -226,7 +226,7 @@ class TestThePast:
             again = api.get(f"sessions/small/prompt/?manifest=1&at_turn={turn}")
             assert again.content == response.content
 
-    def test_so_it_is_where_the_model_changed(self, api: Api) -> None:
+    def test_a_prompt_before_a_model_change_can_be_rebuilt(self, api: Api) -> None:
         """Each model has its context window, and rules for the last message of a prompt."""
         api.post("sessions/", {"id": "m", "model": "claude-sonnet-4-5"})
         served = []
@@ -236,7 +236,7 @@ class TestThePast:
         for turn, content in enumerate(served):
             assert api.get(f"sessions/m/prompt/?at_turn={turn}").content == content
 
-    def test_a_compaction_without_gain_changes_nothing_of_it(self, api: Api) -> None:
+    def test_a_compaction_without_gain_changes_no_past_prompt(self, api: Api) -> None:
         push(api, [request()])
         served = prompt(api)
         assert api.post("sessions/s1/compact/").json()["state"] == "skipped"
@@ -255,7 +255,7 @@ class TestFitting:
             assert served["raw_tokens"] == pushed["prompt"]["raw_tokens"] >= served["tokens"]
         assert served["raw_tokens"] > 3 * served["tokens"]
 
-    def test_what_cannot_fit_says_why_and_is_valid(self, api: Api) -> None:
+    def test_a_prompt_that_cannot_fit_says_why_and_is_valid(self, api: Api) -> None:
         api.post("sessions/", {"id": "tiny", "budget": {"input_tokens": 300}})
         for number in range(3):
             push(api, whole_turn(number), session="tiny")
@@ -267,7 +267,7 @@ class TestFitting:
         assert str(served["tokens"]) in served["reason"]
         assert served["messages"][-1] == request("Read this. " + output(9, 60))
 
-    def test_a_reason_is_that_of_now_and_not_of_the_last_compaction(self, api: Api) -> None:
+    def test_the_reason_describes_the_current_prompt(self, api: Api) -> None:
         """A policy that compacts nothing lets the prompt grow on."""
         api.post("sessions/", {"id": "off", "budget": {"input_tokens": 300}, "policy": {"preset": "off"}})
         for number in range(2):
@@ -276,7 +276,7 @@ class TestFitting:
         assert served["fits"] is False
         assert str(served["tokens"]) in served["reason"]
 
-    def test_tools_that_leave_no_room_are_shed_and_not_served(self, api: Api) -> None:
+    def test_tools_that_leave_no_room_are_shed(self, api: Api) -> None:
         tools = [dict(TOOL, name=f"tool_{n}", description=output(n, 10)) for n in range(10)]
         api.post("sessions/", {"id": "shed", "budget": {"input_tokens": 800}, "tools": tools})
         for number in range(3):
@@ -289,7 +289,7 @@ class TestFitting:
             assert counted.get("tools") or "tools" not in served
 
 
-def test_the_answer_of_a_push_is_the_size_of_the_next_prompt(api: Api) -> None:
+def test_a_push_returns_the_size_of_the_next_prompt(api: Api) -> None:
     for number in range(3):
         pushed = push(api, whole_turn(number))
         served = api.get(PROMPT).json()

@@ -18,7 +18,7 @@ from tests.api.test_query_counts import statements
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
 
 
-def test_a_push_is_one_statement_from_the_second_on(api: Api) -> None:
+def test_the_second_push_takes_one_statement(api: Api) -> None:
     *_, read, _write = statements(lambda: push(api, whole_turn(0)))
     assert read.startswith("SELECT s.xmin::text")
     [write] = statements(lambda: push(api, whole_turn(1), usage={"input_tokens": 900}))
@@ -44,7 +44,7 @@ def test_another_process_pushed_meanwhile(api: Api) -> None:
     assert push(api, whole_turn(3))["turn"] == 3
 
 
-def test_a_new_budget_holds_for_the_next_push(api: Api) -> None:
+def test_a_new_budget_applies_to_the_next_push(api: Api) -> None:
     for number in range(3):
         assert push(api, whole_turn(number))["fired"] == []
     AgentSession.objects.update(budget_tokens=1_000)
@@ -53,7 +53,7 @@ def test_a_new_budget_holds_for_the_next_push(api: Api) -> None:
     assert push(api, [request()])["turn"] == 4
 
 
-def test_the_prompt_after_a_compaction_and_a_revert_is_counted_on(api: Api) -> None:
+def test_counting_continues_after_a_compaction_and_a_revert(api: Api) -> None:
     for number in range(12):
         push(api, whole_turn(number))
     number = api.post("sessions/s1/compact/", {"policy": {"target": 0.1}}).json()["number"]
@@ -71,7 +71,7 @@ def test_a_revoked_key_stores_nothing(api: Api) -> None:
     assert Turn.objects.count() == 2
 
 
-def test_retries_stale_writers_and_deletion_are_told_as_ever(api: Api) -> None:
+def test_retries_stale_writers_and_deletions_are_reported(api: Api) -> None:
     push(api, whole_turn(0))
     body: dict[str, Any] = {"messages": whole_turn(1)}
     first = api.post(TURNS, body, idempotency_key="k1")

@@ -66,7 +66,7 @@ def test_a_push_that_compacts_takes_constant_statements(api: Api) -> None:
     assert max(counts[len(counts) // 2 :]) <= max(counts[: len(counts) // 2]) + 2
 
 
-def test_making_a_session_reads_no_fact_that_it_offers(api: Api, project: Project) -> None:
+def test_creating_a_session_reads_no_offered_facts(api: Api, project: Project) -> None:
     api.post("sessions/", {"id": "the key is known"})
     made = []
     for facts in (0, 60):

@@ -18,22 +18,22 @@ def plan(api: Api, action: str) -> None:
     assert response.status_code == 200, response.content
 
 
-def test_a_plan_is_left_a_turn_to_be_carried_out(api: Api) -> None:
+def test_a_plan_gets_a_turn_before_a_compaction(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
     assert [fired(api, number) for number in range(2)] == [[], []]
     plan(api, "run the tests of the parcels")
     assert [fired(api, number) for number in (2, 3)] == [[], ["turns"]]
 
 
-def test_who_plans_anew_at_each_turn_is_waited_for_no_longer(api: Api) -> None:
+def test_planning_at_each_turn_does_not_delay_forever(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
-    told = []
+    result = []
     for number in range(5):
-        told.append(fired(api, number))
+        result.append(fired(api, number))
         plan(api, f"step {number}")
-    assert told == [[], [], [], [], ["turns"]]
+    assert result == [[], [], [], [], ["turns"]]
 
 
-def test_without_a_plan_nothing_waits(api: Api) -> None:
+def test_without_a_plan_nothing_is_delayed(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
     assert [fired(api, number) for number in range(3)] == [[], [], ["turns"]]

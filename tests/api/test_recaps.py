@@ -49,22 +49,22 @@ def compacted(api: Api) -> dict[str, Any]:
 def written(api: Api, text: str = WRITTEN, number: int = 1) -> dict[str, Any]:
     response = api.post(f"sessions/s1/compactions/{number}/recap/", {"text": text})
     assert response.status_code == 200, response.content
-    told: dict[str, Any] = response.json()
-    return told
+    result: dict[str, Any] = response.json()
+    return result
 
 
-def test_the_prompt_shows_what_was_written(api: Api, compacted: dict[str, Any]) -> None:
-    told = written(api)
-    assert (told["number"], told["state"], told["trigger"]) == (2, "done", "edit")
+def test_the_prompt_contains_the_new_text(api: Api, compacted: dict[str, Any]) -> None:
+    result = written(api)
+    assert (result["number"], result["state"], result["trigger"]) == (2, "done", "edit")
     for line in WRITTEN.splitlines():
-        assert line.removeprefix("a ") in told["recap"]
+        assert line.removeprefix("a ") in result["recap"]
     served = prompt(api)
-    assert told["recap"] in str(served["messages"]).replace("\\n", "\n")
+    assert result["recap"] in str(served["messages"]).replace("\\n", "\n")
     assert compacted["recap"] not in str(served["messages"]).replace("\\n", "\n")
-    assert served["tokens"] == told["tokens_after"]
+    assert served["tokens"] == result["tokens_after"]
 
 
-def test_head_and_tail_stay_as_they_were(api: Api, compacted: dict[str, Any]) -> None:
+def test_head_and_tail_are_unchanged(api: Api, compacted: dict[str, Any]) -> None:
     before = prompt(api)["messages"]
     record = written(api)["record"]
     after = prompt(api)["messages"]
@@ -73,7 +73,7 @@ def test_head_and_tail_stay_as_they_were(api: Api, compacted: dict[str, Any]) ->
     assert record["head_verbatim"] is record["tail_verbatim"] is True
 
 
-def test_turns_before_it_go_on_showing_the_old_one(api: Api, compacted: dict[str, Any]) -> None:
+def test_earlier_turns_keep_the_old_recap(api: Api, compacted: dict[str, Any]) -> None:
     push(api, chat(8))
     then = api.get(PROMPT).json()
     push(api, chat(9))
@@ -94,7 +94,7 @@ def test_both_versions_are_kept_with_their_authors(api: Api, compacted: dict[str
     assert AuditEvent.objects.filter(action="recap.edited").count() == 2
 
 
-def test_reverting_brings_the_old_one_back(api: Api, compacted: dict[str, Any]) -> None:
+def test_reverting_restores_the_old_recap(api: Api, compacted: dict[str, Any]) -> None:
     before = prompt(api)
     written(api)
     assert api.post("sessions/s1/compactions/2/revert/").status_code == 200
@@ -108,13 +108,13 @@ def test_the_etag_changes(api: Api, compacted: dict[str, Any]) -> None:
     assert api.get(PROMPT, if_none_match=etag).status_code == 200
 
 
-def test_the_next_compaction_folds_it(api: Api, compacted: dict[str, Any]) -> None:
+def test_the_next_compaction_merges_it(api: Api, compacted: dict[str, Any]) -> None:
     written(api)
     for number in range(10, 18):
         push(api, chat(number))
-    told = api.post("sessions/s1/compact/", {}).json()
+    result = api.post("sessions/s1/compact/", {}).json()
     for words in ("parcels over 30 kg go by freight", "the tariff of 2027", "line of its own"):
-        assert words in told["recap"]
+        assert words in result["recap"]
 
 
 def choices(api: Api) -> None:
@@ -122,7 +122,7 @@ def choices(api: Api) -> None:
         written(api, f"## Decisions\n- choice {number} is to be kept", number=number)
 
 
-def test_the_newest_are_kept_whole_and_all_can_be_read(api: Api, compacted: dict[str, Any]) -> None:
+def test_the_newest_are_stored_whole_and_all_can_be_read(api: Api, compacted: dict[str, Any]) -> None:
     choices(api)
     rows = list(recaps().order_by("compaction__number"))
     assert [row.body is None for row in rows] == [True, True, True, False, False]
@@ -130,12 +130,12 @@ def test_the_newest_are_kept_whole_and_all_can_be_read(api: Api, compacted: dict
     assert oldest.text in compacted["recap"]
     assert all(line in oldest.text for _, lines in oldest.sections for line, _ in lines)
     assert any(sources for _, lines in oldest.sections for _, sources in lines)
-    assert [lines for told in others for _, lines in told.sections] == [
+    assert [lines for result in others for _, lines in result.sections] == [
         [[f"- choice {number} is to be kept", [11]]] for number in range(1, 5)
     ]
 
 
-def test_after_several_reverts_the_next_compaction_folds_what_shows(
+def test_after_reverts_the_next_compaction_merges_the_visible_recap(
     api: Api, compacted: dict[str, Any]
 ) -> None:
     choices(api)
@@ -143,28 +143,28 @@ def test_after_several_reverts_the_next_compaction_folds_what_shows(
         assert api.post(f"sessions/s1/compactions/{number}/revert/").status_code == 200
     for number in range(10, 18):
         push(api, chat(number))
-    told = api.post("sessions/s1/compact/", {}).json()["recap"]
-    assert "choice 1 is to be kept" in told
-    assert "choice 2" not in told
+    result = api.post("sessions/s1/compact/", {}).json()["recap"]
+    assert "choice 1 is to be kept" in result
+    assert "choice 2" not in result
 
 
-def test_the_working_memory_stands_on_with_it(api: Api, compacted: dict[str, Any]) -> None:
+def test_the_working_memory_is_kept_with_it(api: Api, compacted: dict[str, Any]) -> None:
     api.patch("sessions/s1/memory/", {"task": "count the parcels"}, if_match="*")
-    told = written(api, "- short\n\n[Working memory]\nTask: something else")
-    assert "[Working memory]" not in told["recap"]
+    result = written(api, "- short\n\n[Working memory]\nTask: something else")
+    assert "[Working memory]" not in result["recap"]
     served = str(prompt(api)["messages"])
     assert served.count("[Working memory]") == 1
     assert "count the parcels" in served
     assert "something else" not in served
 
 
-def test_secrets_are_taken_out(api: Api, compacted: dict[str, Any]) -> None:
+def test_secrets_are_redacted(api: Api, compacted: dict[str, Any]) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     assert secret not in str(written(api, f"- the token is {secret}"))
     assert secret not in str(prompt(api))
 
 
-def test_only_the_recap_that_shows_can_be_edited(api: Api, compacted: dict[str, Any]) -> None:
+def test_only_the_visible_recap_can_be_edited(api: Api, compacted: dict[str, Any]) -> None:
     written(api)
     assert code(api.post(RECAP, {"text": "- again"})) == "not_editable"
     assert api.post("sessions/s1/compactions/9/recap/", {"text": "- again"}).status_code == 404
@@ -181,12 +181,12 @@ def test_only_the_recap_that_shows_can_be_edited(api: Api, compacted: dict[str, 
         ({"text": "word " * 9_000}, "text_too_long"),
     ],
 )
-def test_what_it_refuses(api: Api, compacted: dict[str, Any], body: Any, expected: str) -> None:
+def test_invalid_texts_are_rejected(api: Api, compacted: dict[str, Any], body: Any, expected: str) -> None:
     assert code(api.post(RECAP, body)) == expected
     assert Compaction.objects.count() == 1
 
 
-def test_not_while_a_compaction_is_under_way(api: Api, compacted: dict[str, Any]) -> None:
+def test_not_while_a_compaction_is_open(api: Api, compacted: dict[str, Any]) -> None:
     row = Compaction.objects.get()
     Compaction.objects.create(
         session=row.session, number=2, trigger="soft", turn_index=7, snapshot_position=1
@@ -194,17 +194,17 @@ def test_not_while_a_compaction_is_under_way(api: Api, compacted: dict[str, Any]
     assert code(api.post(RECAP, {"text": "- x"})) == "compaction_open"
 
 
-def test_in_openais_format_too(api: Api) -> None:
+def test_it_works_in_the_openai_format(api: Api) -> None:
     api.post(
         "sessions/", {"id": "o", "format": "openai", "policy": BY_HAND, "budget": {"input_tokens": 2_000}}
     )
     for number in range(6):
         push(api, openai_turn(number), session="o")
     assert api.post("sessions/o/compact/", {}).json()["recap"]
-    told = api.post("sessions/o/compactions/1/recap/", {"text": WRITTEN})
-    assert told.status_code == 200
+    result = api.post("sessions/o/compactions/1/recap/", {"text": WRITTEN})
+    assert result.status_code == 200
     assert "parcels over 30 kg" in str(prompt(api, session="o")["messages"])
 
 
-def test_a_key_that_may_only_read_cannot(api: Api, reader_api: Api, compacted: dict[str, Any]) -> None:
+def test_a_read_only_key_cannot_edit(api: Api, reader_api: Api, compacted: dict[str, Any]) -> None:
     assert code(reader_api.post(RECAP, {"text": "- x"})) == "missing_scope"

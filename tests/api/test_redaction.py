@@ -41,7 +41,7 @@ def everything_stored() -> bytes:
     ],
     ids=["text", "tool call and output", "system", "tools", "a blob"],
 )
-def test_it_is_nowhere(
+def test_the_secret_is_stored_nowhere(
     api: Api, session: dict[str, Any], push_fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -57,7 +57,7 @@ def test_it_is_nowhere(
     assert SECRET not in caplog.text
 
 
-def test_the_answer_says_what_kind_was_taken_out(api: Api, session: dict[str, Any]) -> None:
+def test_the_response_names_the_kind_of_secret(api: Api, session: dict[str, Any]) -> None:
     pushed = push(api, [request(f"My token is {SECRET}."), answer()])
     assert [finding["count"] for finding in pushed["redacted"]] == [1]
     [told] = api.get(PROMPT).json()["messages"][:1]
@@ -77,19 +77,19 @@ def test_the_answer_says_what_kind_was_taken_out(api: Api, session: dict[str, An
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_so_it_is_when_a_session_is_made(api: Api, fields: dict[str, Any]) -> None:
+def test_a_secret_in_a_new_session_is_redacted(api: Api, fields: dict[str, Any]) -> None:
     assert api.post("sessions/", {"id": "s2", **fields}).status_code == 201
     assert SECRET.encode() not in api.get("sessions/s2/").content
     assert SECRET.encode() not in everything_stored()
 
 
-def test_so_it_is_in_instructions_for_a_compaction(api: Api, session: dict[str, Any]) -> None:
+def test_a_secret_in_compaction_instructions_is_redacted(api: Api, session: dict[str, Any]) -> None:
     push(api, [request()])
     assert api.post("sessions/s1/compact/", {"instructions": f"Keep {SECRET}"}).status_code == 200
     assert SECRET.encode() not in everything_stored()
 
 
-def test_so_it_is_in_a_push_that_is_refused(
+def test_a_secret_in_a_rejected_push_is_not_logged(
     api: Api, session: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")

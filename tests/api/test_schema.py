@@ -33,7 +33,7 @@ def test_it_is_valid_and_without_warnings(tmp_path: Any) -> None:
     call_command("spectacular", "--fail-on-warn", "--validate", "--file", str(tmp_path / "schema.yml"))
 
 
-def test_every_call_of_the_address_book_is_in_it(schema: Any) -> None:
+def test_every_endpoint_is_in_it(schema: Any) -> None:
     addressed = set()
     for route, view in _endpoints():
         addressed |= {(route, method.lower()) for method in view.scopes if hasattr(view, method.lower())}
@@ -46,14 +46,14 @@ def _endpoints() -> Iterator[tuple[str, type[Endpoint]]]:
         yield str(pattern.pattern), pattern.callback.view_class  # type: ignore[union-attr]
 
 
-def test_every_call_has_a_summary_a_tag_and_names_its_scope(schema: Any) -> None:
+def test_every_endpoint_has_summary_tag_and_scope(schema: Any) -> None:
     for path, method, operation in operations(schema):
         assert operation["summary"], (path, method)
         assert operation["tags"], (path, method)
         assert "scope" in operation["description"], (path, method)
 
 
-def test_every_call_has_examples_of_its_body_and_its_answer(schema: Any) -> None:
+def test_every_endpoint_has_request_and_response_examples(schema: Any) -> None:
     missing = [
         f"{method} {path}" for path, method, operation in operations(schema) if not _has_examples(operation)
     ]
@@ -69,7 +69,7 @@ def _has_examples(operation: Any) -> bool:
     return asked and (not shown or any("examples" in content for content in shown))
 
 
-def test_every_example_holds_what_its_schema_names(schema: Any) -> None:
+def test_every_example_matches_its_schema(schema: Any) -> None:
     wrong = {
         f"{operation['operationId']}{place}"
         for _, _, operation in operations(schema)
@@ -96,14 +96,14 @@ def _misfits(value: Any, shape: Any, schema: Any, place: str = "") -> Iterator[s
             yield from _misfits(value[name], known[name], schema, f"{place}.{name}")
 
 
-def test_the_documentation_begins_with_sessions_and_knows_every_tag(schema: Any) -> None:
+def test_tags_begin_with_sessions_and_are_complete(schema: Any) -> None:
     listed = [tag["name"] for tag in schema["tags"]]
     assert listed[:2] == ["Sessions", "Turns and prompts"]
     assert set(listed) == {tag for _, _, operation in operations(schema) for tag in operation["tags"]}
 
 
 @pytest.mark.django_db
-def test_every_call_refuses_a_parameter_that_it_does_not_know(schema: Any, project: Project) -> None:
+def test_every_endpoint_rejects_unknown_parameters(schema: Any, project: Project) -> None:
     """Of a list whose filter is misspelt everything would come, and of a prompt the newest."""
     api = Api(api_key_create(project=project, name="all", scopes=["push", "read", "admin"])[1])
     for path, method, _ in operations(schema):
@@ -113,13 +113,13 @@ def test_every_call_refuses_a_parameter_that_it_does_not_know(schema: Any, proje
         assert (refused.status_code, error["code"], error["param"]) == (400, "unknown_field", "limits"), path
 
 
-def test_every_call_needs_a_bearer_key(schema: Any) -> None:
+def test_every_endpoint_requires_a_bearer_key(schema: Any) -> None:
     assert schema["components"]["securitySchemes"]["apiKey"]["scheme"] == "bearer"
     for path, method, operation in operations(schema):
         assert operation["security"] == [{"apiKey": []}], (path, method)
 
 
-def test_every_error_has_the_one_shape(schema: Any) -> None:
+def test_every_error_has_the_same_shape(schema: Any) -> None:
     for _, _, operation in operations(schema):
         for status, answer in operation["responses"].items():
             if status >= "400":
@@ -132,6 +132,6 @@ def test_schema_and_documentation_need_no_login(client: Client) -> None:
 
 
 @pytest.mark.browser
-def test_the_documentation_shows_the_calls_and_breaks_no_content_policy(page: Page) -> None:
+def test_the_documentation_page_works_under_the_content_policy(page: Page) -> None:
     page.goto("/api/docs/")
     expect(page.get_by_text("Push a turn")).to_be_visible(timeout=30_000)

@@ -81,9 +81,7 @@ def known(module_db: None) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
-def test_a_call_keeps_what_the_schema_says(
-    operation: Any, mode: GenerationMode, known: dict[str, Any]
-) -> None:
+def test_responses_match_the_schema(operation: Any, mode: GenerationMode, known: dict[str, Any]) -> None:
     headers = {"Authorization": f"Bearer {known['key']}"}
 
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -114,7 +114,7 @@ def row_state() -> list[Any]:
     return [*AgentSession.objects.order_by("pk").values()]
 
 
-def test_there_are_calls_to_look_at() -> None:
+def test_there_are_endpoints_to_test() -> None:
     assert len(WITH_IDS) >= 15
     for param in CALLS:
         view = getattr(param.values[1].callback, "view_class", None) or param.values[1].callback.cls
@@ -139,7 +139,7 @@ def test_an_id_of_another_project_is_not_found(
 
 
 @pytest.mark.parametrize(("method", "pattern"), WITH_IDS)
-def test_an_id_of_nobody_gets_the_same_answer(
+def test_an_unknown_id_gets_the_same_response(
     api: Api, stranger_api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
 ) -> None:
     if_match = {"if_match": "*"} if method == "PATCH" else {}
@@ -156,7 +156,7 @@ def test_an_id_of_nobody_gets_the_same_answer(
 
 
 @pytest.mark.parametrize(("method", "pattern"), CALLS)
-def test_without_a_key_every_call_answers_401(ids: dict[str, Any], method: str, pattern: URLPattern) -> None:
+def test_every_endpoint_requires_a_key(ids: dict[str, Any], method: str, pattern: URLPattern) -> None:
     address = address_of(pattern, ids)
     for headers in ({}, {"authorization": "Bearer ctx_12345678_nothing"}):
         response = Client().generic(
@@ -166,7 +166,7 @@ def test_without_a_key_every_call_answers_401(ids: dict[str, Any], method: str, 
 
 
 @pytest.mark.parametrize(("method", "pattern"), CALLS)
-def test_ones_own_are_really_there(
+def test_the_projects_own_objects_are_found(
     project: Any, api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
 ) -> None:
     """The other side of the coin: the walk above asks for what exists."""
@@ -176,12 +176,12 @@ def test_ones_own_are_really_there(
     assert response.status_code not in {401, 404, 500}, response.content
 
 
-def test_lists_of_a_stranger_are_empty(stranger_api: Api, ids: dict[str, Any]) -> None:
+def test_lists_of_another_project_are_empty(stranger_api: Api, ids: dict[str, Any]) -> None:
     for address in ("sessions/", f"sessions/?q={SECRET_WORD}"):
         assert stranger_api.get(address).json()["data"] == []
 
 
-def test_no_row_of_the_hot_calls_is_read_by_id_alone(api: Api, ids: dict[str, Any]) -> None:
+def test_hot_statements_filter_by_project(api: Api, ids: dict[str, Any]) -> None:
     """Even where a process mixed up what it remembers, the statement itself asks for the project."""
     asked = statements(lambda: api.get("sessions/s1/prompt/")) + statements(lambda: push(api, [request()]))
     hot = [sql for sql in asked if "accounts_apikey k" in sql]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 class TestMaking:
     @pytest.mark.parametrize("field", ["id", "model"])
-    def test_a_name_that_holds_a_secret_is_refused(self, api: Api, field: str) -> None:
+    def test_an_identifier_with_a_secret_is_rejected(self, api: Api, field: str) -> None:
         secret = "ghp_" + "a1B2" * 9
         refused = api.post(SESSIONS, {field: f"run {secret}"})
         assert (refused.status_code, code(refused)) == (400, "secret_in_field")
@@ -31,14 +31,14 @@ class TestMaking:
         assert secret not in refused.content.decode()
         assert not AgentSession.objects.exists()
 
-    def test_nothing_need_be_said(self, api: Api) -> None:
+    def test_no_field_is_required(self, api: Api) -> None:
         response = api.post(SESSIONS, {})
         made = response.json()
         assert response.status_code == 201
         assert (made["external_id"], made["format"], made["turns"]) == (made["id"], None, 0)
         assert made["prompt"]["budget"] == 100_000
 
-    def test_all_that_can_be_said_is_kept(self, api: Api) -> None:
+    def test_all_fields_are_stored(self, api: Api) -> None:
         said = {
             "id": "run 7: ä/ß".replace("/", "|"),
             "model": "claude-sonnet-4-5",
@@ -51,23 +51,23 @@ class TestMaking:
             "policy": {"preset": "aggressive", "tail_messages": 6},
         }
         api.post(SESSIONS, said)
-        told = api.get(f"sessions/{said['id']}/").json()
-        kept = {name: told[name] for name in said if name not in {"id", "budget"}}
+        result = api.get(f"sessions/{said['id']}/").json()
+        kept = {name: result[name] for name in said if name not in {"id", "budget"}}
         assert kept == {name: value for name, value in said.items() if name not in {"id", "budget"}}
-        assert (told["external_id"], told["prompt"]["budget"]) == (said["id"], 5_000)
+        assert (result["external_id"], result["prompt"]["budget"]) == (said["id"], 5_000)
 
-    def test_the_budget_is_what_the_models_window_leaves(self, api: Api) -> None:
+    def test_the_budget_defaults_to_the_context_window(self, api: Api) -> None:
         made = api.post(SESSIONS, {"model": "claude-sonnet-4-5"}).json()
         assert made["prompt"]["budget"] in {200_000 - 16_000, 1_000_000 - 16_000}
 
-    def test_system_text_and_tools_count_from_the_start(self, api: Api) -> None:
+    def test_system_prompt_and_tools_are_counted_from_the_start(self, api: Api) -> None:
         made = api.post(SESSIONS, {"system": "Be brief. " * 50, "tools": [{"name": "x"}]}).json()
         assert made["prompt"]["tokens"] > 100
         served = api.get(f"sessions/{made['id']}/prompt/").json()
         assert served["system"] == "Be brief. " * 50
         assert served["tokens"] == made["prompt"]["tokens"]
 
-    def test_an_id_that_is_taken_is_a_conflict_or_the_session_that_has_it(self, api: Api) -> None:
+    def test_an_existing_id_is_a_conflict_or_returns_the_session(self, api: Api) -> None:
         first = api.post(SESSIONS, {"id": "a"}).json()
         again = api.post(SESSIONS, {"id": "a", "agent": "other"})
         assert (again.status_code, code(again)) == (409, "session_exists")
@@ -75,7 +75,7 @@ class TestMaking:
         assert (found.status_code, found.json()) == (200, first)
         assert AgentSession.objects.count() == 1
 
-    def test_another_sessions_own_id_is_taken_too(self, api: Api) -> None:
+    def test_the_uuid_of_another_session_is_a_conflict(self, api: Api) -> None:
         """Calls take both: a session of such a name could not be reached, its turns would go elsewhere."""
         first = api.post(SESSIONS, {"id": "a"}).json()
         again = api.post(SESSIONS, {"id": first["id"]})
@@ -90,7 +90,7 @@ class TestMaking:
         push(api, [request()], session="a")
         assert stranger_api.get("sessions/a/").json()["turns"] == 0
 
-    def test_an_id_in_the_shape_of_ours_is_found_as_well(self, api: Api) -> None:
+    def test_an_external_id_may_be_a_uuid(self, api: Api) -> None:
         for name in (str(uuid4()), uuid4().hex, str(uuid4()).upper()):
             made = api.post(SESSIONS, {"id": name}).json()
             assert api.get(f"sessions/{name}/").json()["id"] == made["id"]
@@ -135,19 +135,19 @@ class TestMaking:
         ],
         ids=str,
     )
-    def test_what_cannot_be_is_refused_with_the_fields_name(self, api: Api, body: dict[str, Any]) -> None:
+    def test_invalid_fields_are_rejected_by_name(self, api: Api, body: dict[str, Any]) -> None:
         response = api.post(SESSIONS, body)
         assert response.status_code == 400, response.content
         assert next(iter(body)) in response.json()["error"]["param"]
         assert not AgentSession.objects.exists()
 
-    def test_it_needs_the_scope_push(self, reader_api: Api) -> None:
+    def test_it_requires_the_push_scope(self, reader_api: Api) -> None:
         assert reader_api.post(SESSIONS, {}).status_code == 403
         assert reader_api.get(SESSIONS).status_code == 200
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_makers_at_once_one_makes_it(api_key: str) -> None:
+def test_one_of_many_concurrent_creations_succeeds(api_key: str) -> None:
     def make(_: int) -> tuple[int, str]:
         try:
             response = Api(api_key).post(SESSIONS, {"id": "a", "if_exists": "return", "system": "Be brief."})
@@ -185,14 +185,14 @@ class TestListing:
         return [row["external_id"] for row in response.json()["data"]]
 
     @pytest.mark.django_db(transaction=True)  # Postgres' clock does not advance within a transaction
-    def test_the_last_active_comes_first(self, api: Api, names: list[str]) -> None:
+    def test_the_most_recently_active_comes_first(self, api: Api, names: list[str]) -> None:
         assert self.found(api, "") == names[::-1]
         # A burst of pushes writes the time once a second.
         AgentSession.objects.update(last_active_at=F("last_active_at") - timedelta(seconds=2))
         push(api, [request(), answer()], session="run-1")
         assert self.found(api, "")[0] == "run-1"
 
-    def test_pages_follow_each_other_without_gap_or_double(self, api: Api, names: list[str]) -> None:
+    def test_pages_have_no_gaps_or_duplicates(self, api: Api, names: list[str]) -> None:
         seen, cursor = [], ""
         for _ in range(3):
             page = api.get(f"{SESSIONS}?limit=2&cursor={cursor}").json()
@@ -255,15 +255,15 @@ class TestListing:
             "health=good",
         ],
     )
-    def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+    def test_an_invalid_query_is_rejected(self, api: Api, query: str) -> None:
         assert api.get(f"{SESSIONS}?{query}").status_code == 400
 
-    def test_others_projects_are_not_in_it(self, api: Api, stranger_api: Api, names: list[str]) -> None:
+    def test_other_projects_are_not_listed(self, api: Api, stranger_api: Api, names: list[str]) -> None:
         assert self.found(stranger_api, "") == self.found(stranger_api, "q=run") == []
 
 
 @pytest.mark.parametrize("name", ["nobody", "%00", "a%00b", "%ED%A0%80", "%FF", "..%2f..", "x" * 3_000])
-def test_a_session_that_is_not_there_is_not_found(api: Api, name: str) -> None:
+def test_an_unknown_session_is_not_found(api: Api, name: str) -> None:
     for address in ("", "turns/", "prompt/", "memory/", "compactions/", "blobs/h_x/", "search/?q=x"):
         response = api.get(f"sessions/{name}/{address}")
         assert response.status_code == 404, (address, response.content)

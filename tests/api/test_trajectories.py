@@ -184,7 +184,7 @@ def replay(api: Api, project: Project, session: ImportedSession, name: str) -> d
 
 
 @pytest.mark.parametrize("folder", SAMPLE)
-def test_every_prompt_is_valid_fits_and_is_that_of_the_core(
+def test_every_prompt_is_valid_fits_and_equals_that_of_the_core(
     project: Project, trajectories: Path, folder: str
 ) -> None:
     api = Api(api_key_create(project=project, name="replay")[1])

@@ -16,7 +16,7 @@ from tests.api.talk import TURNS, answer, call, push, request, result, whole_tur
 
 @pytest.mark.usefixtures("session")
 class TestPushing:
-    def test_the_answer_says_turn_positions_and_size(self, api: Api) -> None:
+    def test_the_response_has_turn_positions_and_size(self, api: Api) -> None:
         first, second = push(api, whole_turn(0)), push(api, whole_turn(1))
         assert (first["turn"], first["positions"]) == (0, {"first": 0, "last": 3})
         assert (second["turn"], second["positions"]) == (1, {"first": 4, "last": 7})
@@ -28,18 +28,18 @@ class TestPushing:
         push(api, [request()], session=session["id"])
         assert push(api, [answer()])["turn"] == 1
 
-    def test_a_stale_writer_is_told_so_and_changes_nothing(self, api: Api) -> None:
+    def test_a_stale_writer_is_rejected(self, api: Api) -> None:
         push(api, whole_turn(0), expected_turn=0)
         response = api.post(TURNS, {"messages": [request()], "expected_turn": 0})
         assert (response.status_code, code(response)) == (409, "stale_turn")
         assert Turn.objects.count() == 1
         assert push(api, [request()], expected_turn=1)["turn"] == 1
 
-    def test_it_needs_the_scope_push(self, reader_api: Api) -> None:
+    def test_it_requires_the_push_scope(self, reader_api: Api) -> None:
         response = reader_api.post(TURNS, {"messages": [request()]})
         assert (response.status_code, code(response)) == (403, "missing_scope")
 
-    def test_a_system_text_and_tools_hold_until_others_come(self, api: Api) -> None:
+    def test_system_prompt_and_tools_apply_until_replaced(self, api: Api) -> None:
         tool = {"name": "read_file", "input_schema": {"type": "object"}}
         push(api, [request()], system="Be brief.", tools=[tool])
         push(api, [answer()], system="Be brief.", tools=[tool])
@@ -52,7 +52,7 @@ class TestPushing:
 
 
 @pytest.mark.usefixtures("session")
-def test_a_name_that_holds_a_secret_is_refused(api: Api) -> None:
+def test_an_identifier_with_a_secret_is_rejected(api: Api) -> None:
     secret = "ghp_" + "a1B2" * 9
     model = api.post(TURNS, {"messages": [request()], "model": secret})
     key = api.post(TURNS, {"messages": [request()]}, idempotency_key=secret)
@@ -66,7 +66,7 @@ def test_a_name_that_holds_a_secret_is_refused(api: Api) -> None:
 class TestIdempotency:
     body = {"messages": [request()]}
 
-    def test_a_retry_gets_the_stored_answer_and_is_marked(self, api: Api) -> None:
+    def test_a_retry_returns_the_stored_response(self, api: Api) -> None:
         first = api.post(TURNS, self.body, idempotency_key="k1")
         push(api, [answer()])
         again = api.post(TURNS, self.body, idempotency_key="k1")
@@ -75,18 +75,18 @@ class TestIdempotency:
         assert (again.status_code, again.content) == (201, first.content)
         assert Turn.objects.count() == 2
 
-    def test_a_retry_with_another_body_is_refused(self, api: Api) -> None:
+    def test_a_retry_with_another_body_is_rejected(self, api: Api) -> None:
         api.post(TURNS, self.body, idempotency_key="k1")
         response = api.post(TURNS, {"messages": [answer()]}, idempotency_key="k1")
         assert (response.status_code, code(response)) == (422, "idempotency_mismatch")
         assert Turn.objects.count() == 1
 
-    def test_a_retry_is_no_stale_writer(self, api: Api) -> None:
+    def test_a_retry_is_not_a_stale_writer(self, api: Api) -> None:
         body = self.body | {"expected_turn": 0}
         first = api.post(TURNS, body, idempotency_key="k1")
         assert api.post(TURNS, body, idempotency_key="k1").content == first.content
 
-    def test_a_key_holds_within_its_session(self, api: Api) -> None:
+    def test_a_key_applies_within_its_session(self, api: Api) -> None:
         api.post("sessions/", {"id": "s2"})
         for session in ("s1", "s2"):
             response = api.post(f"sessions/{session}/turns/", self.body, idempotency_key="k1")
@@ -94,12 +94,12 @@ class TestIdempotency:
         assert Turn.objects.count() == 2
 
     @pytest.mark.parametrize("key", ["", "x" * 201, "a\tb", "\x7f"])
-    def test_a_key_that_cannot_be_is_refused(self, api: Api, key: str) -> None:
+    def test_an_invalid_key_is_rejected(self, api: Api, key: str) -> None:
         response = api.post(TURNS, self.body, idempotency_key=key)
         assert (response.status_code, code(response)) == (400, "invalid_field")
         assert Turn.objects.count() == 0
 
-    def test_a_compaction_that_the_push_caused_is_told_again_and_not_done_again(self, api: Api) -> None:
+    def test_a_retry_reports_the_compaction_without_repeating_it(self, api: Api) -> None:
         api.post("sessions/", {"id": "small", "budget": {"input_tokens": 1_500}, "policy": {"soft": 0}})
         for number in range(3):
             body = {"messages": whole_turn(number)}
@@ -112,9 +112,7 @@ class TestIdempotency:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("expected", [{}, {"expected_turn": 0}])
-def test_of_the_same_push_sent_many_times_at_once_one_is_stored(
-    api_key: str, expected: dict[str, int]
-) -> None:
+def test_concurrent_retries_are_stored_once(api_key: str, expected: dict[str, int]) -> None:
     Api(api_key).post("sessions/", {"id": "s1"})
 
     def send(_: int) -> tuple[int, bytes]:
@@ -165,7 +163,7 @@ class TestUsage:
         ],
         ids=["anthropic", "openai-chat", "openai-responses"],
     )
-    def test_it_is_kept_in_disjoint_parts(
+    def test_it_is_stored_in_disjoint_parts(
         self, api: Api, usage: dict[str, Any], parts: tuple[int, ...]
     ) -> None:
         push(api, [request(), answer()], usage=usage, model="claude-sonnet-4-5")
@@ -174,7 +172,7 @@ class TestUsage:
         assert turn["prompt_reported"] == sum(parts[:3]) == 1_210
         assert tuple(api.get("sessions/s1/").json()["billed_tokens"].values()) == parts
 
-    def test_its_cost_is_that_of_the_price_list_in_microdollars(self, api: Api) -> None:
+    def test_the_cost_follows_the_price_list(self, api: Api) -> None:
         usage = {
             "input_tokens": 1_000,
             "cache_read_input_tokens": 10_000,
@@ -228,11 +226,11 @@ class TestUsage:
         assert api.get("sessions/s1/").json()["unpriced_turns"] == 0
 
     @pytest.mark.parametrize("count", [-1, 1.5, "1", True, 2_000_000_001, 10**30])
-    def test_a_figure_that_cannot_be_is_refused(self, api: Api, count: Any) -> None:
+    def test_an_invalid_number_is_rejected(self, api: Api, count: Any) -> None:
         response = api.post(TURNS, {"messages": [request()], "usage": {"input_tokens": count}})
         assert (response.status_code, response.json()["error"]["param"]) == (400, "usage.input_tokens")
 
-    def test_figures_as_large_as_they_may_be_are_kept(self, api: Api) -> None:
+    def test_the_largest_numbers_are_stored(self, api: Api) -> None:
         most = MAX_TOKENS
         usage = {
             "input_tokens": most,
@@ -246,7 +244,7 @@ class TestUsage:
 
 @pytest.mark.usefixtures("session")
 class TestListing:
-    def test_turns_come_oldest_first_and_by_pages(self, api: Api) -> None:
+    def test_turns_are_listed_oldest_first_in_pages(self, api: Api) -> None:
         for number in range(5):
             push(api, whole_turn(number, lines=1))
         first = api.get(f"{TURNS}?limit=2").json()
@@ -256,7 +254,7 @@ class TestListing:
         assert rest["next_cursor"] is None
         assert rest["data"][-1]["messages"] == whole_turn(4, lines=1)
 
-    def test_the_newest_are_asked_for_by_last(self, api: Api) -> None:
+    def test_last_returns_the_newest(self, api: Api) -> None:
         for number in range(5):
             push(api, whole_turn(number, lines=1))
         assert [turn["turn"] for turn in api.get(f"{TURNS}?last=2").json()["data"]] == [3, 4]
@@ -268,10 +266,10 @@ class TestListing:
     @pytest.mark.parametrize(
         "query", ["last=x", "limit=0", "limit=201", "last=-1", "cursor=x", "cursor=WzFd%00"]
     )
-    def test_a_question_that_cannot_be_is_refused(self, api: Api, query: str) -> None:
+    def test_an_invalid_query_is_rejected(self, api: Api, query: str) -> None:
         assert api.get(f"{TURNS}?{query}").status_code == 400
 
-    def test_sizes_are_those_that_the_call_read(self, api: Api) -> None:
+    def test_sizes_are_those_of_the_calls_prompt(self, api: Api) -> None:
         push(api, whole_turn(0))
         push(api, [request("Go on."), answer()])
         turns = api.get(TURNS).json()["data"]
@@ -282,7 +280,7 @@ class TestListing:
 
 
 @pytest.mark.usefixtures("session")
-def test_a_tool_loop_stays_open_over_pushes(api: Api) -> None:
+def test_a_tool_loop_can_span_pushes(api: Api) -> None:
     push(api, [request(), call("t1", path="a")])
     assert AgentSession.objects.get().open_calls == ["t1"]
     push(api, [result("t1", "text"), answer()])

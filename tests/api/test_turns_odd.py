@@ -122,14 +122,14 @@ REFUSED: list[tuple[str, Any, int, str]] = [
 @pytest.mark.parametrize(
     ("body", "status", "told"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_it_is_refused_and_nothing_is_stored(api: Api, body: Any, status: int, told: str) -> None:
+def test_it_is_rejected_and_nothing_is_stored(api: Api, body: Any, status: int, told: str) -> None:
     response = api.post(TURNS, body)
     assert (response.status_code, code(response)) == (status, told), response.content
     assert Turn.objects.count() == Message.objects.count() == 0
     assert AgentSession.objects.get().turn_count == 0
 
 
-def test_a_body_that_is_compressed_is_refused_as_such(api: Api) -> None:
+def test_a_compressed_body_is_rejected(api: Api) -> None:
     response = api.post(TURNS, gzip.compress(json_bytes({"messages": [ASK]})), content_encoding="gzip")
     assert (response.status_code, code(response)) == (415, "unsupported_media_type")
     assert api.post(TURNS, {"messages": [ASK]}, content_encoding="identity").status_code == 201
@@ -233,7 +233,7 @@ STORED: list[tuple[str, list[dict[str, Any]]]] = [
 
 @pytest.mark.parametrize("messages", [row[1] for row in STORED], ids=[row[0] for row in STORED])
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
-def test_it_is_stored_as_it_is_and_served_validly(
+def test_it_is_stored_unchanged_and_served_validly(
     api: Api, format: str, messages: list[dict[str, Any]]
 ) -> None:
     api.post("sessions/", {"id": "odd", "format": format})
@@ -263,7 +263,7 @@ VERBATIM = [
 ]
 
 
-def test_every_byte_is_kept(api: Api) -> None:
+def test_every_byte_is_preserved(api: Api) -> None:
     body = b'{"messages": [' + b" ,\n".join(VERBATIM) + b'], "expected_turn": 0}'
     assert api.post(TURNS, body).status_code == 201
     listed, served = api.get(TURNS).content, api.get(PROMPT).content
@@ -272,36 +272,36 @@ def test_every_byte_is_kept(api: Api) -> None:
         assert message in served
 
 
-def test_the_last_of_two_fields_of_one_name_counts(api: Api) -> None:
+def test_the_last_of_duplicate_fields_counts(api: Api) -> None:
     one, two = json.dumps([request("one")]), json.dumps([request("two")])
     assert api.post(TURNS, f'{{"messages":{one},"messages":{two}}}'.encode()).status_code == 201
     assert api.get(TURNS).json()["data"][0]["messages"] == [request("two")]
 
 
 class TestLimits:
-    def test_a_body_that_is_too_large_names_the_limit(self, api: Api) -> None:
+    def test_a_body_over_the_limit_is_rejected(self, api: Api) -> None:
         with override_settings(CONTEXTAPP_MAX_BODY_BYTES=1_000, DATA_UPLOAD_MAX_MEMORY_SIZE=1_000):
             response = api.post(TURNS, {"messages": [request("x" * 2_000)]})
         assert (response.status_code, code(response)) == (413, "body_too_large")
         assert "1,000" in response.json()["error"]["message"]
 
-    def test_so_are_too_many_messages(self, api: Api) -> None:
+    def test_too_many_messages_are_rejected(self, api: Api) -> None:
         with override_settings(CONTEXTAPP_MAX_MESSAGES=3):
             response = api.post(TURNS, {"messages": [request()] * 4})
         assert (response.status_code, code(response)) == (413, "too_many_messages")
         assert Turn.objects.count() == 0
 
-    def test_so_is_a_message_that_is_too_long(self, api: Api) -> None:
+    def test_a_message_over_the_limit_is_rejected(self, api: Api) -> None:
         with override_settings(CONTEXTAPP_MAX_MESSAGE_BYTES=100):
             response = api.post(TURNS, {"messages": [request(), request("x" * 200)]})
         assert (response.status_code, code(response)) == (413, "text_too_long")
         assert response.json()["error"]["param"] == "messages[1]"
         assert Turn.objects.count() == 0
 
-    def test_a_body_of_another_type_is_refused(self, api: Api) -> None:
+    def test_a_body_of_another_type_is_rejected(self, api: Api) -> None:
         response = api.call("POST", TURNS, b"messages=x", content_type="application/x-www-form-urlencoded")
         assert response.status_code in {400, 415}
 
-    def test_as_many_messages_as_may_be_are_taken(self, api: Api) -> None:
+    def test_the_maximum_number_of_messages_is_accepted(self, api: Api) -> None:
         pushed = push(api, [request(str(number)) for number in range(1_000)])
         assert pushed["positions"] == {"first": 0, "last": 999}

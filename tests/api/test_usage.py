@@ -52,7 +52,7 @@ class TestSums:
         assert rows(api, "", "day") == utc
         assert rows(api, "&time_zone=Europe/Berlin", "day") == berlin
 
-    def test_both_ends_of_the_span_are_part_of_it(self, api: Api) -> None:
+    def test_both_ends_of_the_period_are_included(self, api: Api) -> None:
         shown = api.get("usage/?from=2026-01-06&to=2026-01-31").json()
         assert (shown["from"], shown["to"], shown["total"]["turns"]) == ("2026-01-06", "2026-01-31", 2)
 
@@ -67,29 +67,29 @@ class TestSums:
             ("writer", UNPRICED, 1),
         ]
 
-    def test_the_total_counts_every_turn_once_also_of_a_session_with_two_tags(self, api: Api) -> None:
+    def test_the_total_counts_each_turn_once_despite_several_tags(self, api: Api) -> None:
         assert api.get(f"{SPAN}&group_by=tag").json()["total"]["turns"] == 4
 
-    def test_money_is_whole_micro_dollars_and_agrees_with_the_sessions(self, api: Api) -> None:
+    def test_costs_agree_with_the_sessions(self, api: Api) -> None:
         total = api.get(SPAN).json()["total"]
         assert type(total["cost_microusd"]) is int
         assert total["cost_microusd"] == sum(AgentSession.objects.values_list("cost_microusd", flat=True)) > 0
         assert total["billed_tokens"] == {"uncached": 1000, "cache_read": 0, "cache_write": 0, "output": 40}
 
-    def test_turns_without_a_price_are_said_aloud(self, api: Api) -> None:
+    def test_unpriced_turns_are_counted(self, api: Api) -> None:
         by_model = {row["model"]: row for row in api.get(f"{SPAN}&group_by=model").json()["data"]}
         assert (by_model[UNPRICED]["unpriced_turns"], by_model[UNPRICED]["cost_microusd"]) == (1, 0)
         assert by_model[PRICED]["unpriced_turns"] == 0
 
-    def test_what_a_fork_copied_is_billed_once(self, api: Api) -> None:
+    def test_the_history_of_a_fork_is_billed_once(self, api: Api) -> None:
         Turn.objects.filter(session__external_id="b").update(billed=False)
         assert api.get(SPAN).json()["total"]["turns"] == 3
 
-    def test_another_project_sees_nothing_of_it(self, stranger_api: Api) -> None:
+    def test_other_projects_are_not_included(self, stranger_api: Api) -> None:
         shown = stranger_api.get(SPAN).json()
         assert (shown["data"], shown["total"]["turns"], shown["total"]["cost_microusd"]) == ([], 0, 0)
 
-    def test_one_statement_however_much_there_is(self, api: Api) -> None:
+    def test_it_takes_one_statement(self, api: Api) -> None:
         api.get(SPAN)
         for number in range(5):
             turn(api, "a", f"2026-01-1{number}T12:00:00")
@@ -102,7 +102,7 @@ class TestSums:
 
 @pytest.mark.django_db
 class TestQuestions:
-    def test_without_a_span_it_is_the_last_30_days(self, api: Api) -> None:
+    def test_the_period_defaults_to_30_days(self, api: Api) -> None:
         api.post("sessions/", {"id": "now"})
         api.post("sessions/now/turns/", {"messages": [{"role": "user", "content": "hi"}]})
         shown = api.get("usage/").json()
@@ -126,10 +126,10 @@ class TestQuestions:
             ("time_zone=a%00b", "time_zone"),
         ],
     )
-    def test_a_wrong_parameter_is_named(self, api: Api, query: str, param: str) -> None:
+    def test_an_invalid_parameter_is_named(self, api: Api, query: str, param: str) -> None:
         response = api.get(f"usage/?{query}")
         assert (response.status_code, code(response)) == (400, "invalid_field")
         assert response.json()["error"]["param"] == param
 
-    def test_366_days_are_the_longest_span(self, api: Api) -> None:
+    def test_the_period_has_at_most_366_days(self, api: Api) -> None:
         assert api.get("usage/?from=2025-01-01&to=2026-01-01").status_code == 200

@@ -31,7 +31,7 @@ def test_a_valid_prompt_is_valid(api: Api) -> None:
     assert shown == {"valid": True, "violations": []}
 
 
-def test_a_call_without_its_result_is_named_with_rule_and_position(api: Api) -> None:
+def test_a_call_without_result_is_reported_with_rule_and_position(api: Api) -> None:
     messages = [user(text("list")), assistant(CALL), user(text("and?"))]
     shown = api.post(CHECK, {"format": "anthropic", "messages": messages}).json()
     assert shown["valid"] is False
@@ -39,13 +39,13 @@ def test_a_call_without_its_result_is_named_with_rule_and_position(api: Api) -> 
     assert "t1" in shown["violations"][0]["message"]
 
 
-def test_openai_messages_are_checked_by_their_own_rules(api: Api) -> None:
+def test_openai_messages_are_checked_by_openai_rules(api: Api) -> None:
     messages = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "x", "content": "y"}]
     shown = api.post(CHECK, {"format": "openai", "messages": messages}).json()
     assert [found["rule"] for found in shown["violations"]] == ["C2"]
 
 
-def test_the_model_decides_whether_the_assistant_may_come_last(api: Api) -> None:
+def test_a_trailing_assistant_message_depends_on_the_model(api: Api) -> None:
     body = {"format": "anthropic", "messages": [user(text("hi")), assistant(text("I"))]}
     assert api.post(CHECK, body | {"model": "claude-opus-4-5"}).json()["valid"]
     refused = api.post(CHECK, body | {"model": "claude-opus-4-6"}).json()
@@ -63,7 +63,7 @@ def test_the_model_decides_whether_the_assistant_may_come_last(api: Api) -> None
         {"role": "tool", "tool_call_id": []},
     ],
 )
-def test_whatever_is_no_message_is_answered_and_never_a_fault(api: Api, format: str, message: Any) -> None:
+def test_invalid_messages_never_cause_a_server_error(api: Api, format: str, message: Any) -> None:
     response = api.post(CHECK, {"format": format, "messages": [message]})
     assert response.status_code == 200
     assert isinstance(response.json()["valid"], bool)
@@ -79,13 +79,13 @@ def test_whatever_is_no_message_is_answered_and_never_a_fault(api: Api, format: 
         ({"format": "openai", "messages": [], "tool": []}, "unknown_field", "tool"),
     ],
 )
-def test_a_wrong_request_is_named(api: Api, body: Any, expected: str, param: str) -> None:
+def test_an_invalid_request_is_explained(api: Api, body: Any, expected: str, param: str) -> None:
     response = api.post(CHECK, body)
     assert response.status_code == 400
     assert (code(response), response.json()["error"]["param"]) == (expected, param)
 
 
-def test_more_messages_than_the_limit_are_refused(api: Api, settings: Any) -> None:
+def test_more_messages_than_the_limit_are_rejected(api: Api, settings: Any) -> None:
     settings.CONTEXTAPP_MAX_MESSAGES = 1
     response = api.post(CHECK, {"format": "openai", "messages": [{"role": "user", "content": "a"}] * 11})
     assert (response.status_code, code(response)) == (413, "too_many_messages")

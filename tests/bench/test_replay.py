@@ -29,7 +29,7 @@ def case() -> Case:
     return Case("made", "openai", parse(items, format="openai", counter=COUNTER), 3_500)
 
 
-def test_everything_shown_keeps_everything_and_overflows(case: Case) -> None:
+def test_sending_everything_keeps_everything_and_overflows(case: Case) -> None:
     score = replay(case, Raw(case, COUNTER), check=False)
     assert score.steps == 60
     assert score.fits < 60
@@ -45,14 +45,14 @@ def test_a_window_loses_what_an_oracle_keeps(case: Case) -> None:
     assert oracle.kept == oracle.references
 
 
-def test_a_cut_at_every_turn_costs_more_than_one_in_batches(case: Case) -> None:
+def test_cutting_at_every_turn_costs_more_than_in_batches(case: Case) -> None:
     every_turn = replay(case, RIVALS["window, every turn"](case, COUNTER), check=False)
     batches = replay(case, RIVALS["window, batches to 50 %"](case, COUNTER), check=False)
     assert every_turn.cost[0] > 2 * batches.cost[0]
     assert every_turn.cost[1] < every_turn.cost[0]
 
 
-def test_the_balanced_policy_keeps_what_comes_back(case: Case) -> None:
+def test_the_balanced_policy_keeps_references(case: Case) -> None:
     score = replay(case, Ours(case, COUNTER, get_policy("balanced")))
     assert score.valid == score.fits == 60
     assert score.kept["all"] == score.references["all"]

@@ -28,7 +28,7 @@ def test_the_code_runs(
     assert said[-2:] == ["working memory is at revision 3 False", "stale_turn"]
 
 
-def test_every_error_is_named() -> None:
+def test_every_exception_is_documented() -> None:
     kinds = [
         name
         for name in contextapp_client.__all__

@@ -34,7 +34,7 @@ def sent(value: object) -> Any:
     return json.loads(payloads.encode(value))
 
 
-def test_a_message_stays_as_it_is() -> None:
+def test_a_message_is_unchanged() -> None:
     message = {"role": "user", "content": "hi"}
     assert payloads.read([message]) == payloads.Pushed(messages=[message])
 

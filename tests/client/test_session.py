@@ -44,14 +44,14 @@ def worked(session: Session, turns: int = 4) -> Session:
 
 
 class TestSessions:
-    def test_it_is_made_once_and_found_by_its_id(self, app: ContextApp) -> None:
+    def test_it_is_created_once_and_found_by_its_id(self, app: ContextApp) -> None:
         made = app.session("mine", create={"agent": "tests", "tags": ["a"]})
         again = app.session("mine", create={"agent": "others"})
         assert made.info()["id"] == again.info()["id"]
         assert again.info()["agent"] == "tests"
         assert app.session("mine").info()["external_id"] == "mine"
 
-    def test_without_an_id_each_is_a_new_one(self, app: ContextApp) -> None:
+    def test_without_an_id_a_new_session_is_created(self, app: ContextApp) -> None:
         assert app.session().id != app.session().id
 
     def test_they_are_listed(self, app: ContextApp) -> None:
@@ -60,7 +60,7 @@ class TestSessions:
         assert {found["external_id"] for found in app.sessions()} == {"s0", "s1", "s2"}
         assert [found["external_id"] for found in app.sessions(tag="odd")] == ["s1"]
 
-    def test_there_is_none(self, app: ContextApp) -> None:
+    def test_an_unknown_session(self, app: ContextApp) -> None:
         with pytest.raises(NotFound) as caught:
             app.session("nowhere").info()
         assert (caught.value.status, caught.value.code) == (404, "not_found")
@@ -69,14 +69,14 @@ class TestSessions:
         with pytest.raises(NotAuthenticated):
             ContextApp(served_url, "ctx_wrong").session("s").info()
 
-    def test_a_key_that_may_not_delete(self, session: Session) -> None:
+    def test_a_key_without_the_admin_scope(self, session: Session) -> None:
         with pytest.raises(NotAllowed) as caught:
             session.delete()
         assert caught.value.code == "missing_scope"
 
 
 class TestTurns:
-    def test_a_push_says_what_it_did(self, session: Session) -> None:
+    def test_a_push_returns_its_result(self, session: Session) -> None:
         session.push([QUESTION])
         pushed = session.push(
             [ANSWER], usage={"input_tokens": 12, "output_tokens": 5}, model="claude-sonnet-5-5"
@@ -86,7 +86,7 @@ class TestTurns:
         assert pushed["prompt"]["budget"] == 4000
         assert pushed["cost_microusd"] == 12 * 2 + 5 * 10
 
-    def test_the_same_key_is_one_turn(self, session: Session) -> None:
+    def test_one_idempotency_key_is_one_turn(self, session: Session) -> None:
         first = session.push([QUESTION], idempotency_key="k1")
         assert session.push([QUESTION], idempotency_key="k1") == first
         assert session.info()["turns"] == 1
@@ -108,7 +108,7 @@ class TestTurns:
 
 
 class TestPrompt:
-    def test_params_are_the_providers(self, session: Session) -> None:
+    def test_params_can_be_passed_to_the_provider(self, session: Session) -> None:
         tool = {"name": "look", "description": "Look.", "input_schema": {"type": "object", "properties": {}}}
         session.push([QUESTION], system="Be brief.", tools=[tool])
         params = session.prompt().params
@@ -118,7 +118,7 @@ class TestPrompt:
         assert translated["tools"][0]["function"]["name"] == "look"
         assert set(translated) == {"messages", "tools"}
 
-    def test_an_unchanged_prompt_is_not_sent_again(self, session: Session, monkeypatch: Any) -> None:
+    def test_an_unchanged_prompt_returns_304(self, session: Session, monkeypatch: Any) -> None:
         session.push([QUESTION])
         statuses: list[int] = []
         transport = session._transport
@@ -137,21 +137,21 @@ class TestPrompt:
         assert session.prompt().params["messages"][:2] == [QUESTION, ANSWER]
         assert statuses == [200, 304, 201, 200]
 
-    def test_the_manifest_says_where_each_message_is_from(self, session: Session) -> None:
+    def test_the_manifest_has_the_source_of_each_message(self, session: Session) -> None:
         prompt = worked(session).prompt(manifest=True)
         assert prompt.manifest is not None
         assert "verbatim" in {entry["rule"] for entry in prompt.manifest}
         assert len({entry["rule"] for entry in prompt.manifest}) > 1
         assert session.prompt().manifest is None
 
-    def test_it_fits_and_the_past_can_be_seen(self, session: Session) -> None:
+    def test_it_fits_and_past_prompts_can_be_fetched(self, session: Session) -> None:
         worked(session)
         prompt = session.prompt()
         assert prompt.fits
         assert prompt.tokens <= prompt.budget < prompt.raw_tokens
         assert session.prompt(at_turn=0).params["messages"] == [QUESTION]
 
-    def test_it_is_valid_for_both(self, app: ContextApp, session: Session) -> None:
+    def test_it_is_valid_in_both_formats(self, app: ContextApp, session: Session) -> None:
         worked(session)
         formats: tuple[types.Format, ...] = ("anthropic", "openai")
         for format in formats:
@@ -174,7 +174,7 @@ class TestCompaction:
         assert session.revert(done["number"])["state"] == "reverted"
         assert session.prompt().tokens == whole
 
-    def test_what_was_taken_out_comes_back(self, session: Session) -> None:
+    def test_removed_content_is_retrieved(self, session: Session) -> None:
         worked(session)
         handle = re.search(r"\bh_[a-z2-7]{10}\b", str(session.prompt().params["messages"]))
         assert handle
@@ -183,14 +183,14 @@ class TestCompaction:
         assert session.expand(handle[0], offset=3, limit=2)["text"].splitlines()[0].startswith("line 2:")
         assert session.expand(handle[0], grep="^line 7[01]:")["match_count"] == 2
 
-    def test_search_finds_what_is_no_longer_shown(self, session: Session) -> None:
+    def test_search_finds_removed_content(self, session: Session) -> None:
         worked(session)
         assert {hit["turn"] for hit in session.search('"line 399"')} == {1, 2, 3, 4}
 
 
 class TestTools:
     @pytest.mark.parametrize("format", ["anthropic", "openai"])
-    def test_they_are_there_in_both_formats(self, app: ContextApp, format: types.Format) -> None:
+    def test_they_are_available_in_both_formats(self, app: ContextApp, format: types.Format) -> None:
         names = {
             tool["name"] if format == "anthropic" else tool["function"]["name"] for tool in app.tools(format)
         }
@@ -256,5 +256,5 @@ def test_usage(app: ContextApp, session: Session) -> None:
         (types.Fact, serializers.MemoryFact),
     ],
 )
-def test_types_name_fields_that_the_server_has(ours: Any, theirs: Any) -> None:
+def test_types_match_the_servers_fields(ours: Any, theirs: Any) -> None:
     assert ours.__annotations__.keys() <= theirs().fields.keys()

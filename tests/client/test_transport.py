@@ -33,14 +33,14 @@ def client(server: FlakyServer, **options: float) -> ContextApp:
 
 class TestRetries:
     @pytest.mark.parametrize("failure", [BUSY, DROPPED, Canned(status=502, body=b"<html>")])
-    def test_a_push_is_sent_again_under_the_same_key(self, flaky: Flaky, failure: object) -> None:
+    def test_a_push_is_retried_with_the_same_key(self, flaky: Flaky, failure: object) -> None:
         server = flaky(failure, failure, PUSHED)
         assert client(server).session("s").push([{"role": "user", "content": "hi"}]) == {"turn": 0}
         keys = {headers["Idempotency-Key"] for _, _, headers, _ in server.seen}
         assert len(server.seen) == 3
         assert len(keys) == 1
 
-    def test_each_push_has_its_own_key_and_a_given_one_is_used(self, flaky: Flaky) -> None:
+    def test_each_push_has_a_key_unless_given(self, flaky: Flaky) -> None:
         server = flaky(PUSHED)
         session = client(server).session("s")
         for key in (None, None, "mine"):
@@ -49,17 +49,17 @@ class TestRetries:
         assert len(set(keys)) == 3
         assert keys[2] == "mine"
 
-    def test_a_fetch_is_sent_again(self, flaky: Flaky) -> None:
+    def test_a_fetch_is_retried(self, flaky: Flaky) -> None:
         server = flaky(DROPPED, BUSY, Canned(body={"external_id": "s"}))
         assert client(server).session("s").info() == {"external_id": "s"}
 
-    def test_a_call_without_a_key_is_sent_once(self, flaky: Flaky) -> None:
+    def test_an_unsafe_request_is_not_retried(self, flaky: Flaky) -> None:
         server = flaky(DROPPED, Canned())
         with pytest.raises(ConnectionFailed):
             client(server).session("s").compact()
         assert len(server.seen) == 1
 
-    def test_a_refusal_of_the_state_is_final(self, flaky: Flaky) -> None:
+    def test_a_conflict_is_not_retried(self, flaky: Flaky) -> None:
         server = flaky(refusal(409, "conflict", "stale_turn"), PUSHED)
         with pytest.raises(Conflict) as caught:
             client(server).session("s").push([{"role": "user", "content": "hi"}], expected_turn=4)
@@ -72,13 +72,13 @@ class TestRetries:
             client(server, retries=2).session("s").info()
         assert len(server.seen) == 3
 
-    def test_a_rate_limit_says_when_to_come_back(self, flaky: Flaky) -> None:
+    def test_a_rate_limit_has_retry_after(self, flaky: Flaky) -> None:
         server = flaky(refusal(429, "rate_limited", "rate_limited", Retry_After="17"))
         with pytest.raises(RateLimited) as caught:
             client(server, retries=0).session("s").info()
         assert caught.value.retry_after == 17
 
-    def test_it_waits_as_long_as_it_is_told(self, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_waits_for_retry_after(self, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
         waited: list[float] = []
         monkeypatch.setattr("time.sleep", waited.append)
         server = flaky(refusal(429, "rate_limited", "rate_limited", Retry_After="17"), Canned())
@@ -87,7 +87,7 @@ class TestRetries:
 
 
 class TestErrors:
-    def test_nobody_listens(self) -> None:
+    def test_no_server(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         with pytest.raises(ConnectionFailed):
@@ -100,19 +100,19 @@ class TestErrors:
                 ContextApp(url, "ctx_key", retries=0, timeout=0.1).session("s").info()
 
     @pytest.mark.parametrize("status", [200, 500])
-    def test_an_answer_that_is_not_contextapps(self, flaky: Flaky, status: int) -> None:
+    def test_an_unexpected_response(self, flaky: Flaky, status: int) -> None:
         with pytest.raises(UnexpectedResponse):
             client(flaky(Canned(status=status, body=b"<html>proxy</html>"))).session("s").info()
 
-    def test_a_prompt_that_is_none(self, flaky: Flaky) -> None:
+    def test_an_invalid_prompt(self, flaky: Flaky) -> None:
         with pytest.raises(UnexpectedResponse):
             client(flaky(Canned(body={"messages": []}))).session("s").prompt()
 
-    def test_a_fault_of_the_server(self, flaky: Flaky) -> None:
+    def test_a_server_error(self, flaky: Flaky) -> None:
         with pytest.raises(ServerError):
             client(flaky(refusal(500, "internal_error", "internal_error"))).session("s").info()
 
-    def test_every_type_of_the_server_has_its_class(self) -> None:
+    def test_every_error_type_has_a_class(self) -> None:
         ours = {kind.type: kind.__name__ for kind in ApiError.__subclasses__()}
         theirs = {kind.type: kind.__name__ for kind in server_errors.ApiError.__subclasses__()}
         assert ours == {**theirs, "internal_error": "ServerError"}
@@ -129,7 +129,7 @@ class TestRequests:
         client(server).session("s").info()
         assert server.seen[0][2]["Authorization"] == "Bearer ctx_key"
 
-    def test_lists_go_on_over_their_cursors(self, flaky: Flaky) -> None:
+    def test_lists_follow_their_cursors(self, flaky: Flaky) -> None:
         pages = [{"data": [1, 2], "next_cursor": "more"}, {"data": [3], "next_cursor": None}]
         server = flaky(*(Canned(body=page) for page in pages))
         assert list(client(server).sessions(tag="nightly")) == [1, 2, 3]
@@ -145,13 +145,13 @@ class TestRequests:
         assert "ü".encode() in body
         assert json.loads(body)["messages"][0]["content"] == "ü\udc80"
 
-    def test_an_unknown_object_is_refused_before_anything_is_sent(self, flaky: Flaky) -> None:
+    def test_an_unsupported_object_is_rejected_before_sending(self, flaky: Flaky) -> None:
         server = flaky(PUSHED)
         with pytest.raises(TypeError, match="object"):
             client(server).session("s").push([{"role": "user", "content": object()}])
         assert not server.seen
 
-    def test_a_session_is_a_handle(self, flaky: Flaky) -> None:
+    def test_creating_a_session_object_sends_nothing(self, flaky: Flaky) -> None:
         server = flaky(Canned())
         assert isinstance(client(server).session("s"), Session)
         assert not server.seen

@@ -45,7 +45,7 @@ def test_it_compacts_several_times_and_ends_well(
     assert f"/sessions/{info['id']}/" in capsys.readouterr().out
 
 
-def test_the_scripted_model_is_as_strict_as_the_real_one() -> None:
+def test_the_scripted_model_validates_tool_pairs() -> None:
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": ""}]}
     assert pairing_error([call, result]) is None

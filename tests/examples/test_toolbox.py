@@ -45,7 +45,7 @@ def test_edit(toolbox: Toolbox) -> None:
         ("read_file", "not json", "Expecting value"),
     ],
 )
-def test_what_goes_wrong_is_told(toolbox: Toolbox, name: str, arguments: object, told: str) -> None:
+def test_errors_are_reported(toolbox: Toolbox, name: str, arguments: object, result: str) -> None:
     text, failed = toolbox.run(name, arguments)
     assert failed
-    assert told in text
+    assert result in text
