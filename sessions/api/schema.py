@@ -94,7 +94,7 @@ class CallSchema(AutoSchema):
         scope = getattr(self.view, "scopes", {}).get(self.method)
         return "\n\n".join(filter(None, (text, scope and f"Requires an API key with the `{scope}` scope.")))
 
-    def get_override_parameters(self) -> list[OpenApiParameter]:
+    def get_override_parameters(self) -> list[Any]:
         names = re.findall(r"{(\w+)}", self.path)
         return [
             OpenApiParameter(
@@ -104,7 +104,7 @@ class CallSchema(AutoSchema):
                 description=_PATH_PARAMETERS[name],
             )
             for name in names
-        ] + list(super().get_override_parameters())
+        ] + super().get_override_parameters()
 
     def get_auth(self) -> list[dict[str, list[str]]]:
         return [{"apiKey": []}]  # defined in SPECTACULAR_SETTINGS; `Endpoint` checks keys, not DRF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -77,16 +78,16 @@ def _requirement(field: Any, detail: ErrorDetail) -> str:
         least = field.min_length or (0 if field.allow_blank else 1)
         return f"must be a string{_length(least, field.max_length, 'characters')}{_no_nul(detail)}."
     if isinstance(field, serializers.ListField | serializers.ListSerializer):
-        least = field.min_length or (0 if field.allow_empty else 1)
-        return f"must be an array{_length(least, field.max_length, 'items')}."
+        least = getattr(field, "min_length", None) or (0 if field.allow_empty else 1)
+        return f"must be an array{_length(least, getattr(field, 'max_length', None), 'items')}."
     if isinstance(field, serializers.DictField | serializers.Serializer):
         return f"must be an object{_no_nul(detail)}."
     return next((text for kind, text in _SIMPLE.items() if isinstance(field, kind)), "")
 
 
 def _pattern(field: Any) -> str:
-    patterns = [each.regex.pattern for each in field.validators if isinstance(each, RegexValidator)]
-    return f"`{patterns[0]}`"
+    [regex] = [each.regex for each in field.validators if isinstance(each, RegexValidator)]
+    return f"`{re.compile(regex).pattern}`"
 
 
 def _no_nul(detail: ErrorDetail) -> str:
