@@ -32,6 +32,10 @@ _COLD = 6.0
 
 def rank(contents: Contents, end: int) -> list[Tally]:
     """Return all names, most likely needed first. `end` is the position after the evicted messages."""
+    # The previous recap may include later messages: a request is evicted after those that followed it.
+    mentioned = (max(tally.last, tally.own) for tally in contents.names.values())
+    touched = (max(file.sources, default=0) for file in contents.files.values())
+    end = max(end, *mentioned, *touched, 0)
     return sorted(contents.names.values(), key=lambda tally: _need(tally, contents, end), reverse=True)
 
 

@@ -152,3 +152,33 @@ def test_a_short_session_can_be_compacted(trigger: str) -> None:
     assert made.record.state == "done"
     assert made.view.tokens < view.tokens * 0.7
     assert made.view.messages[-4:] == messages[-4:]
+
+
+def test_a_request_can_be_evicted_after_the_messages_that_followed_it() -> None:
+    """The latest request stays while a tool loop after it is evicted; a newer request releases it."""
+    loop = [
+        item
+        for n in range(12)
+        for item in (call(f"x{n}", "bash", command=f"make {n}"), result(f"x{n}", lines(20, word=f"s{n}")))
+    ]
+    first = parse([system(), user("Task A."), assistant("Done."), user("Task B: " + lines(9)), *loop])
+    budget = sum(message.tokens for message in first) // 2
+    made = planned(apply((), first), budget)
+    assert first[3] in made.view.messages
+
+    later = (
+        *first,
+        *(replace(m, position=m.position + len(first)) for m in parse(dialogue(14, width=12))),
+    )
+    view = apply(made.edits, later)
+    request = PlanRequest(
+        view=view,
+        policy=BALANCED,
+        counter=COUNTER,
+        budget=Budget(input_tokens=budget),
+        trigger="hard",
+        previous=made.recap,
+    )
+    again = plan(request)
+    assert first[3] not in again.view.messages
+    assert "Task B" in again.view.messages[2].text or again.view.tokens < view.tokens
