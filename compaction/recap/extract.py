@@ -39,7 +39,9 @@ def extract(
     visible: Collection[str] = frozenset(),
     mentions: MentionCache | None = None,
 ) -> Recap:
-    """Return the recap of `evicted`, which are in chronological order and follow those of `previous`.
+    """Return the recap of `evicted`, in chronological order, and of what `previous` covers.
+
+    A request that was the latest one for long can be older than the messages of `previous`.
 
     `visible` are identifiers that the rest of the prompt still shows; they take no room. `mentions` caches
     earlier scans. The text takes at most `cap_tokens`, unless the cap is too small for the frame itself.
@@ -48,7 +50,7 @@ def extract(
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
-        last_turn=max(turns, default=previous.last_turn if previous else 0),
+        last_turn=max([*turns, previous.last_turn if previous else 0]),
         open_items=_requests(contents, int(cap_tokens * REQUEST_SHARE), counter),
         decisions=_newest(contents.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
         facts=_newest(contents.commands.values(), int(cap_tokens * FACT_SHARE), counter),

@@ -13,6 +13,8 @@ from compaction.edits import Op
 from compaction.messages import Message, Role
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import PRESETS, Budget, Policy, get_policy
+from compaction.recap import Recap, extract
+from compaction.recap.values import Mention
 from compaction.view import View, apply
 from tests.compaction.builders import COUNTER, assistant, call, dialogue, lines, parse, result, system, user
 
@@ -154,31 +156,12 @@ def test_a_short_session_can_be_compacted(trigger: str) -> None:
     assert made.view.messages[-4:] == messages[-4:]
 
 
-def test_a_request_can_be_evicted_after_the_messages_that_followed_it() -> None:
+def test_a_recap_includes_a_request_older_than_the_messages_before_it() -> None:
     """The latest request stays while a tool loop after it is evicted; a newer request releases it."""
-    loop = [
-        item
-        for n in range(12)
-        for item in (call(f"x{n}", "bash", command=f"make {n}"), result(f"x{n}", lines(20, word=f"s{n}")))
-    ]
-    first = parse([system(), user("Task A."), assistant("Done."), user("Task B: " + lines(9)), *loop])
-    budget = sum(message.tokens for message in first) // 2
-    made = planned(apply((), first), budget)
-    assert first[3] in made.view.messages
-
-    later = (
-        *first,
-        *(replace(m, position=m.position + len(first)) for m in parse(dialogue(14, width=12))),
-    )
-    view = apply(made.edits, later)
-    request = PlanRequest(
-        view=view,
-        policy=BALANCED,
-        counter=COUNTER,
-        budget=Budget(input_tokens=budget),
-        trigger="hard",
-        previous=made.recap,
-    )
-    again = plan(request)
-    assert first[3] not in again.view.messages
-    assert "Task B" in again.view.messages[2].text or again.view.tokens < view.tokens
+    mentions = tuple(Mention(name=f"src/mod_{n}.py", last=40 + n, own=41 + n, count=1) for n in range(9))
+    previous = Recap(first_turn=0, last_turn=9, reserve=mentions)
+    [request] = parse([user("Task B: repair src/total.py, which src/sum.py imports.")])
+    recap = extract([request], counter=COUNTER, cap_tokens=400, previous=previous)
+    assert recap.last_turn == 9
+    assert "src/total.py" in recap.render()
+    assert "src/mod_8.py" in recap.render()
