@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                 ("retention_days", models.PositiveIntegerField(null=True)),
                 ("retention_begins_at", models.DateTimeField(null=True)),
                 ("redaction_patterns", models.JSONField(default=list)),
-                ("agreed_prices", models.JSONField(default=list)),
+                ("custom_prices", models.JSONField(default=list)),
                 ("memory_upkeep", models.BooleanField(default=False)),
                 ("memory_model", models.CharField(blank=True, max_length=200)),
                 ("memory_proposals", models.BooleanField(default=True)),

@@ -18,6 +18,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ReplayRun",
             fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
                 (
                     "id",
                     models.UUIDField(
@@ -30,7 +32,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("estimating", "Estimating"),
-                            ("waiting", "waits for confirmation"),
+                            ("waiting", "waiting for confirmation"),
                             ("running", "Running"),
                             ("done", "Done"),
                             ("cancelled", "Cancelled"),
@@ -46,8 +48,6 @@ class Migration(migrations.Migration):
                 ("sessions", models.PositiveIntegerField(default=0)),
                 ("steps", models.PositiveIntegerField(default=0)),
                 ("done", models.PositiveIntegerField(default=0)),
-                ("attempts", models.PositiveIntegerField(default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("finished_at", models.DateTimeField(null=True)),
                 (

@@ -17,8 +17,8 @@ ALTER TABLE agent_sessions_recap ALTER COLUMN body SET STORAGE EXTERNAL;
 ALTER TABLE agent_sessions_recap SET (
     autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0.05,
     toast.autovacuum_vacuum_threshold = 100, toast.autovacuum_vacuum_scale_factor = 0.05);
-ALTER TABLE agent_sessions_promptbase ALTER COLUMN data SET STORAGE EXTERNAL;
-ALTER TABLE agent_sessions_promptbase SET (
+ALTER TABLE agent_sessions_promptsnapshot ALTER COLUMN data SET STORAGE EXTERNAL;
+ALTER TABLE agent_sessions_promptsnapshot SET (
     autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0.05,
     toast.autovacuum_vacuum_threshold = 100, toast.autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE agent_sessions_agentsession SET (fillfactor = 60);
@@ -47,12 +47,7 @@ class Migration(migrations.Migration):
                 ("title", models.CharField(blank=True, max_length=300)),
                 ("agent", models.CharField(blank=True, max_length=100)),
                 ("model", models.CharField(blank=True, max_length=200)),
-                (
-                    "format",
-                    models.CharField(
-                        choices=[("anthropic", "Anthropic"), ("openai", "Openai")], max_length=16
-                    ),
-                ),
+                ("format", models.CharField(max_length=16, null=True)),
                 ("origin", models.CharField(default="api", max_length=32)),
                 (
                     "tags",
@@ -72,7 +67,7 @@ class Migration(migrations.Migration):
                 ("context_start", models.PositiveIntegerField(default=0)),
                 ("context_components", models.JSONField(default=dict)),
                 ("shown_components", models.JSONField(default=dict)),
-                ("base_end", models.PositiveIntegerField(default=0)),
+                ("snapshot_end", models.PositiveIntegerField(default=0)),
                 ("needs_repair", models.BooleanField(default=False)),
                 (
                     "open_calls",
@@ -129,36 +124,39 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="MemoryReader",
+            name="MemoryExtractionState",
             fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
                 (
                     "session",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="memory_reader",
+                        related_name="memory_extraction_state",
                         serialize=False,
                         to="agent_sessions.agentsession",
                     ),
                 ),
                 ("turn", models.PositiveIntegerField(default=0)),
-                ("attempts", models.PositiveIntegerField(default=0)),
-                ("free_at", models.DateTimeField(null=True)),
-                ("told", models.TextField(blank=True)),
+                ("last_error", models.TextField(blank=True)),
                 ("read_at", models.DateTimeField(null=True)),
                 ("dismissed", models.BinaryField(null=True)),
                 ("revision", models.PositiveIntegerField(default=0)),
             ],
+            options={
+                "abstract": False,
+            },
         ),
         migrations.CreateModel(
-            name="MemoryWatch",
+            name="MemoryUpdateState",
             fields=[
                 (
                     "session",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="memory_watch",
+                        related_name="memory_update_state",
                         serialize=False,
                         to="agent_sessions.agentsession",
                     ),
@@ -168,14 +166,14 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="PromptBase",
+            name="PromptSnapshot",
             fields=[
                 (
                     "session",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="prompt_base",
+                        related_name="prompt_snapshot",
                         serialize=False,
                         to="agent_sessions.agentsession",
                     ),
@@ -259,6 +257,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Compaction",
             fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
                 (
                     "id",
                     models.UUIDField(
@@ -292,8 +292,6 @@ class Migration(migrations.Migration):
                 ("tokens_after", models.PositiveIntegerField(null=True)),
                 ("record", models.JSONField(default=dict)),
                 ("cost_microusd", models.PositiveBigIntegerField(null=True)),
-                ("attempts", models.PositiveSmallIntegerField(default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
                 ("dispatched_at", models.DateTimeField(null=True)),
                 ("awaits_upgrade", models.BooleanField(default=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
@@ -331,7 +329,7 @@ class Migration(migrations.Migration):
                 (
                     "period",
                     models.CharField(
-                        choices=[("day", "a day"), ("week", "a week"), ("month", "a month")], max_length=8
+                        choices=[("day", "Day"), ("week", "Week"), ("month", "Month")], max_length=8
                     ),
                 ),
                 ("limit_microusd", models.PositiveBigIntegerField()),
@@ -367,7 +365,7 @@ class Migration(migrations.Migration):
                 ("share", models.PositiveSmallIntegerField()),
                 ("spent_microusd", models.PositiveBigIntegerField()),
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("mail_due", models.BooleanField(default=False)),
+                ("mail_pending", models.BooleanField(default=False)),
                 ("mail_attempts", models.PositiveSmallIntegerField(default=0)),
                 (
                     "budget",
@@ -448,7 +446,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="MemoryReading",
+            name="MemoryExtraction",
             fields=[
                 (
                     "id",
@@ -484,7 +482,7 @@ class Migration(migrations.Migration):
                     "session",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="memory_readings",
+                        related_name="memory_extractions",
                         to="agent_sessions.agentsession",
                     ),
                 ),
@@ -670,7 +668,7 @@ class Migration(migrations.Migration):
                 ("field", models.CharField(max_length=40)),
                 ("text", models.TextField()),
                 ("digest", models.BinaryField(max_length=16)),
-                ("said", models.BinaryField(max_length=16)),
+                ("proposed_digest", models.BinaryField(max_length=16)),
                 (
                     "state",
                     models.CharField(
@@ -717,7 +715,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="FactSighting",
+            name="FactObservation",
             fields=[
                 (
                     "id",
@@ -728,13 +726,13 @@ class Migration(migrations.Migration):
                 ("revision", models.PositiveIntegerField()),
                 ("digest", models.BinaryField(max_length=16)),
                 ("stale", models.TextField(blank=True)),
-                ("left", models.CharField(blank=True, max_length=100)),
+                ("removed", models.CharField(blank=True, max_length=100)),
                 ("seen_at", models.DateTimeField(default=django.utils.timezone.now)),
                 (
                     "session",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="fact_sightings",
+                        related_name="fact_observations",
                         to="agent_sessions.agentsession",
                     ),
                 ),
@@ -743,7 +741,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="sightings",
+                        related_name="observations",
                         to="agent_sessions.sharedfact",
                     ),
                 ),
@@ -851,9 +849,9 @@ class Migration(migrations.Migration):
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(
                             choices=[
-                                ("compaction.started", "a compaction begins"),
-                                ("compaction.finished", "a compaction has ended, one way or another"),
-                                ("budget.reached", "a share of a budget is spent"),
+                                ("compaction.started", "a compaction starts"),
+                                ("compaction.finished", "a compaction ends, with any result"),
+                                ("budget.reached", "spending reaches a share of a budget"),
                             ],
                             max_length=32,
                         ),
@@ -875,6 +873,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WebhookDelivery",
             fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
                 (
                     "id",
                     models.UUIDField(
@@ -885,9 +885,9 @@ class Migration(migrations.Migration):
                     "event",
                     models.CharField(
                         choices=[
-                            ("compaction.started", "a compaction begins"),
-                            ("compaction.finished", "a compaction has ended, one way or another"),
-                            ("budget.reached", "a share of a budget is spent"),
+                            ("compaction.started", "a compaction starts"),
+                            ("compaction.finished", "a compaction ends, with any result"),
+                            ("budget.reached", "spending reaches a share of a budget"),
                         ],
                         max_length=32,
                     ),
@@ -901,8 +901,6 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("attempts", models.PositiveSmallIntegerField(default=0)),
-                ("next_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("status", models.PositiveSmallIntegerField(null=True)),
                 ("error", models.CharField(blank=True, max_length=500)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
@@ -926,33 +924,35 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="ProposalWatch",
+            name="ProposalScan",
             fields=[
                 (
                     "session",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="proposal_watch",
+                        related_name="proposal_scan",
                         serialize=False,
                         to="agent_sessions.agentsession",
                     ),
                 ),
-                ("due_at", models.DateTimeField()),
+                ("scan_at", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["due_at"], name="proposal_due")],
+                "indexes": [models.Index(fields=["scan_at"], name="proposal_scan_at")],
             },
         ),
         migrations.CreateModel(
-            name="ReferenceWatch",
+            name="ReferenceScan",
             fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
                 (
                     "session",
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="reference_watch",
+                        related_name="reference_scan",
                         serialize=False,
                         to="agent_sessions.agentsession",
                     ),
@@ -962,10 +962,13 @@ class Migration(migrations.Migration):
                 ("reverted", models.PositiveIntegerField(default=0)),
                 ("state", models.BinaryField(null=True)),
                 ("pause_seconds", models.PositiveIntegerField(default=0)),
-                ("due_at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={
-                "indexes": [models.Index(fields=["due_at"], name="reference_due")],
+                "indexes": [
+                    models.Index(
+                        models.OrderBy(models.F("lease_until"), nulls_first=True), name="reference_scan_next"
+                    )
+                ],
             },
         ),
         migrations.AddIndex(
@@ -1040,7 +1043,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="budgetalert",
-            index=models.Index(condition=models.Q(("mail_due", True)), fields=["at"], name="alert_mail_due"),
+            index=models.Index(
+                condition=models.Q(("mail_pending", True)), fields=["at"], name="alert_mail_pending"
+            ),
         ),
         migrations.AddConstraint(
             model_name="budgetalert",
@@ -1059,8 +1064,8 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("session", "digest"), name="imported_log_once"),
         ),
         migrations.AddIndex(
-            model_name="memoryreading",
-            index=models.Index(fields=["at"], name="memory_reading_at"),
+            model_name="memoryextraction",
+            index=models.Index(fields=["at"], name="memory_extraction_at"),
         ),
         migrations.AddConstraint(
             model_name="memoryrevision",
@@ -1101,7 +1106,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="sharedfact",
-            index=models.Index(fields=["project", "agent", "said"], name="shared_fact_said"),
+            index=models.Index(fields=["project", "agent", "proposed_digest"], name="shared_fact_proposed"),
         ),
         migrations.AddConstraint(
             model_name="sharedfact",
@@ -1110,8 +1115,8 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
-            model_name="factsighting",
-            constraint=models.UniqueConstraint(fields=("fact", "session"), name="fact_sighting_once"),
+            model_name="factobservation",
+            constraint=models.UniqueConstraint(fields=("fact", "session"), name="fact_observation_once"),
         ),
         migrations.AddIndex(
             model_name="turn",
@@ -1146,7 +1151,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="webhookdelivery",
             index=models.Index(
-                condition=models.Q(("state", "pending")), fields=["next_at"], name="delivery_due"
+                models.OrderBy(models.F("lease_until"), nulls_first=True),
+                condition=models.Q(("state", "pending")),
+                name="delivery_pending",
             ),
         ),
         migrations.AddIndex(
