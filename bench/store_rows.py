@@ -227,6 +227,7 @@ def _record(before: int, after: int, budget: int, rebilled: int, dropped: int, b
         "budget": budget,
         "target": int(budget * 0.4),
         "calibration": 1.05,
+        "overhead": 0,
         "tokens_before": before,
         "tokens_after": after,
         "tokens_saved": saved,

@@ -1,4 +1,4 @@
-"""The meter: calibration of token estimates, spikes of tool output, and the slope of prompt sizes.
+"""The meter: spikes of tool output, and the slope of prompt sizes.
 
 Every figure is updated from the newest turn alone; nothing here reads the history.
 """
@@ -8,37 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """Real tokens per estimated token, from the usage that agents report.
-
-    An exponential mean: the newest reports count most, since the content of sessions changes. An outlier is
-    limited to the bounds, since it may be the usage of a prompt that was not pushed completely.
-    """
-
-    ratio: float = 1.0
-    reports: int = 0
-
-    def updated(self, *, estimated: int, reported: int) -> Calibration:
-        """Return the calibration after one more report. `reported` includes cached tokens."""
-        if estimated < _LEAST_ESTIMATE or reported <= 0:
-            return self
-        observed = min(max(reported / estimated, _RATIO_MIN), _RATIO_MAX)
-        weight = max(_WEIGHT, 1 / (self.reports + 1))
-        return Calibration(ratio=self.ratio + weight * (observed - self.ratio), reports=self.reports + 1)
-
-    def real(self, estimated: int) -> int:
-        """Return the real tokens for an estimate."""
-        return round(estimated * self.ratio)
-
-
-_WEIGHT = 0.1
-_RATIO_MIN, _RATIO_MAX = 0.5, 3.0
-
-#: Below this the overhead of the request itself outweighs the content.
-_LEAST_ESTIMATE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

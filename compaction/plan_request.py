@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from compaction.calibration import Calibration
 from compaction.capabilities import Capabilities
 from compaction.context import Context, MakeHandle, default_handle
 from compaction.layout import Layout, split
@@ -20,9 +21,9 @@ class PlanRequest:
     """What a plan is made from.
 
     Without a `trigger`, a plan compacts only if the prompt has reached `policy.hard`; a named trigger
-    compacts at any size. `calibration` is real tokens per estimated token. `previous` is the recap that the
-    view shows, `summary` a model's recap that is ready. `memory_text` is the working memory of the compacted
-    prompt, `memory_revision` its revision where it has one.
+    compacts at any size. `calibration` maps estimates to the provider's tokens. `previous` is the recap that
+    the view shows, `summary` a model's recap that is ready. `memory_text` is the working memory of the
+    compacted prompt, `memory_revision` its revision where it has one.
     """
 
     view: View
@@ -30,7 +31,7 @@ class PlanRequest:
     counter: TokenCounter
     budget: Budget
     trigger: str | None = None
-    calibration: float = 1.0
+    calibration: Calibration = field(default_factory=Calibration)
     capabilities: Capabilities = field(default_factory=Capabilities)
     make_handle: MakeHandle = default_handle
     previous: Recap | None = None
@@ -41,16 +42,19 @@ class PlanRequest:
     @cached_property
     def budget_tokens(self) -> int:
         """The budget in estimated tokens, the unit of messages and views."""
-        return max(1, int(self.budget.input_tokens / self.calibration))
+        return self.calibration.room(self.budget.input_tokens)
 
     @cached_property
     def ceiling(self) -> int:
-        """The size from which the prompt is compacted at once."""
-        return int(self.budget_tokens * (self.policy.hard or 1.0))
+        """The size from which the prompt is compacted at once: a share of the whole budget."""
+        return self.calibration.room(int(self.budget.input_tokens * (self.policy.hard or 1.0)))
 
     @cached_property
     def goal(self) -> int:
-        """The size to aim at. A named trigger must make a difference, even if the target is already met."""
+        """The size to aim at: a share of what the overhead leaves of the budget.
+
+        A named trigger must make a difference, even if the target is already met.
+        """
         goal = int(self.budget_tokens * self.policy.target)
         if self.trigger is not None and self.view.tokens <= goal:
             return int(self.view.tokens * self.policy.target)

@@ -33,7 +33,8 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The figures of one compaction. Token figures are raw estimates; times `calibration` they are real.
+    """The figures of one compaction. Token figures are raw estimates. In the provider's tokens, a prompt is
+    `calibration` * estimate + `overhead`.
 
     `tokens_rebilled` are the remaining tokens after the first change, which have to be written to the
     provider's cache again. `break_even_turns` is the number of turns until the savings have paid for that:
@@ -50,6 +51,7 @@ class Record:
     budget: int
     target: int
     calibration: float
+    overhead: int
     tokens_before: int
     tokens_after: int
     tokens_saved: int
@@ -109,7 +111,8 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         steps=change.steps,
         budget=request.budget_tokens,
         target=change.goal,
-        calibration=request.calibration,
+        calibration=round(request.calibration.factor, 4),
+        overhead=request.calibration.overhead,
         tokens_before=before.tokens,
         tokens_after=after.tokens,
         tokens_saved=saved,

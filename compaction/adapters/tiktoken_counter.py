@@ -1,7 +1,7 @@
 """Count tokens with OpenAI's o200k_base vocabulary, which is included, so that no download is needed.
 
 Loading the vocabulary takes about 0.6 s and 50 MB, so it is loaded with the first count in each process.
-Counts for models of other vendors are estimates, which `meter.Calibration` corrects.
+Counts for models of other vendors are estimates, which `compaction.calibration` corrects.
 """
 
 from __future__ import annotations

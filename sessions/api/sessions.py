@@ -25,12 +25,13 @@ from sessions.selectors.facts import facts_offered_count
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid
-from sessions.selectors.token_budgets import budget_tokens, prompt_size_json
+from sessions.selectors.token_budgets import budget_tokens, calibration_json, calibration_of, prompt_size_json
 from sessions.services.sessions.lifecycle import NewSession, session_create, session_delete
 
 
 def session_json(session: AgentSession | Any) -> dict[str, Any]:
     """Return the JSON of a session, or of a row of `sessions_page`."""
+    calibration = calibration_of(session.calibration, model=session.model)
     return {
         "id": session.id,
         "external_id": session.external_id,
@@ -54,8 +55,9 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
             budget=budget_tokens(
                 own=session.budget_tokens, context_window=session.context_window, model=session.model
             ),
-            calibration=session.calibration,
+            calibration=calibration,
         ),
+        "calibration": calibration_json(calibration),
         "last_prompt_tokens": session.last_prompt_tokens,
         "peak_prompt_tokens": session.peak_prompt_tokens,
         "billed_tokens": {

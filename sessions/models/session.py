@@ -65,8 +65,8 @@ class AgentSession(models.Model):
     needs_repair = models.BooleanField(default=False)
     # Ids of the tool calls whose results are missing. Background triggers wait until there are none.
     open_calls = ArrayField(models.TextField(), default=list)
-    # Provider tokens per estimated token, smoothed (see `compaction.meter`).
-    calibration = models.FloatField(default=1.0)
+    # How the provider counts (`compaction.calibration.Calibration`). Empty until the session learns it.
+    calibration = models.JSONField(default=dict)
     # Size of the prompt after the last triggered compaction, and its turn. Triggers wait for growth since.
     fired_tokens = models.PositiveIntegerField(null=True)
     fired_turn = models.PositiveIntegerField(null=True)

@@ -16,12 +16,13 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
 from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration
 from compaction.components import Components
 from compaction.view import apply
 from sessions.models import Compaction, Message, Preamble, Turn
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
-from sessions.selectors.token_budgets import budget_tokens
+from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.postgres import execute, raw_connection
@@ -41,7 +42,7 @@ class PromptState:
     shown: TokenBreakdown
     snapshot_end: int
     regular: bool
-    calibration: float
+    calibration: Calibration
     own_budget: int | None
     context_window: int | None
     edits_revision: int
@@ -64,7 +65,7 @@ class PromptState:
             shown=TokenBreakdown(tokens=row.shown_components or row.context_components),
             snapshot_end=row.snapshot_end,
             regular=not row.needs_repair and not row.open_calls,
-            calibration=row.calibration,
+            calibration=calibration_of(row.calibration, model=row.model),
             own_budget=row.budget_tokens,
             context_window=row.context_window,
             edits_revision=row.edits_revision,
@@ -78,7 +79,7 @@ class PromptState:
     @property
     def provider_tokens(self) -> int:
         """The size of the prompt in the provider's tokens."""
-        return round(self.shown.total * self.calibration)
+        return self.calibration.provider(self.shown.total)
 
     @property
     def budget(self) -> int:

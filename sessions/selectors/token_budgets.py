@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
 import pricing
 from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration, calibration_learned
 from compaction.policy import Policy, ToolRule
+from pricing.tokenizers import token_factor
 from sessions.models import AgentSession
 from sessions.store import bodies
 
@@ -26,15 +29,54 @@ def budget_tokens(*, own: int | None, context_window: int | None, model: str) ->
     return max(window - settings.CONTEXTAPP_MAX_OUTPUT, window // 2)
 
 
+def calibration_of(data: Mapping[str, Any], *, model: str) -> Calibration:
+    """Return the calibration that a session stores, or the one with which its model's family begins."""
+    return Calibration.from_json(data) if data else Calibration(initial=token_factor(model))
+
+
+def calibration_json(calibration: Calibration) -> dict[str, Any]:
+    """Return the calibration as the API shows it."""
+    return {
+        "factor": round(calibration.factor, 3),
+        "overhead": calibration.overhead,
+        "reports": calibration.reports,
+    }
+
+
+def calibration_initial(*, project_id: UUID, model: str, agent: str, budget: int) -> Calibration:
+    """Return what the project's newest sessions with this model and agent learned, else the family's.
+
+    Reads a limited number of sessions, so it takes the same time in a project of any size.
+    """
+    if not model:
+        return Calibration()
+    rows = AgentSession.objects.filter(project_id=project_id).order_by("-last_active_at", "-id")
+    found = rows.values_list("model", "agent", "calibration")[:_SESSIONS_LEARNED_FROM]
+    similar = [
+        calibration
+        for its_model, its_agent, data in found
+        if (its_model, its_agent) == (model, agent)
+        and data
+        and (calibration := Calibration.from_json(data)).reports >= _REPORTS_MIN
+    ]
+    if not similar:
+        return calibration_of({}, model=model)
+    return calibration_learned(similar, budget=budget)
+
+
+#: The newest sessions of a project that are searched, and the reports from which a calibration is trusted.
+_SESSIONS_LEARNED_FROM, _REPORTS_MIN = 100, 2
+
+
 def prompt_size_json(
-    *, shown: TokenBreakdown, context: TokenBreakdown, budget: int, calibration: float
+    *, shown: TokenBreakdown, context: TokenBreakdown, budget: int, calibration: Calibration
 ) -> dict[str, Any]:
     """Return the size of the next prompt in estimated tokens, and its occupancy in provider tokens."""
     return {
         "tokens": shown.total,
         "raw_tokens": context.total,
         "budget": budget,
-        "occupancy": round(shown.total * calibration / budget, 4),
+        "occupancy": round(calibration.provider(shown.total) / budget, 4),
     }
 
 

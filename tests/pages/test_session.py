@@ -242,3 +242,22 @@ def test_a_session_without_turns_explains_how_to_push_them(member_client, projec
     assert "/api/v1/sessions/just-made/turns/" in page
     assert reverse("docs") in page
     assert "<span>Health</span>" not in page
+
+
+def test_it_shows_how_the_provider_counts(member_client, long_session):
+    long_session.calibration = {
+        "initial": 1.26,
+        "overhead": 18_200,
+        "reports": 7,
+        "growth": [0, 0],
+        "last": [1_000, 19_460],
+        "doubt": None,
+    }
+    long_session.save()
+    shown = " ".join(page_of(member_client, long_session).text.split())
+    assert "Provider counts 1.26 × + <data" in shown
+    assert ">18.2k</data>" in shown
+    assert "usage of 7 turns." in shown
+    long_session.calibration = {}
+    long_session.save()
+    assert "Provider counts" not in page_of(member_client, long_session).text

@@ -109,7 +109,8 @@ class PromptSize(serializers.Serializer):
     )
     budget = serializers.IntegerField(help_text="Maximum input tokens of the prompt.")
     occupancy = serializers.FloatField(
-        help_text="Share of the budget in use: `tokens`, calibrated by reported usage, divided by `budget`."
+        help_text="Share of the budget in use: `tokens` as the provider counts them (see the session's "
+        "`calibration`), divided by `budget`."
     )
 
 

@@ -85,6 +85,20 @@ class SessionCreate(Strict):
         return value
 
 
+class CalibrationSize(serializers.Serializer):
+    """Provider tokens = `factor` x estimated tokens + `overhead`."""
+
+    factor = serializers.FloatField(help_text="Provider tokens per estimated token.")
+    overhead = serializers.IntegerField(
+        help_text="Provider tokens of every prompt that the session does not contain: a system prompt or "
+        "tools that the agent sends but does not push."
+    )
+    reports = serializers.IntegerField(
+        help_text="Number of this session's turns from which it was learned. 0: the values come from other "
+        "sessions of the project, or from the model's family."
+    )
+
+
 class Session(serializers.Serializer):
     id = serializers.UUIDField(help_text="The session's id.")
     external_id = serializers.CharField(help_text="Your own id, or a generated one.")
@@ -105,6 +119,7 @@ class Session(serializers.Serializer):
     messages = serializers.IntegerField(help_text="Number of messages.")
     compactions = serializers.IntegerField(help_text=COMPACTION_COUNT)
     prompt = PromptSize(help_text="Size of the current prompt.")
+    calibration = CalibrationSize(help_text="How the provider counts, learned from reported usage.")
     last_prompt_tokens = serializers.IntegerField(help_text="Prompt tokens of the last call.")
     peak_prompt_tokens = serializers.IntegerField(help_text="Prompt tokens of the largest call.")
     billed_tokens = TokensBilled(help_text="Billed tokens of all calls.")

@@ -125,7 +125,8 @@ class Prompt(serializers.Serializer):
     )
     budget = serializers.IntegerField(help_text="Maximum input tokens of the prompt.")
     occupancy = serializers.FloatField(
-        help_text="Share of the budget in use: `tokens`, calibrated by reported usage, divided by `budget`."
+        help_text="Share of the budget in use: `tokens` as the provider counts them (see the session's "
+        "`calibration`), divided by `budget`."
     )
     fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
     reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")

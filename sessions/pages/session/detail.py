@@ -22,7 +22,7 @@ from sessions.selectors.charts import chart_points
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.sessions import session_children
-from sessions.selectors.token_budgets import Limit
+from sessions.selectors.token_budgets import Limit, calibration_of
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
 
 #: Number of newest turns from which growth is calculated.
@@ -52,6 +52,7 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
             "jumps": largest_jumps(session=session),
             "expensive": expensive_calls(session=session),
             "cache_life": IDLE,
+            "calibration": calibration_of(session.calibration, model=session.model),
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
 

@@ -19,7 +19,7 @@ from sessions.services.compactions.lifecycle import (
     compaction_open,
     compaction_skip,
 )
-from sessions.services.compactions.planning import Loaded, session_plan, view_load
+from sessions.services.compactions.planning import Loaded, session_calibration, session_plan, view_load
 from sessions.services.compactions.recaps import RecapOrigin, recap_store
 from sessions.services.compactions.snapshots import keys_in_force, snapshot_write
 from sessions.services.webhooks.deliveries import compaction_event_emit
@@ -70,7 +70,7 @@ def compaction_apply(
         compaction.reason = "no gain: the prompt would not become shorter"
     shown = TokenBreakdown.of_view(plan.view)
     _store_record(compaction, loaded, plan, origin, shown)
-    session.fired_tokens = round(plan.record.tokens_after * session.calibration)
+    session.fired_tokens = session_calibration(session).provider(plan.record.tokens_after)
     session.fired_turn = session.turn_count
     session.compaction_count += is_done
     session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])

@@ -12,6 +12,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
 from compaction.triggers import TRIGGERS
 from sessions.models import AgentSession, Compaction, WebhookEvent
+from sessions.selectors.token_budgets import calibration_of
 from sessions.services.dispatch import compaction_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
 
@@ -51,7 +52,7 @@ def compaction_open(
         started_at=now if state == Compaction.State.RUNNING else None,
         finished_at=None if state in Compaction.OPEN else now,
     )
-    session.fired_tokens = round(shown * session.calibration)
+    session.fired_tokens = calibration_of(session.calibration, model=session.model).provider(shown)
     session.fired_turn = session.turn_count
     session.save(update_fields=["fired_tokens", "fired_turn"])
     if state == Compaction.State.RUNNING:

@@ -8,6 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
+from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
@@ -21,7 +22,7 @@ from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
 from sessions.selectors.stored_rows import edits_load, messages_load, visible_spans
-from sessions.selectors.token_budgets import budget_tokens, policy_of
+from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.store.handles import handle_make
 
 
@@ -87,7 +88,7 @@ def plan_request(
         counter=counter(),
         budget=Budget(input_tokens=session_budget(session)),
         trigger=trigger,
-        calibration=session.calibration,
+        calibration=session_calibration(session),
         capabilities=capabilities_of(session.model),
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
@@ -102,7 +103,7 @@ def _memory_text(loaded: Loaded, policy: Policy, memory: MemoryRevision | None) 
     session, notes = loaded.session, memory_notes(memory)
     if not notes.origins:
         return notes.render()
-    budget = int(session_budget(session) / session.calibration)
+    budget = session_calibration(session).room(session_budget(session))
     return notes.render(positions_kept(loaded.view, policy, budget_tokens=budget))
 
 
@@ -111,3 +112,8 @@ def session_budget(session: AgentSession) -> int:
     return budget_tokens(
         own=session.budget_tokens, context_window=session.context_window, model=session.model
     )
+
+
+def session_calibration(session: AgentSession) -> Calibration:
+    """Return how the provider of the session counts."""
+    return calibration_of(session.calibration, model=session.model)

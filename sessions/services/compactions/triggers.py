@@ -23,7 +23,7 @@ from sessions.services.compactions.lifecycle import (
     compaction_open,
     compaction_queue,
 )
-from sessions.services.compactions.planning import session_budget
+from sessions.services.compactions.planning import session_budget, session_calibration
 
 #: Sessions that have been idle for longer are not compacted any more.
 _MAX_IDLE = timedelta(days=1)
@@ -105,7 +105,7 @@ def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
         return False
     policy = policy_of(session.policy)
     state = TriggerState(
-        tokens=round(TokenBreakdown(tokens=session.shown_components).total * session.calibration),
+        tokens=session_calibration(session).provider(TokenBreakdown(tokens=session.shown_components).total),
         budget=session_budget(session),
         compacted_tokens=session.fired_tokens,
         idle_seconds=int((now - session.last_active_at).total_seconds()),

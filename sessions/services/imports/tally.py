@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration
 from compaction.continuation import Continuation
 from compaction.messages import USAGE_COUNTS, Message, Usage
 from sessions.models import AgentSession
+from sessions.selectors.token_budgets import calibration_of
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
 
@@ -35,13 +37,15 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
     cost_microusd: int = 0
     unpriced: int = 0
+    calibration: Calibration = field(default_factory=Calibration)
 
     @classmethod
     def opening(cls, prepared: PreparedSession, *, at: datetime) -> Tally:
         """Return the counters before the first turn: system prompt and tools, if the log contains them."""
         preamble = prepared.preamble
         breakdown = TokenBreakdown().set(**preamble.components) if preamble else TokenBreakdown()
-        return cls(last_at=at, context=breakdown, shown=breakdown)
+        calibration = calibration_of({}, model=prepared.facts.model)
+        return cls(last_at=at, context=breakdown, shown=breakdown, calibration=calibration)
 
     @classmethod
     def of(cls, session: AgentSession) -> Tally:
@@ -58,6 +62,7 @@ class Tally:
             usage=Usage(**{name: getattr(session, name) for name in USAGE_COUNTS}),
             cost_microusd=session.cost_microusd,
             unpriced=session.unpriced_turns,
+            calibration=calibration_of(session.calibration, model=session.model),
             last_at=session.last_active_at,
         )
 
@@ -79,6 +84,7 @@ class Tally:
             continuation=self.continuation.after(values, format),
             context_start=self.messages if turn.client_compaction and values else self.context_start,
             last_prompt=size or self.last_prompt,
+            calibration=self._calibration(turn),
             peak_prompt=max(size, self.peak_prompt),
             last_at=max(self.last_at, turn.at or self.last_at),
         )
@@ -98,6 +104,7 @@ class Tally:
             **{name: getattr(self.usage, name) for name in USAGE_COUNTS},
             "cost_microusd": self.cost_microusd,
             "unpriced_turns": self.unpriced,
+            "calibration": self.calibration.to_json(),
             "last_active_at": self.last_at,
         }
         for name, value in counters.items():
@@ -111,6 +118,12 @@ class Tally:
         if turn.usage:
             return turn.usage.prompt_tokens
         return self.prompt(turn).total if any(value.role == "assistant" for value in _values(turn)) else 0
+
+    def _calibration(self, turn: PreparedTurn) -> Calibration:
+        """Return the calibration, updated with the prompt size that the log reports for this turn."""
+        if turn.usage is None:
+            return self.calibration
+        return self.calibration.updated(sizes=[self.prompt(turn).total], reported=turn.usage.prompt_tokens)
 
     def _billed(self, turn: PreparedTurn) -> Tally:
         usage = turn.usage or Usage()

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pricing
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
-from compaction.messages import Message, Usage
-from compaction.meter import Calibration
+from compaction.calibration import Calibration
+from compaction.messages import Message
 from pricing.custom import custom_cost
 from sessions.selectors.token_budgets import budget_tokens
 from sessions.services.push.values import NewTurn, Push, SessionState
@@ -27,7 +27,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
     if push.preamble is not None and push.preamble.hash != session.preamble_hash:
         sizes = push.preamble.components
         context, shown, preamble_version = context.set(**sizes), shown.set(**sizes), preamble_version + 1
-    served = shown.prompt_of(values)
+    served, prompt = shown.prompt_of(values), context.prompt_of(values)
     return NewTurn(
         session=session,
         index=session.turn_count,
@@ -35,10 +35,10 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         format=format,
         model=model,
         cost_microusd=_cost(model, push),
-        calibration=_calibration(session, served, push.usage),
+        calibration=_calibration(session, push, served, prompt),
         budget=budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model),
         values=values,
-        prompt=context.prompt_of(values),
+        prompt=prompt,
         served=served,
         shown=shown.add(values),
         context=context.add(values),
@@ -74,10 +74,10 @@ def _cost(model: str, push: Push) -> int | None:
     return pricing.price(model, push.usage, cache_write_1h_tokens=push.cache_write_1h_tokens).microusd
 
 
-def _calibration(session: SessionState, served: TokenBreakdown, usage: Usage | None) -> float:
-    """Return provider tokens per estimated token, updated with the prompt size that this turn reports."""
-    if usage is None:
+def _calibration(
+    session: SessionState, push: Push, served: TokenBreakdown, prompt: TokenBreakdown
+) -> Calibration:
+    """Return the calibration, updated with the prompt size that this turn reports."""
+    if push.usage is None:
         return session.calibration
-    reports = session.turn_count if session.calibration != 1 else 0
-    known = Calibration(ratio=session.calibration, reports=reports)
-    return known.updated(estimated=served.total, reported=usage.prompt_tokens).ratio
+    return session.calibration.updated(sizes=(served.total, prompt.total), reported=push.usage.prompt_tokens)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
+from sessions.selectors.token_budgets import calibration_of
 from sessions.services.push.values import NewTurn, Push, SessionState
 
 _states: dict[UUID, SessionState] = {}
@@ -42,6 +43,7 @@ def state_from_row(row: Any) -> SessionState:
         project_id=row.project_id,
         format=row.format,
         model=row.model,
+        agent=row.agent,
         turn_count=row.turn_count,
         message_count=row.message_count,
         context=TokenBreakdown(tokens=row.context_components),
@@ -49,7 +51,7 @@ def state_from_row(row: Any) -> SessionState:
         continuation=Continuation(open_calls=tuple(row.open_calls), regular=not row.needs_repair),
         preamble_version=row.preamble_version,
         preamble_hash=row.preamble_hash,
-        calibration=row.calibration,
+        calibration=calibration_of(row.calibration, model=row.model),
         budget_tokens=row.budget_tokens,
         context_window=row.context_window,
         policy=row.policy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import LiteralString
 
 _STATE: LiteralString = """
-SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.turn_count, s.message_count,
+SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, s.turn_count, s.message_count,
        s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
        s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
        s.fired_tokens, s.fired_turn,

@@ -8,11 +8,13 @@ locks the session first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, LiteralString
 
 from django.db import IntegrityError, connection, transaction
 from psycopg.rows import namedtuple_row
 
+from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.push.answer import answer_json
 from sessions.services.push.compute import turn_compute
@@ -89,7 +91,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         state = state_known(target.session_id) or _state_read(target, push)
         if state is None or _is_stale(state, push):
             return None
-        turn = turn_compute(state, push)
+        turn = turn_compute(_with_calibration(state, push), push)
         if turn.changes_preamble or trigger_evaluate(turn) is not None:
             return None
         answer = answer_json(turn, push, shown=turn.shown)
@@ -121,7 +123,7 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
             state = state_from_row(row)
             if _is_stale(state, push):
                 raise StaleTurn(state.turn_count)
-            turn = turn_compute(state, push)
+            turn = turn_compute(_with_calibration(state, push), push)
             _write(turn, push, target)
         trigger = trigger_evaluate(turn)
         triggered = compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
@@ -142,6 +144,22 @@ def _replayed(row: Any, push: Push) -> Replayed:
     if row.body_hash != push.body_hash:
         raise KeyReused(push.idempotency_key)
     return Replayed(answer=row.answer)
+
+
+def _with_calibration(state: SessionState, push: Push) -> SessionState:
+    """Return the state with the calibration for the push's model, if the session reported no usage so far.
+
+    Reads what other sessions have learned, at most once for each model.
+    """
+    if not push.model or push.model == state.model or state.calibration.reports:
+        return state
+    calibration = calibration_initial(
+        project_id=state.project_id,
+        model=push.model,
+        agent=state.agent,
+        budget=budget_tokens(own=state.budget_tokens, context_window=state.context_window, model=push.model),
+    )
+    return replace(state, calibration=calibration)
 
 
 def _is_stale(state: SessionState, push: Push) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from pricing.custom import CustomPrice
@@ -52,6 +53,7 @@ class SessionState:
     project_id: UUID
     format: str | None  #: None until it is detected
     model: str
+    agent: str
     turn_count: int
     message_count: int
     context: TokenBreakdown
@@ -59,7 +61,7 @@ class SessionState:
     continuation: Continuation
     preamble_version: int
     preamble_hash: bytes | None
-    calibration: float
+    calibration: Calibration
     budget_tokens: int | None
     context_window: int | None
     policy: Mapping[str, Any]
@@ -73,7 +75,8 @@ class NewTurn:
 
     `prompt` is the breakdown of the prompt that the turn's call would have read without compaction, `served`
     the breakdown of the prompt as served, `shown` that of the prompt that the next fetch returns. `context`
-    counts the whole transcript. `calibration` is provider tokens per estimated token.
+    counts the whole transcript. `calibration` maps estimates to the provider's
+    tokens.
     """
 
     session: SessionState
@@ -82,7 +85,7 @@ class NewTurn:
     format: str | None
     model: str
     cost_microusd: int | None  #: None if the model has no price or no usage was reported
-    calibration: float
+    calibration: Calibration
     budget: int
     values: Sequence[Message]
     prompt: TokenBreakdown

@@ -18,6 +18,7 @@ from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.lookups import as_uuid
+from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_remove
 from sessions.services.ingestion import NewPreamble
 from sessions.store.blobs import is_external
@@ -63,6 +64,14 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
         context_window=pricing.context_window(new.model),
         policy=_policy(project_id, new.policy),
     )
+    session.calibration = calibration_initial(
+        project_id=project_id,
+        model=new.model,
+        agent=new.agent,
+        budget=budget_tokens(
+            own=session.budget_tokens, context_window=session.context_window, model=new.model
+        ),
+    ).to_json()
     session.external_id = new.external_id or str(session.pk)
     if new.preamble is not None:
         breakdown = TokenBreakdown().set(**new.preamble.components)

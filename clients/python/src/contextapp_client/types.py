@@ -41,14 +41,24 @@ class BilledTokens(TypedDict):
 class PromptSize(TypedDict):
     """Estimated tokens of the current prompt, of the prompt without compaction, and the budget.
 
-    `occupancy` is the share of the budget in use: `tokens`, calibrated by reported usage, divided by
-    `budget`.
+    `occupancy` is the share of the budget in use: `tokens` as the provider counts them, divided by `budget`.
     """
 
     tokens: int
     raw_tokens: int
     budget: int
     occupancy: float
+
+
+class Calibration(TypedDict):
+    """How the provider counts: `factor` x estimated tokens + `overhead`.
+
+    `reports` is the number of the session's turns from which it was learned.
+    """
+
+    factor: float
+    overhead: int
+    reports: int
 
 
 class SessionInfo(TypedDict):
@@ -71,6 +81,7 @@ class SessionInfo(TypedDict):
     messages: int
     compactions: int
     prompt: PromptSize
+    calibration: Calibration
     last_prompt_tokens: int
     peak_prompt_tokens: int
     billed_tokens: BilledTokens

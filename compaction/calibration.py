@@ -1,0 +1,155 @@
+"""Calibration: provider tokens = factor * estimate + overhead.
+
+The factor is how many tokens the provider counts per estimated token. The overhead is what the agent sends
+but does not push: its system prompt and tools, where it keeps them to itself. Claude Code, for example, sends
+about 40,000 tokens that its log does not contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+#: An estimated size and the size that the provider reported for the same prompt.
+Report = tuple[int, int]
+
+_FACTOR_MIN, _FACTOR_MAX = 0.5, 3.0
+#: Growth of the prompt between two reports from which the factor is learned, in estimated tokens.
+_GROWTH_MIN = 200
+#: Estimated tokens of growth that the initial factor counts as, and the largest growth that is remembered.
+_INITIAL_GROWTH, _GROWTH_MAX = 1_000, 100_000
+#: From this many reports on, a report that contradicts the calibration needs a second one that confirms it.
+_SETTLED = 3
+#: A report within this share of the expected size, or this many tokens, does not contradict it.
+_TOLERANCE, _TOLERANCE_TOKENS = 0.15, 1_000
+#: A prompt that is so much smaller than its estimate was not the prompt of the session.
+_SHARE_MIN = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What is known about the provider's count, learned from the prompt sizes that an agent reports.
+
+    The factor is the reported growth of the prompt divided by its estimated growth, over many reports, so
+    that neither the overhead nor a single report disturbs it. It starts from `initial`, which counts as
+    1,000 tokens of growth. The overhead is what the newest report has beyond factor * estimate. Between two
+    reports, an error of the factor therefore matters only for the growth since the last report.
+
+    A report that contradicts the calibration may be that of another prompt: of a sub-agent, or of a call
+    that was not pushed completely. It is set aside in `doubt`, and believed if the next report confirms it.
+    """
+
+    initial: float = 1.0
+    overhead: int = 0
+    reports: int = 0
+    growth: Report = (0, 0)  #: estimated, reported
+    last: Report | None = None
+    doubt: Report | None = None
+
+    @property
+    def factor(self) -> float:
+        """Provider tokens per estimated token."""
+        estimated, reported = self.growth
+        found = (self.initial * _INITIAL_GROWTH + reported) / (_INITIAL_GROWTH + estimated)
+        # The overhead is not negative, so the provider's size is an upper limit of factor * estimate.
+        limit = self.last[1] / self.last[0] if self.last else _FACTOR_MAX
+        return min(max(min(found, limit), _FACTOR_MIN), _FACTOR_MAX)
+
+    def provider(self, estimated: int) -> int:
+        """Return the provider's tokens for an estimate."""
+        return round(self.factor * estimated + self.overhead) if estimated else 0
+
+    def room(self, budget: int) -> int:
+        """Return the estimated tokens that fit into a budget of provider tokens, at least 1."""
+        return max(1, int((budget - self.overhead) / self.factor))
+
+    def updated(self, *, sizes: Sequence[int], reported: int) -> Calibration:
+        """Return the calibration after one more report.
+
+        `sizes` are the estimates of the prompts that the agent may have sent: the one that was served to it,
+        and its whole transcript. The report belongs to the one that fits it best. `reported` includes cached
+        tokens.
+        """
+        estimated = min(sizes, key=lambda size: abs(self.provider(size) - reported))
+        if estimated <= 0 or reported <= 0:
+            return self
+        report = (estimated, reported)
+        if self._is_expected(report):
+            return self._with(report, after=self.last)
+        if self.doubt is not None and self._confirms(report, self.doubt):
+            return self._with(report, after=self.doubt)
+        return replace(self, doubt=report)
+
+    def _is_expected(self, report: Report) -> bool:
+        estimated, reported = report
+        if self.reports < _SETTLED:
+            return reported >= _SHARE_MIN * estimated
+        return _is_close(reported, self.provider(estimated))
+
+    def _confirms(self, report: Report, doubt: Report) -> bool:
+        expected = doubt[1] + self.factor * (report[0] - doubt[0])
+        return _is_close(report[1], expected)
+
+    def _with(self, report: Report, *, after: Report | None) -> Calibration:
+        found = replace(
+            self,
+            reports=self.reports + 1,
+            growth=_growth(self.growth, after, report) if after else self.growth,
+            last=report,
+            doubt=None,
+        )
+        return replace(found, overhead=max(0, round(report[1] - found.factor * report[0])))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON that is stored with the session."""
+        return {
+            "initial": self.initial,
+            "overhead": self.overhead,
+            "reports": self.reports,
+            "growth": self.growth,
+            "last": self.last,
+            "doubt": self.doubt,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Calibration:
+        estimated, reported = data["growth"]
+        last, doubt = data["last"], data["doubt"]
+        return cls(
+            initial=data["initial"],
+            overhead=data["overhead"],
+            reports=data["reports"],
+            growth=(estimated, reported),
+            last=(last[0], last[1]) if last else None,
+            doubt=(doubt[0], doubt[1]) if doubt else None,
+        )
+
+
+def calibration_learned(similar: Sequence[Calibration], *, budget: int) -> Calibration:
+    """Return the calibration with which a session begins: the medians of similar sessions.
+
+    The overhead is at most half of the budget until the session reports its own: if it turns out to be
+    smaller, the first prompts would have been cut for nothing.
+    """
+    overhead = round(median(each.overhead for each in similar))
+    return Calibration(
+        initial=round(median(each.factor for each in similar), 4), overhead=min(overhead, budget // 2)
+    )
+
+
+def _growth(growth: Report, before: Report, after: Report) -> Report:
+    """Return the growth with that between two reports, unless no factor could explain it."""
+    estimated, reported = after[0] - before[0], after[1] - before[1]
+    if estimated < 0:
+        estimated, reported = -estimated, -reported
+    if estimated < _GROWTH_MIN or not _FACTOR_MIN <= reported / estimated <= _FACTOR_MAX:
+        return growth
+    total = (growth[0] + estimated, growth[1] + reported)
+    share = min(1.0, _GROWTH_MAX / total[0])
+    return round(total[0] * share), round(total[1] * share)
+
+
+def _is_close(reported: float, expected: float) -> bool:
+    return abs(reported - expected) <= max(_TOLERANCE * expected, _TOLERANCE_TOKENS)
