@@ -103,7 +103,7 @@ def plan(request: PlanRequest) -> Plan:
         state=PlanState.DONE if gained else PlanState.NO_GAIN if is_due else PlanState.NOT_DUE,
         trigger=request.trigger or ("hard" if is_due else ""),
         goal=request.goal,
-        reason=_reason_over_budget(total.view, context, request.policy),
+        reason=_reason_over_budget(total.view, request),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
     return Plan(
@@ -138,18 +138,20 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
     return progress
 
 
-def _reason_over_budget(view: View, context: Context, policy: Policy) -> str:
-    """Return why the prompt does not fit; "" if it does."""
-    budget = context.budget
-    if view.tokens <= budget:
+def _reason_over_budget(view: View, request: PlanRequest) -> str:
+    """Return why the prompt does not fit, in the provider's tokens; "" if it does."""
+    room, calibration, policy = request.budget_tokens, request.calibration, request.policy
+    if view.tokens <= room:
         return ""
-    size = f"{view.tokens} tokens, the budget is {budget}"
-    other = view.components.total
-    if other > budget:
-        return f"{size}: system prompt, tools and memory alone take {other}"
+    budget, other = request.budget.input_tokens, view.components.total
+    size = f"{calibration.provider(view.tokens)} tokens, the budget is {budget}"
+    if calibration.overhead >= budget:
+        return f"{size}: what the agent sends without pushing it alone takes {calibration.overhead}"
+    if other > room:
+        return f"{size}: system prompt, tools and memory alone take {calibration.provider(other)}"
     if "last_resort" not in policy.steps:
         return f"{size}: policy {policy.name!r} has no step that could shorten it further"
     requests = [m for m in view.messages if m.role is Role.USER and not m.tool_results]
-    if requests and requests[-1].tokens + context.layout.head_tokens + other > budget:
+    if requests and requests[-1].tokens + request.layout.head_tokens + other > room:
         return f"{size}: the system prompt and the latest user message alone take more"
     return f"{size}: nothing is left that may be shortened"

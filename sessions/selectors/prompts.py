@@ -173,9 +173,11 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     view = apply([edit for batch in batches for edit in batch], values, components=components)
     raw = {message.position: message_bytes(message) for message in rows}
     messages, after = messages_of_view(view, raw, state.format)
+    model = row.model or state.model
     past = replace(
         state,
-        model=row.model or state.model,
+        model=model,
+        calibration=_past_calibration(state, model),
         turn_count=turn + 1,
         message_count=end,
         context=TokenBreakdown().set(system=components.system, tools=components.tools).add(values),
@@ -187,6 +189,13 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
         tools=bodies.unpack(preamble.tools) if preamble and preamble.tools else None,
     )
     return past, messages
+
+
+def _past_calibration(state: PromptState, model: str) -> Calibration:
+    """Return the calibration for a past prompt: the session's, or without reports that of its model."""
+    if state.calibration.reports or model == state.model:
+        return state.calibration
+    return calibration_of({}, model=model)
 
 
 def _compactions_until(state: PromptState, turn: int) -> int:
