@@ -20,6 +20,7 @@ from accounts.models import Project
 from accounts.services import api_key_create
 from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
+from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit, Op
 from compaction.messages import Message
@@ -32,6 +33,7 @@ from compaction.view import apply
 from importers.base import ImportedSession
 from importers.reading import log_sources
 from importers.registry import recognise
+from pricing.tokenizers import token_factor
 from redaction import redact_bytes
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.token_budgets import policy_of
@@ -69,12 +71,18 @@ class Core:
         self.compacted_tokens: int | None = None
         self.make_handle = partial(handle_make, id)
         self.policy = policy_of(POLICY)
+        self.calibration = Calibration()
 
     def push(self, messages: Sequence[Message], *, turn: int, model: str) -> None:
         start = len(self.messages)
         self.messages += (replace(m, position=start + i, turn=turn) for i, m in enumerate(messages))
         view = apply(self.edits, self._shown())
-        state = TriggerState(tokens=view.tokens, budget=self.budget, compacted_tokens=self.compacted_tokens)
+        self.calibration = Calibration(initial=token_factor(model))
+        state = TriggerState(
+            tokens=self.calibration.provider(view.tokens),
+            budget=self.budget,
+            compacted_tokens=self.compacted_tokens,
+        )
         trigger = evaluate(state, self.policy)
         if trigger is None:
             return
@@ -85,12 +93,13 @@ class Core:
                 counter=counter(),
                 budget=Budget(input_tokens=self.budget),
                 trigger=trigger.name,
+                calibration=self.calibration,
                 capabilities=capabilities_of(model),
                 make_handle=self.make_handle,
                 previous=self.recap,
             )
         )
-        self.compacted_tokens = made.view.tokens
+        self.compacted_tokens = self.calibration.provider(made.view.tokens)
         self.edits, self.recap = made.view.edits, made.recap
 
     def _shown(self) -> list[Message]:
@@ -166,10 +175,11 @@ def replay(api: Api, project: Project, session: ImportedSession, name: str) -> d
             expected, tokens = core.prompt(format, model)
             assert {field: prompt.get(field) for field in expected} == expected, (name, number)
             assert prompt["tokens"] == tokens, (name, number)
-        assert prompt["fits"] == (prompt["tokens"] <= budget)
+        size = core.calibration.provider(prompt["tokens"])
+        assert prompt["fits"] == (size <= budget)
         if not prompt["fits"]:
             misfits += 1
-            assert f"{prompt['tokens']} tokens, the budget is {budget}" in prompt["reason"]
+            assert f"{size} tokens, the budget is {budget}" in prompt["reason"]
         served.append(response.content)
     chance = random.Random(name)
     for turn in chance.sample(range(len(served)), min(50, len(served))):
