@@ -114,7 +114,8 @@ def test_a_single_odd_report_neither_compacts_nor_grows_the_prompt(api: Api) -> 
 
 def test_a_report_costs_no_statement(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "model": CLAUDE, "policy": {"preset": "off"}})
-    push(api, whole_turn(0), usage={"input_tokens": 5_000})
-    found = statements(lambda: push(api, whole_turn(1), usage={"input_tokens": 6_000}, model=CLAUDE))
-    bare = statements(lambda: push(api, whole_turn(2)))
+    for number in range(2):
+        push(api, whole_turn(number), usage={"input_tokens": 5_000 + 1_000 * number})
+    found = statements(lambda: push(api, whole_turn(2), usage={"input_tokens": 7_000}, model=CLAUDE))
+    bare = statements(lambda: push(api, whole_turn(3)))
     assert len(found) == len(bare)

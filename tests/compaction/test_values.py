@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compaction.breakdown import TokenBreakdown
-from compaction.components import Components
 from compaction.calibration import Calibration
+from compaction.components import Components
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
 from compaction.memory.values import FRAME

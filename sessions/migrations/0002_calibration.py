@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agent_sessions", "0003_rename_memory_and_claims")]
+    dependencies = [("agent_sessions", "0001_initial")]
 
     operations = [
         migrations.RemoveField(model_name="agentsession", name="calibration"),
