@@ -54,7 +54,7 @@ def _detected(push: Push) -> str | None:
 
 
 def _reread(message: Message, format: str | None) -> Message:
-    """Return a message as it is read in a session of this dialect.
+    """Return a message parsed for a session of this dialect.
 
     The push read it with the dialect that was known then; another push may have determined it since.
     """
