@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                         base_field=models.TextField(), default=list, size=None
                     ),
                 ),
-                ("calibration", models.FloatField(default=1.0)),
+                ("calibration", models.JSONField(default=dict)),
                 ("fired_tokens", models.PositiveIntegerField(null=True)),
                 ("fired_turn", models.PositiveIntegerField(null=True)),
                 ("failures", models.PositiveSmallIntegerField(default=0)),
