@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from compaction.context import Context
+from compaction.context import Context, Output
 from compaction.descriptors import clip
 from compaction.edits import Edit
 from compaction.messages import Text
@@ -45,7 +45,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
     for output in context.outputs(view):
         if _in_tail(output.position, context) and not output.rule.exempt:
             size = context.size(output.position, output.part)
-            shorten: Callable[[str], str] = partial(context.describe, output)
+            shorten: Callable[[str], str] = partial(_described, output, context)
             sized.append(
                 (size, output.position, output.part, shorten, "an output of the tail that leaves no room")
             )
@@ -60,6 +60,15 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
         edit = context.replace(NAME, position, part, shorten(handle), handle=handle, reason=reason)
         if edit:
             yield size, edit
+
+
+def _described(output: Output, context: Context, handle: str) -> str:
+    """Return the descriptor of an output. A failure stays verbatim, unless it alone is giant."""
+    text = context.describe(output, handle)
+    giant = context.budget * context.settings.offload_share
+    if output.is_error and context.counter.count(text) >= giant:
+        return _clipped(text, context, handle)
+    return text
 
 
 def _in_tail(position: int, context: Context) -> bool:

@@ -114,3 +114,17 @@ def test_a_failure_survives_every_step_that_shortens(name: str, place: str) -> N
 def test_an_unrecognized_failure_stays_whole() -> None:
     text = "The operation was refused.\n" * 200
     assert describe_failure(text, "h_1") == text
+
+
+def test_a_failure_larger_than_the_budget_keeps_its_beginning_and_end() -> None:
+    report = FAILURES["unittest"].replace("AssertionError", lines(400) + "\nAssertionError")
+    items = [system(), user("Fix the build."), call("f", "bash", command="make test"), result("f", report)]
+    view = apply((), parse(items))
+    budget = Budget(input_tokens=view.tokens // 3)
+    made = plan(PlanRequest(view=view, policy=BALANCED, counter=COUNTER, budget=budget, trigger="hard"))
+    assert [edit.strategy for edit in made.edits] == ["offload"]
+    shown = made.view.messages[-1].text
+    assert "FAIL: test_total" in shown
+    assert "FAILED (failures=1)" in shown
+    assert "handle h_" in shown
+    assert made.fits

@@ -30,7 +30,7 @@ def test_edit(toolbox: Toolbox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "result"),
     [
         ("edit_file", {"path": "a.py", "old": "e", "new": ""}, "occurs 3 times"),
         ("edit_file", {"path": "a.py", "old": "", "new": "x"}, "already exists"),
