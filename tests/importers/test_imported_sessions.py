@@ -90,7 +90,8 @@ class TestSecrets:
         result = session_import(project=project, imported=self.leaky())
         session = AgentSession.objects.get(pk=result.session.pk)
         assert result.redacted == {self.KIND: 7}
-        stored = [message_bytes(message).decode() for message in session.messages.select_related("blob")]
+        rows = session.messages.select_related("blob").order_by("position")
+        stored = [message_bytes(message).decode() for message in rows]
         texts = [
             session.title,
             *session.tags,
