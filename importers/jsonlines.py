@@ -61,6 +61,18 @@ def read_records(
             yield Damage(file=log.name, line=item.line, reason=reason)
 
 
+def take_messages(
+    log: LogFile, messages: Iterable[Any], take: Callable[[int, Any], None]
+) -> Iterator[Damage]:
+    """Pass each message of a document to `take` with its number, from 1; yield those that it cannot read."""
+    for number, message in enumerate(messages, start=1):
+        try:
+            take(number, message)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            reason = f"message {number}: {type(error).__name__} {error}"
+            yield Damage(file=log.name, line=number, reason=reason)
+
+
 @lru_cache(maxsize=1)  # recognising a log and reading it parse the same bytes
 def document(log: LogFile) -> Any:
     """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import call_ids, chat_body, chat_usage
-from .jsonlines import document
+from .jsonlines import document, take_messages
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
@@ -36,12 +36,7 @@ class MiniSweAgentImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         value = document(log)
         reading = _Reading(log.name)
-        for number, message in enumerate(value["messages"], start=1):
-            try:
-                reading.take(number, message)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"message {number}: {type(error).__name__} {error}"
-                yield Damage(file=log.name, line=number, reason=reason)
+        yield from take_messages(log, value["messages"], reading.take)
         yield reading.session(log, value)
 
 

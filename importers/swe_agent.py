@@ -12,7 +12,7 @@ from typing import Any
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, chat_body
-from .jsonlines import document
+from .jsonlines import document, take_messages
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, title_of
 
@@ -31,12 +31,7 @@ class SweAgentImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         value = document(log)
         reading = _Reading(str(value["history"][0]["agent"]))
-        for number, message in enumerate(value["history"], start=1):
-            try:
-                reading.take(number, message)
-            except (KeyError, TypeError, AttributeError, ValueError) as error:
-                reason = f"message {number}: {type(error).__name__} {error}"
-                yield Damage(file=log.name, line=number, reason=reason)
+        yield from take_messages(log, value["history"], reading.take)
         yield reading.session(log, value)
 
 
