@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, LiteralString
 
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from psycopg.rows import namedtuple_row
 
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
@@ -30,7 +30,7 @@ from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, W
 from sessions.services.push.triggers import Triggered, compaction_trigger, trigger_evaluate
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
 from sessions.store.blobs import is_external
-from sessions.store.postgres import constraint_name, execute, raw_connection
+from sessions.store.postgres import execute, raw_connection
 
 
 class SessionGone(LookupError):
@@ -68,18 +68,7 @@ def _store(target: Target, push: Push) -> bytes | Replayed:
         answer = _store_if_unchanged(target, push)
         if answer is not None:
             return answer
-    try:
-        return _store_locked(target, push)
-    except (IntegrityError, StaleTurn) as error:
-        if push.idempotency_key is None or not _may_be_concurrent_retry(error):
-            raise
-        # The same push may have arrived twice at once. While this one waited for the lock its statement
-        # could not see the other one's turn; a new statement can.
-        return _store_locked(target, push)
-
-
-def _may_be_concurrent_retry(error: IntegrityError | StaleTurn) -> bool:
-    return isinstance(error, StaleTurn) or constraint_name(error) == "turn_idempotency_key"
+    return _store_locked(target, push)
 
 
 def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
@@ -115,7 +104,7 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
     state_forget(target.session_id)
     with transaction.atomic():
         with connection.wrap_database_errors:
-            row = _row(LOCK, target, push)
+            row = _lock(target, push)
             if row is None:
                 raise SessionGone
             if row.answer is not None:
@@ -132,6 +121,18 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
             with connection.wrap_database_errors:
                 execute(raw_connection(), WRITE_ANSWER, [answer, turn.session.id, turn.index])
         return answer
+
+
+def _lock(target: Target, push: Push) -> Any:
+    """Lock the session. Return its row, and the turn that is stored with the idempotency key.
+
+    A statement that waits for a lock does not see the rows that were inserted meanwhile. If the same push
+    arrived twice at once, only a second statement sees the turn that the other one stored.
+    """
+    row = _row(LOCK, target, push)
+    if row is not None and row.answer is None and push.idempotency_key is not None:
+        row = _row(READ, target, push)
+    return row
 
 
 def _row(statement: LiteralString, target: Target, push: Push) -> Any:
@@ -167,7 +168,9 @@ def _is_stale(state: SessionState, push: Push) -> bool:
 
 
 def _write(turn: NewTurn, push: Push, target: Target) -> None:
+    """Write a turn with the session locked. Raises `SessionGone` if the API key was revoked meanwhile."""
     raw = raw_connection()
-    execute(raw, WRITE, write_parameters(turn, push, target, answer=None))
+    if execute(raw, WRITE, write_parameters(turn, push, target, answer=None)).fetchone() is None:
+        raise SessionGone
     if push.preamble is not None and turn.changes_preamble:
         execute(raw, WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))
