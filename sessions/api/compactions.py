@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from compaction.edits import Edit as EditValue
+from compaction.pipeline import Plan
 from compaction.policy import Policy
 from redaction import redact
 from sessions.api import serializers
@@ -83,6 +84,13 @@ def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
         "cost_microusd": 0,
         "created_at": None,
         "finished_at": None,
+        **plan_json(plan),
+    }
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """Return the recap and the edits of a plan."""
+    return {
         "recap": plan.recap.render() if plan.recap is not None and plan.edits else None,
         "edits": [edit_json(edit) for edit in plan.edits],
     }

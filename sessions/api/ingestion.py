@@ -21,13 +21,21 @@ def ingest_messages(
     `format` is the dialect of the session. Raises `InvalidRequest` if there are too many messages, or one is
     too large or fits no dialect.
     """
-    if len(elements) > settings.CONTEXTAPP_MAX_MESSAGES:
-        raise InvalidRequest(
-            "too_many_messages",
-            f"{len(elements):,} messages exceed the limit of {settings.CONTEXTAPP_MAX_MESSAGES:,} per push.",
-            param="messages",
-            status=413,
-        )
+    check_messages(elements, values, format=format, most=settings.CONTEXTAPP_MAX_MESSAGES)
+    return messages_ingest(elements, values, format=format, redaction=redaction)
+
+
+def prompt_messages_max() -> int:
+    """Return how many messages a whole prompt may have: it contains the messages of many pushes."""
+    return int(settings.CONTEXTAPP_MAX_MESSAGES) * 10
+
+
+def check_messages(elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, most: int) -> None:
+    """Raise `InvalidRequest` for more than `most` messages, one that is too large, or one of no dialect.
+
+    `elements` and `values` are the same messages as JSON bytes and as parsed JSON.
+    """
+    check_count(values, most)
     for index, data in enumerate(elements):
         if len(data) > settings.CONTEXTAPP_MAX_MESSAGE_BYTES:
             raise InvalidRequest(
@@ -39,7 +47,17 @@ def ingest_messages(
     for index, value in enumerate(values):
         if dialects.detect(value, format) is None:
             raise InvalidRequest("invalid_message", dialects.message_error(value), param=f"messages[{index}]")
-    return messages_ingest(elements, values, format=format, redaction=redaction)
+
+
+def check_count(messages: Sequence[Any], most: int) -> None:
+    """Raise `InvalidRequest` for more than `most` messages."""
+    if len(messages) > most:
+        raise InvalidRequest(
+            "too_many_messages",
+            f"{len(messages):,} messages exceed the limit of {most:,}.",
+            param="messages",
+            status=413,
+        )
 
 
 def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPreamble | None:
@@ -47,13 +65,18 @@ def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPrea
 
     Raises `InvalidRequest` if one of them has a type that no provider accepts.
     """
+    check_preamble(system, tools)
+    return preamble_ingest(system, tools, redaction=redaction)[0]
+
+
+def check_preamble(system: Any, tools: Any) -> None:
+    """Raise `InvalidRequest` if system prompt or tools have a type that no provider accepts."""
     if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
         raise InvalidRequest(
             "invalid_field", "`system` must be a string or an array of content blocks.", param="system"
         )
     if not (tools is None or _is_list_of_objects(tools)):
         raise InvalidRequest("invalid_field", "`tools` must be an array of tool definitions.", param="tools")
-    return preamble_ingest(system, tools, redaction=redaction)[0]
 
 
 def reject_secret(text: str, name: str, redaction: Redaction) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.http import HttpResponse
 
 from accounts.models import Scope
@@ -10,11 +9,8 @@ from compaction.capabilities import capabilities_of
 from compaction.validation import validate
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest
+from sessions.api.ingestion import check_count, prompt_messages_max
 from sessions.api.schema import error_responses, operation
-
-#: A prompt contains the messages of many pushes, so its limit is this many times that of a push.
-_LIMIT_FACTOR = 10
 
 
 class Validate(Endpoint):
@@ -28,14 +24,7 @@ class Validate(Endpoint):
         """Checks whether the provider would accept these messages, for example whether each tool call has a
         result. Stores nothing and calls no provider."""
         data = serializers.validated(serializers.ValidateRequest, call.body)
-        limit = settings.CONTEXTAPP_MAX_MESSAGES * _LIMIT_FACTOR
-        if len(data["messages"]) > limit:
-            raise InvalidRequest(
-                "too_many_messages",
-                f"{len(data['messages']):,} messages exceed the limit of {limit:,}.",
-                param="messages",
-                status=413,
-            )
+        check_count(data["messages"], prompt_messages_max())
         # The raw messages: copying them in a serializer takes longer than the check itself.
         found = validate(
             call.body["messages"],

@@ -125,8 +125,8 @@ def preamble_ingest(
     preamble = NewPreamble(
         system=system_json,
         tools=tools_json,
-        system_tokens=_json_tokens(system_json),
-        tools_tokens=_json_tokens(tools_json),
+        system_tokens=json_tokens(system_json),
+        tools_tokens=json_tokens(tools_json),
     )
     return preamble, [*system_findings, *tools_findings]
 
@@ -135,8 +135,8 @@ def _redacted_json(value: Any, redaction: Redaction) -> tuple[bytes | None, Sequ
     return redact_bytes(bodies.json_bytes(value), redaction=redaction) if value else (None, ())
 
 
-def _json_tokens(data: bytes | None) -> int:
-    """Count a JSON string by its text, and any other JSON value by its JSON."""
+def json_tokens(data: bytes | None) -> int:
+    """Return the tokens of a system prompt or of tools: of a JSON string's text, or of the JSON itself."""
     if data is None:
         return 0
     value = bodies.json_value(data)

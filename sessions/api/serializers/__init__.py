@@ -26,6 +26,7 @@ from sessions.api.serializers.memory import (
     MemoryTimeline,
     MemoryUpkeep,
 )
+from sessions.api.serializers.prompts import CompactedPrompt, PromptCompactRequest
 from sessions.api.serializers.sessions import Session, SessionCreate, SessionCreated, SessionPage
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
 from sessions.api.serializers.usage import Usage
@@ -42,6 +43,7 @@ __all__ = [
     "CHURN_REVISIONS",
     "MAX_TOKENS",
     "CompactRequest",
+    "CompactedPrompt",
     "CompactionDetail",
     "CompactionPage",
     "Content",
@@ -63,6 +65,7 @@ __all__ = [
     "MemoryUpkeep",
     "Pinned",
     "Prompt",
+    "PromptCompactRequest",
     "RecapText",
     "SearchPage",
     "Session",

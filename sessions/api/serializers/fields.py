@@ -114,6 +114,26 @@ class PromptSize(serializers.Serializer):
     )
 
 
+class CalibrationSize(serializers.Serializer):
+    """Provider tokens = `factor` x estimated tokens + `overhead`."""
+
+    factor = serializers.FloatField(help_text="Provider tokens per estimated token.")
+    overhead = serializers.IntegerField(
+        help_text="Provider tokens of every prompt that the session does not contain: a system prompt or "
+        "tools that the agent sends but does not push."
+    )
+    reports = serializers.IntegerField(
+        help_text="Number of the session's turns from which it was learned. 0: the values come from other "
+        "sessions of the project, or from the model's family."
+    )
+
+
+class BudgetField(Strict):
+    input_tokens = serializers.IntegerField(
+        min_value=1, max_value=MAX_TOKENS, help_text="Maximum input tokens of a prompt."
+    )
+
+
 class NextCursor(serializers.CharField):
     """The cursor of the next page of a list."""
 

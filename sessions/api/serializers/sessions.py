@@ -6,7 +6,8 @@ from rest_framework import serializers
 
 from sessions.api.serializers.fields import (
     COMPACTION_COUNT,
-    MAX_TOKENS,
+    BudgetField,
+    CalibrationSize,
     FormatField,
     JsonObject,
     NextCursor,
@@ -17,12 +18,6 @@ from sessions.api.serializers.fields import (
     TokensBilled,
 )
 from sessions.api.serializers.validation import RULE
-
-
-class BudgetField(Strict):
-    input_tokens = serializers.IntegerField(
-        min_value=1, max_value=MAX_TOKENS, help_text="Maximum input tokens of a prompt."
-    )
 
 
 class SessionCreate(Strict):
@@ -83,20 +78,6 @@ class SessionCreate(Strict):
         if value in {".", ".."}:  # HTTP clients resolve these path segments
             raise serializers.ValidationError("must not be `.` or `..`", code=RULE)
         return value
-
-
-class CalibrationSize(serializers.Serializer):
-    """Provider tokens = `factor` x estimated tokens + `overhead`."""
-
-    factor = serializers.FloatField(help_text="Provider tokens per estimated token.")
-    overhead = serializers.IntegerField(
-        help_text="Provider tokens of every prompt that the session does not contain: a system prompt or "
-        "tools that the agent sends but does not push."
-    )
-    reports = serializers.IntegerField(
-        help_text="Number of this session's turns from which it was learned. 0: the values come from other "
-        "sessions of the project, or from the model's family."
-    )
 
 
 class Session(serializers.Serializer):

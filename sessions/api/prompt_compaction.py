@@ -1,0 +1,78 @@
+"""`prompts/compact/`: compact messages that the caller keeps. Stores nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import HttpResponse
+
+from accounts.models import Scope
+from compaction.window import MessageWindow
+from sessions.api import serializers
+from sessions.api.compactions import plan_json
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
+from sessions.api.ingestion import check_messages, check_preamble, prompt_messages_max
+from sessions.api.schema import error_responses, operation
+from sessions.selectors.token_budgets import calibration_json, prompt_size_json
+from sessions.services.compactions.stateless import CompactedPrompt, HeldPrompt, prompt_compact
+from sessions.store.rawjson import raw_elements
+
+
+class PromptCompaction(Endpoint):
+    @operation(
+        operation_id="prompts_compact",
+        summary="Compact a prompt",
+        request=serializers.PromptCompactRequest,
+        responses={200: serializers.CompactedPrompt, **error_responses(400, 413, 415)},
+    )
+    def post(self, call: ApiCall) -> HttpResponse:
+        """Compacts messages that the caller keeps, without a session. They are compacted when they reach the
+        policy's `hard` share of the budget, or at any size with `force`. Nothing is stored and no model is
+        called. Secrets are not redacted: the response contains the caller's own text."""
+        return json_response(_to_json(prompt_compact(_read(call))))
+
+    scopes = {"POST": Scope.READ}
+
+
+def _read(call: ApiCall) -> HeldPrompt:
+    """Return the prompt that the request holds. Raises `InvalidRequest`."""
+    data = serializers.validated(serializers.PromptCompactRequest, call.body)
+    raw, values = raw_elements(call.raw, "messages"), call.body["messages"]
+    format, window = data.get("format"), data.get("window")
+    check_messages(raw, values, format=format, most=prompt_messages_max())
+    check_preamble(data.get("system"), data.get("tools"))
+    return HeldPrompt(
+        raw=raw,
+        values=values,
+        format=format,
+        system=data.get("system"),
+        tools=data.get("tools"),
+        model=data.get("model", ""),
+        own_budget=data["budget"]["input_tokens"] if "budget" in data else None,
+        policy=data.get("policy", {}),
+        window=MessageWindow(**window) if window is not None else None,
+        is_forced=data["force"],
+    )
+
+
+def _to_json(compacted: CompactedPrompt) -> dict[str, Any]:
+    plan = compacted.plan
+    components = {"before": compacted.before.tokens, "after": compacted.after.tokens}
+    size = prompt_size_json(
+        shown=compacted.after,
+        context=compacted.before,
+        budget=compacted.budget,
+        calibration=compacted.calibration,
+    )
+    return {
+        **compacted.fields,
+        "format": compacted.format,
+        **size,
+        "calibration": calibration_json(compacted.calibration),
+        "fits": plan.fits,
+        "reason": plan.reason or None,
+        "window": asdict(compacted.window) if compacted.window is not None else None,
+        "record": plan.record.to_json() | {"components": components},
+        **plan_json(plan),
+    }

@@ -1,0 +1,108 @@
+"""Compaction of prompts without a session."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from sessions.api.serializers.compactions import CompactionEdit
+from sessions.api.serializers.fields import (
+    MAX_TOKENS,
+    BudgetField,
+    CalibrationSize,
+    FormatField,
+    PlainText,
+    PolicyField,
+    PromptSize,
+    Strict,
+)
+
+
+class MessageWindow(Strict):
+    """A window by number of messages."""
+
+    max_messages = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_TOKENS,
+        help_text="Keep at most this many messages; the oldest are removed first.",
+    )
+    preserve_system = serializers.BooleanField(
+        required=False, default=True, help_text="Keep leading system messages. They count toward the limit."
+    )
+    min_keep_recent = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=MAX_TOKENS,
+        help_text="Keep this many of the newest messages even if that exceeds the limit.",
+    )
+
+
+class PromptCompactRequest(Strict):
+    """A prompt to compact."""
+
+    messages = serializers.ListField(
+        child=serializers.DictField(), help_text="The whole message list, each in any supported format."
+    )
+    system = serializers.JSONField(
+        required=False, allow_null=True, help_text="System prompt: a string or content blocks."
+    )
+    tools = serializers.ListField(
+        child=serializers.JSONField(), required=False, allow_null=True, help_text="Tool definitions."
+    )
+    format = FormatField(
+        required=False,
+        help_text="Format of the returned messages. Defaults to detecting it from the tool definitions and "
+        "the messages.",
+    )
+    model = PlainText(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Model that will be called. Determines the default budget, how tokens are counted, and "
+        "which rules the messages must meet.",
+    )
+    budget = BudgetField(
+        required=False, help_text="Defaults to the model's context window minus room for the output."
+    )
+    policy = PolicyField(
+        required=False,
+        help_text="How to compact: a preset's name, or an object with `preset` and overrides. Defaults to "
+        "`balanced`. See docs/reference/policies.md.",
+    )
+    window = MessageWindow(
+        required=False, help_text="Remove the oldest messages by number first, before any compaction."
+    )
+    force = serializers.BooleanField(
+        required=False, default=False, help_text="Compact even if the messages are below the `hard` trigger."
+    )
+
+
+class TrimStats(serializers.Serializer):
+    dropped_messages = serializers.IntegerField(help_text="Messages removed.")
+    dropped_turns = serializers.IntegerField(help_text="Messages of the model among them.")
+    pairs_kept = serializers.IntegerField(help_text="Tool calls kept together with their results.")
+    over_by = serializers.IntegerField(
+        help_text="Messages beyond `max_messages` that had to be kept, for example to keep a tool call with "
+        "its result."
+    )
+
+
+class CompactedPrompt(PromptSize):
+    format = FormatField(help_text="Format of the messages.")
+    system = serializers.JSONField(required=False, help_text="System prompt (format `anthropic`).")
+    messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
+    tools = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="Tool definitions to send."
+    )
+    calibration = CalibrationSize(help_text="How the model's provider is assumed to count.")
+    fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
+    reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")
+    window = TrimStats(allow_null=True, help_text="What the message window removed. Null without one.")
+    record = serializers.DictField(
+        help_text="Statistics of the compaction, as in a session's compactions; `state` is `done`, "
+        "`no_gain` or `not_due`. See docs/concepts/compaction.md."
+    )
+    recap = serializers.CharField(allow_null=True, help_text="The text that replaces evicted messages.")
+    edits = CompactionEdit(
+        many=True, help_text="The edits, in order. Positions are indices of the request's `messages`."
+    )

@@ -1,0 +1,143 @@
+"""Compact a list of messages that the caller keeps. Stores nothing and uses no database."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pricing
+from compaction import dialects
+from compaction.adapters.tiktoken_counter import counter
+from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration
+from compaction.capabilities import capabilities_of
+from compaction.components import Components
+from compaction.messages import Message, Role
+from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.policy import Budget
+from compaction.view import View, apply
+from compaction.window import MessageWindow, TrimStats
+from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
+from sessions.services.ingestion import json_tokens
+from sessions.store import bodies
+from sessions.store.prompt_bytes import messages_of_view, request_fields
+
+_HANDLE_LENGTH = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPrompt:
+    """A prompt that the caller keeps, and how to compact it.
+
+    `raw` and `values` are the same messages as JSON bytes and as parsed JSON. Without `format`, it is
+    detected. Without `own_budget`, the budget is the model's. Unless `is_forced`, messages below the policy's
+    hard trigger stay unchanged.
+    """
+
+    raw: Sequence[bytes]
+    values: Sequence[Any]
+    format: str | None = None
+    system: Any = None
+    tools: Sequence[Any] | None = None
+    model: str = ""
+    own_budget: int | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    window: MessageWindow | None = None
+    is_forced: bool = False
+
+    @property
+    def served_format(self) -> str:
+        """The dialect of the compacted prompt."""
+        detected = self.format or dialects.detect_session(self.values, self.tools or ())
+        return dialects.get_dialect(detected).name
+
+    @property
+    def budget(self) -> int:
+        window = pricing.context_window(self.model)
+        return budget_tokens(own=self.own_budget, context_window=window, model=self.model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedPrompt:
+    """A compacted prompt: the fields of a provider request, ready for orjson, and the statistics.
+
+    `before` is the breakdown of what the caller sent. `window` is None if the caller set no window.
+    """
+
+    fields: Mapping[str, Any]
+    format: str
+    budget: int
+    calibration: Calibration
+    before: TokenBreakdown
+    after: TokenBreakdown
+    plan: Plan
+    window: TrimStats | None
+
+
+def prompt_compact(held: HeldPrompt) -> CompactedPrompt:
+    """Return the prompt after the message window and a compaction, without a model.
+
+    Positions of edits are indices of the caller's list. The same input gives the same prompt.
+    """
+    format = held.served_format
+    messages = tuple(_numbered(dialects.parse_mixed(held.values, default=format, counter=counter())))
+    system, tools = (bodies.json_bytes(value) if value else None for value in (held.system, held.tools))
+    components = Components(system=json_tokens(system), tools=json_tokens(tools))
+    trimmed = held.window.trim(messages) if held.window is not None else None
+    view = apply((), trimmed.messages if trimmed else messages, components=components)
+    calibration = calibration_of({}, model=held.model)
+    result = _plan(held, view, calibration)
+    shown = TokenBreakdown.of_view(result.view)
+    compacted, after = messages_of_view(result.view, dict(enumerate(held.raw)), format)
+    fields = request_fields(
+        compacted,
+        stored_format=format,
+        format=format,
+        system=system,
+        tools=tools if shown.tokens.get("tools") else None,
+        is_regular=after.regular and not after.open_calls,
+        capabilities=capabilities_of(held.model),
+    )
+    return CompactedPrompt(
+        fields=fields,
+        format=format,
+        budget=held.budget,
+        calibration=calibration,
+        before=TokenBreakdown().set(system=components.system, tools=components.tools).add(messages),
+        after=shown,
+        plan=result,
+        window=trimmed.stats if trimmed else None,
+    )
+
+
+def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
+    """Yield the messages with their turns: each begins with a message of the model."""
+    turn = 0
+    for message in messages:
+        turn += message.role is Role.ASSISTANT
+        yield replace(message, turn=turn)
+
+
+def _plan(held: HeldPrompt, view: View, calibration: Calibration) -> Plan:
+    return plan(
+        PlanRequest(
+            view=view,
+            policy=policy_of(held.policy),
+            counter=counter(),
+            budget=Budget(input_tokens=held.budget),
+            trigger="user" if held.is_forced else None,
+            calibration=calibration,
+            capabilities=capabilities_of(held.model),
+            make_handle=partial(_handle, held.raw),
+        )
+    )
+
+
+def _handle(raw: Sequence[bytes], position: int, part: int) -> str:
+    """Return a handle that depends on the content only: positions differ in the caller's next list."""
+    digest = hashlib.sha256(b"%d:%b" % (part, raw[position])).digest()
+    return "h_" + base64.b32encode(digest).decode()[:_HANDLE_LENGTH].lower()
