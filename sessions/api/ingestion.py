@@ -30,7 +30,9 @@ def prompt_messages_max() -> int:
     return int(settings.CONTEXTAPP_MAX_MESSAGES) * 10
 
 
-def check_messages(elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, most: int) -> None:
+def check_messages(
+    elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, most: int
+) -> None:
     """Raise `InvalidRequest` for more than `most` messages, one that is too large, or one of no dialect.
 
     `elements` and `values` are the same messages as JSON bytes and as parsed JSON.

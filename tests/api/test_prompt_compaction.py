@@ -77,7 +77,11 @@ class TestBudget:
 
     def test_the_budget_is_in_the_providers_tokens(self, api: Api) -> None:
         compacted = compact(
-            api, conversation(20), model="claude-sonnet-4-5", budget={"input_tokens": 8_000}, policy="baseline"
+            api,
+            conversation(20),
+            model="claude-sonnet-4-5",
+            budget={"input_tokens": 8_000},
+            policy="baseline",
         )
         assert compacted["calibration"]["factor"] == 1.25
         assert compacted["occupancy"] == pytest.approx(compacted["tokens"] * 1.25 / 8_000, abs=0.001)
