@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import orjson
 
 from compaction.failures import Lines, failing_lines
-from compaction.jsontext import dumps, loads_object
+from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
 from compaction.references import MentionCache
@@ -124,8 +124,8 @@ def _shape(text: str) -> str:
     start = text.lstrip()[:1]
     if start in ("{", "["):
         try:
-            return _json_shape(orjson.loads(text))
-        except orjson.JSONDecodeError:
+            return _json_shape(loads_fast(text))
+        except ValueError:
             pass
     return _table_shape(text)
 
@@ -186,8 +186,8 @@ def clip(text: str, *, cap: int, head_share: float, handle: str, counter: TokenC
         return text
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return _clip_json(orjson.loads(text), total, cap, handle, counter)
-        except orjson.JSONDecodeError:
+            return _clip_json(loads_fast(text), total, cap, handle, counter)
+        except ValueError:
             pass
     per_token = len(text) / total
     room = max(1, cap - 30) * per_token

@@ -197,14 +197,16 @@ def _plain(text: str) -> str:
 
 
 def _leaves(value: JSON) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
+    """Yield the strings and numbers of a JSON value in order. Does not recurse: it may be nested deeply."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            left.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            left.extend(reversed(item))
+        elif item is not None and not isinstance(item, bool):
+            yield str(item)
 
 
 def _names(run: bytes) -> tuple[str, ...]:

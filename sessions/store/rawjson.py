@@ -12,8 +12,7 @@ from typing import Any
 
 import orjson
 
-#: Maximum levels of nesting: far more than in any message, and safe for code that recurses into JSON.
-MAX_DEPTH = 100
+from compaction.jsontext import MAX_DEPTH, depth_exceeds
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _scan = json.JSONDecoder().raw_decode
@@ -40,27 +39,13 @@ def read_object(body: bytes) -> dict[str, Any]:
         raise BadJson(f"the body is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise BadJson("the body must be a JSON object")
-    if depth_exceeds(value, MAX_DEPTH):
+    if depth_exceeds(value):
         raise _too_deep()
     return value
 
 
 def _too_deep() -> TooDeep:
     return TooDeep(f"the JSON is nested deeper than {MAX_DEPTH} levels")
-
-
-def depth_exceeds(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit):
-        level = [
-            child
-            for held in level
-            for child in (held.values() if isinstance(held, dict) else held)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def raw_elements(body: bytes, name: str) -> list[bytes]:

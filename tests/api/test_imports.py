@@ -55,6 +55,14 @@ class TestImport:
         response = Client().post("/api/v1/imports/", {"file": file}, headers=headers)
         assert response.json()["sessions"][0]["state"] == "new"
 
+    @pytest.mark.parametrize("depth", [101, 600, 1_000])
+    def test_a_message_nested_too_deeply_is_reported(self, upload: Any, depth: int) -> None:
+        data = log({"role": "user", "content": "DEEP"}).replace(b'"DEEP"', b"[" * depth + b"]" * depth)
+        response = upload(data)
+        assert response.status_code == 200
+        assert response.json()["sessions"] == []
+        assert "nested deeper than 100 levels" in response.json()["damages"][0]["reason"]
+
     def test_importing_again_adds_nothing(self, upload: Any) -> None:
         first, second = (upload(log()).json()["sessions"][0] for _ in range(2))
         assert (second["state"], second["turns"], second["messages"]) == ("unchanged", 0, 0)

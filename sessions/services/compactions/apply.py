@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+import logging
+
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
@@ -15,6 +17,7 @@ from sessions.selectors.convert import edit_row
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import (
     CompactionInProgress,
+    compaction_fail,
     compaction_in_progress,
     compaction_open,
     compaction_skip,
@@ -24,6 +27,8 @@ from sessions.services.compactions.recaps import RecapOrigin, recap_store
 from sessions.services.compactions.snapshots import keys_in_force, snapshot_write
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.postgres import rows_copy
+
+log = logging.getLogger(__name__)
 
 
 @transaction.atomic
@@ -38,7 +43,8 @@ def session_compact(
 ) -> Compaction:
     """Compact a session at once, without a model, and lock it meanwhile.
 
-    If another compaction is in progress, `supersede` ends it; otherwise raises `CompactionInProgress`.
+    If another compaction is in progress, `supersede` ends it; otherwise raises `CompactionInProgress`. If
+    planning fails, the compaction fails with the reason, and the prompt stays unchanged.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     other = compaction_in_progress(locked)
@@ -55,9 +61,20 @@ def session_compact(
         reason=reason,
         instructions=instructions,
     )
-    loaded = view_load(locked)
-    plan = session_plan(loaded, trigger=trigger, policy=policy)
-    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+    try:
+        with transaction.atomic():
+            loaded = view_load(locked)
+            plan = session_plan(loaded, trigger=trigger, policy=policy)
+            return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        # The message of an exception may quote a secret or a statement, so it is only logged.
+        log.exception("compaction %s could not be planned", compaction.pk)
+        compaction.refresh_from_db()
+        reason = f"planning failed ({type(error).__name__}); see compaction {compaction.pk} in the server log"
+        compaction_fail(compaction=compaction, reason=reason)
+        return compaction
 
 
 def compaction_apply(

@@ -95,8 +95,15 @@ def compaction_in_progress(session: AgentSession) -> Compaction | None:
 
 def compaction_skip(*, compaction: Compaction, reason: str) -> None:
     """End an open compaction without effect. The caller has locked the session."""
-    compaction.state = Compaction.State.SKIPPED
-    compaction.reason = reason
-    compaction.finished_at = timezone.now()
+    _end(compaction, Compaction.State.SKIPPED, reason)
+
+
+def compaction_fail(*, compaction: Compaction, reason: str) -> None:
+    """End an open compaction that cannot be completed. The caller has locked the session."""
+    _end(compaction, Compaction.State.FAILED, reason)
+
+
+def _end(compaction: Compaction, state: Compaction.State, reason: str) -> None:
+    compaction.state, compaction.reason, compaction.finished_at = state, reason, timezone.now()
     compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", "record"])
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)

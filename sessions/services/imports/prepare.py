@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pricing
+from compaction.errors import FormatError
+from compaction.jsontext import MAX_DEPTH, depth_exceeds
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedSession, ImportedTurn
 from redaction import Finding, Redaction, redact_bytes
@@ -80,6 +82,8 @@ def _messages(
     turn: ImportedTurn, format: str, redaction: Redaction, found: list[Finding]
 ) -> list[IngestedMessage]:
     values = [dict(message.body) for message in turn.messages]
+    if any(map(depth_exceeds, values)):
+        raise FormatError(f"the JSON of a message is nested deeper than {MAX_DEPTH} levels")
     raw = [bodies.json_bytes(value) for value in values]
     messages, findings = messages_ingest(raw, values, format=format, redaction=redaction)
     found.extend(findings)

@@ -18,6 +18,9 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.triggers import compaction_queue_or_skip
 from sessions.services.push.values import NewTurn
 
+#: The steps that do not read the content of messages. They compact a session that the others cannot plan.
+CRUDE_STEPS = ("drop_oldest", "shed", "last_resort")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggered:
@@ -53,9 +56,12 @@ def compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
     session = AgentSession(pk=turn.session.id)  # `session_compact` loads it when it locks it
-    compaction = session_compact(session=session, trigger=trigger.name, supersede=True)
+    compactions = [session_compact(session=session, trigger=trigger.name, supersede=True)]
+    if compactions[0].state == Compaction.State.FAILED:
+        policy = replace(policy_of(turn.session.policy), steps=CRUDE_STEPS)
+        compactions.append(session_compact(session=session, trigger=trigger.name, policy=policy))
     session.refresh_from_db(fields=["shown_components"])
-    return Triggered(compactions=(compaction,), shown=TokenBreakdown(tokens=session.shown_components))
+    return Triggered(compactions=tuple(compactions), shown=TokenBreakdown(tokens=session.shown_components))
 
 
 def _gains_nothing(trigger: Trigger, policy: Mapping[str, Any]) -> bool:

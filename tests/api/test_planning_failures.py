@@ -1,0 +1,90 @@
+"""A push is stored and its prompt fits, whatever planning makes of the session's content."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compaction.context import Context
+from compaction.strategies import STRATEGIES, StepResult
+from compaction.view import View
+from sessions.models import Turn
+from tests.api.client import Api
+from tests.api.talk import openai_turn, prompt, push, request, whole_turn
+
+pytestmark = pytest.mark.django_db
+
+
+def nested(depth: int, inner: str = '"src/app.py"') -> str:
+    return '{"a":' * depth + inner + "}" * depth
+
+
+def deep_turn(number: int, depth: int) -> list[dict[str, Any]]:
+    """Return an OpenAI turn whose arguments and output are JSON text that is nested `depth` levels deep."""
+    turn = openai_turn(number)
+    turn[1]["tool_calls"][0]["function"]["arguments"] = nested(depth)
+    turn[2]["content"] = nested(depth, json.dumps("line\n" * 4_000))
+    return turn
+
+
+@pytest.mark.parametrize("depth", [101, 255, 400, 1_000, 1_024, 20_000])
+def test_deeply_nested_arguments_and_outputs_are_compacted(api: Api, depth: int) -> None:
+    api.post("sessions/", {"id": "deep", "format": "openai", "budget": {"input_tokens": 3_000}})
+    fired = [push(api, deep_turn(number, depth), session="deep")["fired"] for number in range(4)]
+    assert {(one["trigger"], one["state"]) for turn in fired for one in turn} == {("hard", "done")}
+    assert api.post("sessions/deep/compact/", {}).json()["state"] in {"done", "skipped"}
+    for format in ("openai", "anthropic"):
+        assert prompt(api, f"?format={format}", session="deep")["messages"]
+
+
+def fail(view: View, context: Context) -> StepResult:
+    raise RecursionError("never shown: sk-secret")
+
+
+@pytest.fixture
+def broken_clip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, "clip", replace(STRATEGIES["clip"], run=fail))
+
+
+@pytest.mark.usefixtures("broken_clip")
+def test_a_failed_plan_is_recorded_and_cheaper_steps_make_the_prompt_fit(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_000}, "policy": {"soft": 0}})
+    fired = [push(api, whole_turn(number))["fired"] for number in range(8)]
+    [failed, served] = next(turn for turn in fired if turn)
+    assert (failed["trigger"], failed["state"]) == ("hard", "failed")
+    assert failed["reason"].startswith("planning failed (RecursionError)")
+    assert (served["trigger"], served["state"]) == ("hard", "done")
+    assert Turn.objects.count() == 8
+    told = prompt(api)
+    assert told["fits"]
+    record = api.get(f"sessions/s1/compactions/{served['compaction']}/").json()["record"]
+    assert {step["name"] for step in record["steps"]} <= {"drop_oldest", "shed", "last_resort"}
+    assert "sk-secret" not in api.get("sessions/s1/compactions/").content.decode()
+
+
+@pytest.mark.usefixtures("broken_clip")
+def test_a_manual_compaction_that_fails_says_why_and_changes_nothing(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "policy": {"soft": 0}})
+    for number in range(8):
+        push(api, whole_turn(number))
+    before = prompt(api)["messages"]
+    done = api.post("sessions/s1/compact/", {"policy": {"target": 0.01}})
+    assert (done.status_code, done.json()["state"]) == (200, "failed")
+    assert "planning failed" in done.json()["reason"]
+    assert prompt(api)["messages"] == before
+    assert push(api, [request()])["turn"] == 8
+
+
+def test_a_push_is_stored_when_no_step_can_be_planned(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, strategy in list(STRATEGIES.items()):
+        monkeypatch.setitem(STRATEGIES, name, replace(strategy, run=fail))
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_000}, "policy": {"soft": 0}})
+    fired = [push(api, whole_turn(number))["fired"] for number in range(8)]
+    assert {one["state"] for turn in fired for one in turn} == {"failed"}
+    assert Turn.objects.count() == 8
+    told = prompt(api)
+    assert not told["fits"]
+    assert told["reason"]
