@@ -1,4 +1,4 @@
-"""JSON text that tolerates what occurs in real transcripts: lone surrogates, huge integers, NaN, deep nesting.
+"""JSON text that tolerates what occurs in real transcripts: lone surrogates, huge integers, deep nesting.
 
 `dumps` is compact and keeps the order of keys; `loads_object` never fails. Parsed values are nested at most
 `MAX_DEPTH` levels deep, so callers may recurse into them.
