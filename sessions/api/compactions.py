@@ -41,8 +41,8 @@ class Compact(Endpoint):
         """Compacts the session now, whatever its size. The state is `skipped` if nothing can be
         shortened, and `failed` if no plan could be computed. If a summarizer model is configured, a worker
         runs the compaction: the response is 202 with the pending record; poll `compactions/{number}/` for
-        the result. Otherwise the compaction is complete when the call returns 200. With `preview`, returns what a
-        compaction without a model would do and changes nothing."""
+        the result. Otherwise the compaction is complete when the call returns 200. With `preview`, returns
+        what a compaction without a model would do and changes nothing."""
         data = serializers.validated(serializers.CompactRequest, call.body)
         session = session_or_404(call, session_id)
         policy = _policy(session, data.get("policy"))
