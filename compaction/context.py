@@ -52,10 +52,15 @@ class Output:
     def is_read(self) -> bool:
         return self.rule.is_read if self.rule.is_read is not None else self.action.kind is Kind.READ
 
+    @property
+    def shows_file(self) -> bool:
+        """Whether it contains a file, or lines of files, possibly besides other things."""
+        return self.rule.is_read if self.rule.is_read is not None else self.action.shows_file
+
     @cached_property
     def is_error(self) -> bool:
-        shows_file = self.is_read or self.action.kind is Kind.SEARCH
-        return is_error(self.result, shows_file=shows_file)
+        only_files = self.is_read or self.action.kind is Kind.SEARCH
+        return is_error(self.result, shows_file=only_files)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """What a tool call does, judged by its name and arguments: the file or the command that it uses.
 
 Recognizes the tools of Claude Code, OpenHands, mini-swe-agent, Codex, Gemini CLI and pi, and names that
-others commonly use. A shell command that only prints a file counts as reading it.
+others commonly use. A shell command that only prints a file counts as reading it (see `shell_reads`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from compaction.edits import Edit, Op
 from compaction.jsontext import loads_object_fast
 from compaction.messages import Message, ToolCall, ToolResult
+from compaction.shell import MAX_LENGTH
+from compaction.shell_reads import file_use
 
 
 class Kind(StrEnum):
@@ -28,12 +31,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What a call does. `span` is the requested part of the file, "" for all of it."""
+    """What a call does. `span` is the requested part of the file, "" for all of it.
+
+    `shows_file`: its output contains a file, or lines of files, possibly besides other things.
+    """
 
     kind: Kind
     path: str = ""
     command: str = ""
     span: str = ""
+    shows_file: bool = False
 
 
 _READS = {"read", "read_file", "view", "view_file", "open_file", "cat", "readfile", "get_file_contents"}
@@ -41,6 +48,7 @@ _EDITS = {"edit", "multiedit", "edit_file", "replace", "str_replace", "apply_pat
 _WRITES = {"write", "write_file", "create", "create_file", "writefile"}
 _SEARCHES = {"grep", "glob", "search", "search_files", "find", "ls", "list_directory", "search_file_content"}
 _SEARCHES |= {"list_files", "grep_search", "file_search", "codebase_search", "websearch", "web_search"}
+_LINE_SEARCHES = {"grep", "search", "search_files", "search_file_content", "grep_search", "codebase_search"}
 _COMMANDS = {"bash", "shell", "exec_command", "execute_bash", "run_shell_command", "local_shell", "terminal"}
 _COMMANDS |= {"run_command", "execute_command", "run_terminal_cmd", "exec", "execute_ipython_cell"}
 _EDITORS = {"str_replace_editor", "str_replace_based_edit_tool", "file_editor", "editor"}
@@ -59,16 +67,9 @@ _SPAN_FIELDS = ("offset", "limit", "view_range", "start_line", "end_line", "line
 _COMMAND_FIELDS = ("command", "cmd", "code", "input")
 
 _CD = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
-_PRINTS = re.compile(
-    r"^(?P<tool>cat|nl|less|more|head|tail|sed -n)\s+(?:-\S+(?:\s+\d+)?\s+|'[^']*'\s+|\"[^\"]*\"\s+)*"
-    r"(?P<path>[^\s|<>&;'\"-][^\s|<>&;]*)\s*(?:\|\s*(?:cat|head|tail|nl|sed -n)\b[^|<>&;]*)?$"
-)
-_SED_EDIT = re.compile(r"^sed\s+(?:-\S+\s+)*-i\S*\s+.*?(?P<path>[^\s'\"|<>&;]+)\s*$", re.DOTALL)
 _HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>[^\s|<>&;]+)")
+_EXPANDED = re.compile(r"[$*?`{\[]")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.MULTILINE)
-
-#: Longer commands are scripts and are not inspected (characters).
-_MAX_COMMAND = 4_000
 
 
 def action_of(call: ToolCall) -> Action:
@@ -78,14 +79,14 @@ def action_of(call: ToolCall) -> Action:
     path = _first(arguments, _PATH_FIELDS)
     if name in _EDITORS:
         kind = _EDITOR_KINDS.get(str(arguments.get("command")), Kind.EDIT)
-        return Action(kind=kind, path=path, span=_span(arguments))
+        return Action(kind=kind, path=path, span=_span(arguments), shows_file=kind is Kind.READ)
     kind = _BY_NAME.get(name, Kind.OTHER)
     if kind is Kind.COMMAND:
         return _command_action(_command(arguments))
     if kind is Kind.EDIT and not path:
-        found = _PATCHED.search(str(arguments.get("input") or arguments.get("patch") or call.arguments))
-        path = found["path"].strip() if found else ""
-    return Action(kind=kind, path=path, span=_span(arguments) if kind is Kind.READ else "")
+        path = _patched_path(str(arguments.get("input") or arguments.get("patch") or call.arguments))
+    span = _span(arguments) if kind is Kind.READ else ""
+    return Action(kind=kind, path=path, span=span, shows_file=kind is Kind.READ or name in _LINE_SEARCHES)
 
 
 def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -107,19 +108,29 @@ def _command(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+@lru_cache(1_024)
 def _command_action(command: str) -> Action:
     command = command.strip()
-    bare = _CD.sub("", command[:_MAX_COMMAND])
-    if found := _HEREDOC.match(bare):
-        return Action(kind=Kind.WRITE, path=found["path"], command=command)
-    if found := _PRINTS.match(bare):
-        whole = found["tool"] in ("cat", "nl") and "|" not in bare
-        return Action(kind=Kind.READ, path=found["path"], command=command, span="" if whole else bare)
-    if found := _SED_EDIT.match(bare):
-        return Action(kind=Kind.EDIT, path=found["path"], command=command)
-    if found := _PATCHED.search(bare):
-        return Action(kind=Kind.EDIT, path=found["path"].strip(), command=command)
-    return Action(kind=Kind.COMMAND, command=command)
+    start = command[:MAX_LENGTH]
+    use = file_use(start)
+    shown = use.shown
+    shows_file = shown is not None
+    if found := _HEREDOC.match(_CD.sub("", start)):
+        return Action(kind=Kind.WRITE, path=found["path"], command=command, shows_file=shows_file)
+    if (path := use.edited) or (path := _patched_path(start)):
+        return Action(kind=Kind.EDIT, path=path, command=command, shows_file=shows_file)
+    if shown is None or not shown.only:
+        return Action(kind=Kind.COMMAND, command=command, shows_file=shows_file)
+    if shown.is_search:
+        return Action(kind=Kind.SEARCH, command=command, shows_file=True)
+    path = shown.paths[0] if len(shown.paths) == 1 and not _EXPANDED.search(shown.paths[0]) else ""
+    span = "" if shown.is_whole else command
+    return Action(kind=Kind.READ, path=path, command=command, span=span, shows_file=True)
+
+
+def _patched_path(text: str) -> str:
+    found = _PATCHED.search(text)
+    return found["path"].strip() if found else ""
 
 
 def edited_tools(edits: Sequence[Edit], messages: Sequence[Message]) -> list[str]:

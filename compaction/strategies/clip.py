@@ -1,6 +1,7 @@
 """Clip: shorten an output over its cap to its head and tail, with a marker between them.
 
-File reads are never clipped: a file that looks complete and is not gets edited wrongly. Nor are errors.
+Outputs that show files, or lines of files, are never clipped: a file that looks complete and is not gets
+edited wrongly. Nor are errors.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def run(view: View, context: Context) -> StepResult:
 
 def _clip_edit(output: Output, context: Context) -> Edit | None:
     cap = output.rule.clip_tokens or context.settings.clip_tokens
-    if output.rule.exempt or output.is_read or not context.in_middle(output.position):
+    if output.rule.exempt or output.shows_file or not context.in_middle(output.position):
         return None
     if context.size(output.position, output.part) <= cap or output.is_error:
         return None

@@ -34,7 +34,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/app.rs\n@@\n-a\n+b\n*** End Patch
         ("bash", {"command": "head -n 20 a.py"}, Kind.READ, "a.py"),
         ("bash", {"command": "cat <<'EOF' > b.py\nx\nEOF"}, Kind.WRITE, "b.py"),
         ("bash", {"command": "sed -i 's/a/b/' c.py"}, Kind.EDIT, "c.py"),
-        ("bash", {"command": "cat a.py b.py"}, Kind.COMMAND, ""),
+        ("bash", {"command": "cat a.py b.py"}, Kind.READ, ""),
         ("bash", {"command": "pytest -q | tail -5"}, Kind.COMMAND, ""),
         ("shell", {"command": ["bash", "-lc", "cat a.py"]}, Kind.READ, "a.py"),
         ("exec_command", {"cmd": "ls"}, Kind.COMMAND, ""),

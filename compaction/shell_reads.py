@@ -1,0 +1,249 @@
+"""Which files a shell command shows: `cat a b`, `cd x && sed -n 1,9p "my file"`, `git show HEAD:a | head`.
+
+A command shows a file if a program that prints files, or lines of them, ends a pipeline, at most followed by
+programs that filter text. `cat a | python check.py` shows what the script prints, `pytest | tail` no file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from posixpath import basename, isabs, normpath
+
+from compaction.shell import MAX_LENGTH, Pipeline, Simple, pipelines
+from compaction.shell_programs import (
+    FILTERS,
+    GIT_PRINTS,
+    GIT_VALUED,
+    GIVES_PATHS,
+    GIVES_SCRIPT,
+    KEYWORDS,
+    PATCH,
+    PROGRAMS,
+    QUIET,
+    SHELLS,
+    WRAPPERS,
+    Program,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The files that a command shows. `paths` are those that it names.
+
+    `only`: the rest of the command prints little. `is_search`: it shows lines that match a pattern.
+    `is_whole`: it prints one file completely.
+    """
+
+    paths: tuple[str, ...] = ()
+    only: bool = True
+    is_search: bool = False
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a command does with files: those that it shows, and the one that it changes, "" if none."""
+
+    shown: Shown | None = None
+    edited: str = ""
+
+
+_Placed = tuple[Pipeline, str]  #: a pipeline and its folder
+
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_NOT_A_FILE = re.compile(r"/dev/(?:null|stderr|stdout|tty|fd/\d+)|&?\d|-")
+#: A command without any of these names shows no file. To find that out is far cheaper than to parse it.
+_MENTIONS = re.compile(rf"(?<![\w-])(?:git|{'|'.join(map(re.escape, PROGRAMS))})(?![\w-])", re.IGNORECASE)
+_MAX_DEPTH = 3
+
+
+def file_use(command: str) -> Use:
+    """Return which files a command shows, and which file it changes with `sed -i`."""
+    if not _MENTIONS.search(command, 0, MAX_LENGTH):
+        return Use()
+    found = list(_in_folders(command))
+    return Use(shown=_shown(found, _MAX_DEPTH), edited=_edited(found) if "sed" in command else "")
+
+
+def _edited(pipelines: Sequence[_Placed]) -> str:
+    for pipeline, folder in pipelines:
+        words = _bare(pipeline[0].words)
+        if _edits_in_place(words):
+            paths = [path for path in _operands(words, PROGRAMS["sed"]) if path]
+            return _within(folder, paths[-1]) if paths else ""
+    return ""
+
+
+def _shown(pipelines: Sequence[_Placed], depth: int) -> Shown | None:
+    found: list[Shown] = []
+    others, is_alone = False, True
+    for pipeline, folder in pipelines:
+        shown = _pipeline_shown(pipeline, depth)
+        if shown is not None:
+            found.append(replace(shown, paths=tuple(_within(folder, path) for path in shown.paths)))
+        elif not _is_quiet(pipeline):
+            others = True
+        elif not _changes_folder(pipeline):
+            is_alone = False
+    if not found:
+        return None
+    return Shown(
+        paths=tuple(dict.fromkeys(path for shown in found for path in shown.paths)),
+        only=not others and all(shown.only for shown in found),
+        is_search=all(shown.is_search for shown in found),
+        is_whole=len(found) == 1 and found[0].is_whole and is_alone and not others,
+    )
+
+
+def _in_folders(command: str) -> Iterator[_Placed]:
+    """Yield the pipelines of a command with the folder that each runs in, relative to the first; an absolute
+    one counts as the first, since agents name it with every command."""
+    folder = ""
+    for pipeline in pipelines(command):
+        yield pipeline, folder
+        if _changes_folder(pipeline):
+            to = next((word for word in pipeline[0].words[1:] if not word.startswith("-")), "~")
+            folder = "" if isabs(to) or to.startswith(("~", "$")) else _within(folder, to)
+
+
+def _changes_folder(pipeline: Pipeline) -> bool:
+    return pipeline[0].words[:1] in (["cd"], ["pushd"])
+
+
+def _within(folder: str, path: str) -> str:
+    if not folder or isabs(path) or path.startswith(("~", "$")):
+        return path
+    return normpath(f"{folder}/{path}")
+
+
+def _is_quiet(pipeline: Pipeline) -> bool:
+    programs = [basename(words[0]) for simple in pipeline if (words := _bare(simple.words))]
+    return all(program in QUIET or program in FILTERS for program in programs)
+
+
+def _pipeline_shown(pipeline: Pipeline, depth: int) -> Shown | None:
+    shown: Shown | None = None
+    for simple in pipeline:
+        words = _bare(simple.words)
+        if not words:
+            continue
+        latest = _simple_shown(words, simple, depth, is_first=simple is pipeline[0])
+        if latest is not None:
+            shown = latest
+        elif shown is not None:
+            shown = replace(shown, is_whole=False) if _is_filter(words) else None
+        if any(not _NOT_A_FILE.fullmatch(path) for path in simple.writes):
+            shown = None
+    return shown
+
+
+def _is_filter(words: Sequence[str]) -> bool:
+    return basename(words[0]).lower() in FILTERS or words[1:3] == ["-m", "json.tool"]
+
+
+def _simple_shown(words: list[str], simple: Simple, depth: int, *, is_first: bool) -> Shown | None:
+    name = basename(words[0]).lower()
+    if name in SHELLS:
+        return _script_shown(words, depth)
+    if name in WRAPPERS:
+        return _wrapped_shown(name, words, simple, depth)
+    if name == "git":
+        return _git_shown(words)
+    program = PROGRAMS.get(name)
+    if program is None or _edits_in_place(words):
+        return None
+    paths = [path for path in (*_operands(words, program), *simple.reads) if not _NOT_A_FILE.fullmatch(path)]
+    if not paths and not (program.searches and _searches_folder(program, words, is_first)):
+        return None
+    is_whole = program.whole and len(paths) == 1 and not any(word.startswith("-r") for word in words[1:])
+    return Shown(paths=tuple(paths), is_search=program.searches, is_whole=is_whole)
+
+
+def _wrapped_shown(name: str, words: Sequence[str], simple: Simple, depth: int) -> Shown | None:
+    """`sudo cat a`, `docker exec x cat a` and `find . -exec cat {} +` show what the command in them shows."""
+    rest = next((list(words[i:]) for i, word in enumerate(words) if i and _is_reader(word)), None)
+    if not rest or not depth or _edits_in_place(rest):
+        return None
+    if name not in GIVES_PATHS:
+        shown = _simple_shown(rest, simple, depth - 1, is_first=True)
+        return replace(shown, is_whole=False) if shown else None
+    program = PROGRAMS.get(basename(rest[0]).lower())
+    return Shown(is_search=program is not None and program.searches)
+
+
+def _script_shown(words: Sequence[str], depth: int) -> Shown | None:
+    """`bash -lc "cat a"` shows what the script shows."""
+    for option, value in pairwise(words):
+        if re.fullmatch(r"-\w*c", option):
+            return _shown(list(_in_folders(value)), depth - 1) if depth else None
+    return None
+
+
+def _git_shown(words: Sequence[str]) -> Shown | None:
+    rest = iter(words[1:])
+    for word in rest:
+        if word in GIT_VALUED:
+            next(rest, None)
+        elif not word.startswith("-"):
+            break
+    else:
+        return None
+    options = list(rest)
+    if word not in GIT_PRINTS or (word == "log" and not PATCH.intersection(options)):
+        return None
+    if "--stat" in options or "--name-only" in options:
+        return None
+    paths = [path for option in options if (path := option.partition(":")[2]) and not option.startswith("-")]
+    return Shown(paths=tuple(paths), is_search=word == "grep")
+
+
+def _is_reader(word: str) -> bool:
+    name = basename(word).lower()
+    return name in PROGRAMS or name in SHELLS
+
+
+def _edits_in_place(words: Sequence[str]) -> bool:
+    is_sed = basename(words[0]) == "sed" if words else False
+    return is_sed and any(word.startswith(("-i", "--in-place")) for word in words)
+
+
+def _searches_folder(program: Program, words: Sequence[str], is_first: bool) -> bool:
+    """Whether a search without a path searches the folder, not its input."""
+    if program.recursive:
+        return is_first
+    return any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in words)
+
+
+def _bare(words: list[str]) -> list[str]:
+    """Return the words of a command without keywords and assignments before it."""
+    start = 0
+    while start < len(words) and (words[start] in KEYWORDS or _ASSIGNMENT.match(words[start])):
+        start += 1
+    return words[start:]
+
+
+def _operands(words: Sequence[str], program: Program) -> Iterator[str]:
+    """Yield the operands of a command that are files."""
+    needs_script = program.scripted
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "--":
+            break
+        if len(word) > 1 and word[0] in "-+":
+            if word.partition("=")[0] in GIVES_SCRIPT and program.scripted:
+                needs_script = False
+            if word in program.valued:
+                next(rest, None)
+        elif needs_script:
+            needs_script = False
+        elif word not in ("{}", ";", "+"):
+            yield word
+    for word in rest:
+        if needs_script:
+            needs_script = False
+        else:
+            yield word
