@@ -1,4 +1,4 @@
-"""`sessions/`: create, list, retrieve and delete sessions."""
+"""`sessions/`: create, list, retrieve, change and delete sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_json, calibration_of, prompt_size_json
-from sessions.services.sessions.lifecycle import NewSession, session_create, session_delete
+from sessions.services.sessions.lifecycle import (
+    NewSession,
+    session_create,
+    session_delete,
+    session_policy_change,
+)
 
 
 def session_json(session: AgentSession | Any) -> dict[str, Any]:
@@ -164,6 +169,21 @@ class SessionView(Endpoint):
         return json_response(session_json(session_or_404(call, session_id)))
 
     @operation(
+        operation_id="sessions_change",
+        summary="Change a session",
+        request=serializers.SessionChange,
+        responses={200: serializers.Session, **error_responses(400, 404, 413, 415)},
+    )
+    def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Replaces the session's policy. The new policy applies from the next compaction on; the current
+        prompt, past prompts and a compaction in progress do not change."""
+        data = serializers.validated(serializers.SessionChange, call.body)
+        session = session_or_404(call, session_id)
+        if "policy" in data:
+            session_policy_change(session=session, policy=data["policy"], actor=call.actor)
+        return json_response(session_json(session_or_404(call, session_id)))
+
+    @operation(
         operation_id="sessions_delete",
         summary="Delete a session",
         responses={204: None, **error_responses(404)},
@@ -174,7 +194,7 @@ class SessionView(Endpoint):
         session_delete(session=session, actor=call.actor)
         return HttpResponse(status=204)
 
-    scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
+    scopes = {"GET": Scope.READ, "PATCH": Scope.PUSH, "DELETE": Scope.ADMIN}
 
 
 def _filter(call: ApiCall) -> SessionFilter:

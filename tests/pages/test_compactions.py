@@ -83,6 +83,23 @@ class TestTheList:
         assert "tokens lose their cache discount" in shown
         assert not Compaction.objects.exists()
 
+    def test_the_policy_is_shown_and_changed(self, member_client: Client, session: AgentSession) -> None:
+        page = address("session_compactions", session)
+        assert "with tail_share 0.05, soft 0, hard 0" in one_line(member_client.get(page))
+        changed = member_client.post(address("session_policy", session), {"preset": "masking"}, follow=True)
+        assert "Policy changed to masking." in changed.text
+        session.refresh_from_db()
+        assert session.policy == {"preset": "masking"}
+        assert "custom settings" not in member_client.get(page).text
+        refused = member_client.post(address("session_policy", session), {"preset": "tiny"}, follow=True)
+        assert "Choose one of the policies." in refused.text
+
+    def test_a_viewer_sees_the_policy_only(self, viewer_client: Client, session: AgentSession) -> None:
+        shown = viewer_client.get(address("session_compactions", session)).text
+        assert "tail_share 0.05" in shown
+        assert "Change policy" not in shown
+        assert viewer_client.post(address("session_policy", session), {"preset": "off"}).status_code == 403
+
     def test_a_viewer_has_read_access_only(self, viewer_client: Client, session: AgentSession) -> None:
         assert viewer_client.get(address("session_compactions", session)).status_code == 200
         assert "Compact now" not in viewer_client.get(address("session_compactions", session)).text

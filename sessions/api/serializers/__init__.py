@@ -27,7 +27,13 @@ from sessions.api.serializers.memory import (
     MemoryUpkeep,
 )
 from sessions.api.serializers.prompts import CompactedPrompt, PromptCompactRequest
-from sessions.api.serializers.sessions import Session, SessionCreate, SessionCreated, SessionPage
+from sessions.api.serializers.sessions import (
+    Session,
+    SessionChange,
+    SessionCreate,
+    SessionCreated,
+    SessionPage,
+)
 from sessions.api.serializers.turns import Prompt, TurnPage, TurnPush, TurnPushed
 from sessions.api.serializers.usage import Usage
 from sessions.api.serializers.validation import validated
@@ -69,6 +75,7 @@ __all__ = [
     "RecapText",
     "SearchPage",
     "Session",
+    "SessionChange",
     "SessionCreate",
     "SessionCreated",
     "SessionPage",

@@ -80,6 +80,14 @@ class SessionCreate(Strict):
         return value
 
 
+class SessionChange(Strict):
+    policy = PolicyField(
+        required=False,
+        help_text="The new policy, as on creation: a preset's name, or an object with `preset` and overrides. "
+        "Without `preset`, it overrides the project's default policy.",
+    )
+
+
 class Session(serializers.Serializer):
     id = serializers.UUIDField(help_text="The session's id.")
     external_id = serializers.CharField(help_text="Your own id, or a generated one.")

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
+from compaction.policy import PRESETS
 from redaction import redact
 from sessions.models import AgentSession
 from sessions.pages.access import (
@@ -18,13 +19,16 @@ from sessions.pages.access import (
     with_session,
     with_writable_session,
 )
+from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
+from sessions.pages.terms import preset_meaning
 from sessions.selectors.compactions import compactions_newest
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import session_plan, view_load
 from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
+from sessions.services.sessions.lifecycle import session_policy_change
 
 #: Maximum length of compaction instructions, in characters.
 _MAX_LENGTH = 4_000
@@ -73,6 +77,19 @@ def session_revert(request: HttpRequest, viewer: Viewer, session: AgentSession, 
     return _answer(request, viewer, session)
 
 
+@require_POST
+@with_writable_session
+def session_policy(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """Replace the session's policy with a preset."""
+    preset = request.POST.get("preset", "")
+    if preset not in PRESETS:
+        messages.error(request, "Choose one of the policies.")
+    else:
+        session_policy_change(session=session, policy={"preset": preset}, actor=actor_of(request))
+        messages.success(request, f"Policy changed to {preset}. It applies from the next compaction on.")
+    return redirect("session_compactions", slug=viewer.project.slug, id=session.pk)
+
+
 def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
     """Render the updated list; without htmx, redirect to the tab."""
     if wants_fragment(request):
@@ -87,6 +104,8 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
     before = number_of(request, "before")
     found = compactions_newest(session=session, before=before)
     context |= {
+        "policy": policy_summary(session.policy),
+        "presets": [(name, preset_meaning(name)) for name in PRESETS],
         "compactions": found,
         "has_reasons": any(row.reason for row in found.rows),
         "problem": problem,

@@ -30,6 +30,7 @@ urlpatterns = [
     path(
         f"{_SESSION}compactions/preview/", compactions.session_compact_preview, name="session_compact_preview"
     ),
+    path(f"{_SESSION}policy/", compactions.session_policy, name="session_policy"),
     path(f"{_SESSION}compact/", compactions.session_compact, name="session_compact"),
     path(
         f"{_SESSION}compactions/<int:number>/revert/",

@@ -28,6 +28,7 @@ _SENTENCES: Mapping[str, str] = {
     "webhook.created": "Created webhook {target}",
     "webhook.changed": "Changed webhook {target}",
     "webhook.deleted": "Deleted webhook {target}",
+    "session.policy_changed": "Changed the policy of session {target}",
     "session.deleted": "Deleted session {target}",
     "retention.ran": "Deleted sessions that exceeded the retention period",
     "compaction.reverted": "Reverted compaction {compaction} of session {target}",

@@ -1,4 +1,4 @@
-"""Create and delete sessions."""
+"""Create, change and delete sessions."""
 
 from __future__ import annotations
 
@@ -96,6 +96,29 @@ def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:
         return dict(own)
     default = Project.objects.values_list("default_policy", flat=True).get(pk=project_id)
     return {**default, **own}
+
+
+@transaction.atomic
+def session_policy_change(
+    *, session: AgentSession, policy: Mapping[str, Any], actor: Actor = SYSTEM
+) -> AgentSession:
+    """Replace the policy of a session, read as on creation, and record an audit event.
+
+    It applies from the next compaction on: edits and the current prompt stay, and a compaction in progress
+    keeps the policy that it began with.
+    """
+    locked = AgentSession.objects.select_for_update().get(pk=session.pk)
+    before, locked.policy = locked.policy, _policy(locked.project_id, policy)
+    if locked.policy != before:
+        locked.save(update_fields=["policy"])
+        audit_record(
+            action="session.policy_changed",
+            project=Project.objects.get(pk=locked.project_id),
+            actor=actor,
+            target=locked.external_id,
+            detail={"id": str(locked.pk), "default_policy": {"from": before, "to": locked.policy}},
+        )
+    return locked
 
 
 @transaction.atomic

@@ -1,0 +1,99 @@
+"""`PATCH sessions/{id}/`: another policy for a session that exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent
+from sessions.models import Compaction
+from tests.api.client import Api, code
+from tests.api.talk import prompt, push, whole_turn
+
+SESSION = "sessions/s/"
+
+
+@pytest.fixture(autouse=True)
+def session(api: Api) -> None:
+    """A session `s` without triggers, whose eight turns exceed its budget."""
+    api.post("sessions/", {"id": "s", "budget": {"input_tokens": 2_500}, "policy": "off"})
+    for number in range(8):
+        push(api, whole_turn(number), session="s")
+
+
+def change(api: Api, policy: Any) -> dict[str, Any]:
+    response = api.patch(SESSION, {"policy": policy})
+    assert response.status_code == 200, response.content
+    changed: dict[str, Any] = response.json()
+    return changed
+
+
+def test_the_prompt_stays_until_the_next_compaction(api: Api) -> None:
+    before = api.get(f"{SESSION}prompt/")
+    assert change(api, "masking")["policy"] == {"preset": "masking"}
+    after = api.get(f"{SESSION}prompt/")
+    assert (after.content, after.headers["ETag"]) == (before.content, before.headers["ETag"])
+    assert after.json()["fits"] is False
+
+
+def test_the_next_push_compacts_under_the_new_policy(api: Api) -> None:
+    assert push(api, whole_turn(8), session="s")["fired"] == []
+    change(api, {"preset": "masking", "target": 0.3})
+    [fired] = push(api, whole_turn(9), session="s")["fired"]
+    assert (fired["trigger"], fired["state"]) == ("hard", "done")
+    record = api.get(f"{SESSION}compactions/1/").json()["record"]
+    assert (record["policy"], record["target"]) == ("masking", 750)
+    assert prompt(api, session="s")["fits"]
+
+
+def test_past_prompts_do_not_change(api: Api) -> None:
+    change(api, "balanced")
+    push(api, whole_turn(8), session="s")
+    served = {turn: api.get(f"{SESSION}prompt/?at_turn={turn}").content for turn in range(8)}
+    change(api, {"preset": "aggressive", "collapse_tokens": 50})
+    push(api, whole_turn(9), session="s")
+    assert {turn: api.get(f"{SESSION}prompt/?at_turn={turn}").content for turn in range(8)} == served
+
+
+def test_a_compaction_in_progress_keeps_its_policy(api: Api) -> None:
+    push(api, whole_turn(8), session="s")
+    change(api, "masking")
+    api.post(f"{SESSION}compact/")
+    change(api, "off")
+    assert Compaction.objects.get().policy["name"] == "masking"
+
+
+def test_settings_without_a_preset_override_the_projects_default(api: Api, project: Any) -> None:
+    project.default_policy = {"preset": "aggressive"}
+    project.save()
+    assert change(api, {"target": 0.2})["policy"] == {"preset": "aggressive", "target": 0.2}
+
+
+def test_a_change_is_audited_once(api: Api) -> None:
+    change(api, "masking")
+    change(api, "masking")
+    event = AuditEvent.objects.get(action="session.policy_changed")
+    assert event.target == "s"
+    assert event.detail["default_policy"] == {"from": {"preset": "off"}, "to": {"preset": "masking"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "param"),
+    [
+        ({"policy": {"target": 2}}, "invalid_field", "policy"),
+        ({"policy": "tiny"}, "invalid_field", "policy"),
+        ({"policy": None}, "invalid_field", "policy"),
+        ({"title": "x"}, "unknown_field", "title"),
+    ],
+)
+def test_an_invalid_change_is_explained(api: Api, body: Any, expected: str, param: str) -> None:
+    response = api.patch(SESSION, body)
+    assert response.status_code == 400
+    assert (code(response), response.json()["error"]["param"]) == (expected, param)
+    assert api.get(SESSION).json()["policy"] == {"preset": "off"}
+
+
+def test_it_requires_the_scope_push(reader_api: Api, stranger_api: Api) -> None:
+    assert reader_api.patch(SESSION, {"policy": "off"}).status_code == 403
+    assert stranger_api.patch(SESSION, {"policy": "off"}).status_code == 404
