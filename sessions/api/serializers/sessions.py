@@ -83,7 +83,7 @@ class SessionCreate(Strict):
 class SessionChange(Strict):
     policy = PolicyField(
         required=False,
-        help_text="The new policy, as on creation: a preset's name, or an object with `preset` and overrides. "
+        help_text="The new policy: a preset's name, or an object with `preset` and overrides. "
         "Without `preset`, it overrides the project's default policy.",
     )
 
