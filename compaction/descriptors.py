@@ -1,14 +1,15 @@
 """The texts that replace content in a prompt: descriptors, clips, pointers and markers.
 
-A descriptor summarizes the shape of an output in one line. It is derived from the content but quotes it only
-briefly, since a longer quote would let a tool's output speak in our name. These texts are never parsed again:
-the edits record what was changed.
+A descriptor summarizes the shape of an output in one line. From the content it repeats only names:
+identifiers, and the keys or columns of data, quoted. Free text would let a tool's output speak in our name.
+These texts are never parsed again: the edits record what was changed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 import orjson
 
@@ -25,6 +26,8 @@ _MAX_NAME = 40
 _MAX_PATH = 160
 _MAX_ARGUMENT = 300  #: characters of an argument that is kept
 _NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
+#: A name of data: one word or two.
+_NAME = re.compile(r"[\w.$@#%/*+-]+(?: [\w.$@#%/*+()-]+)?")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
 
@@ -132,20 +135,13 @@ def _shape(text: str) -> str:
 
 def _json_shape(value: JSON) -> str:
     if isinstance(value, dict):
-        counts = [
-            f"{_plain(str(key), _MAX_NAME)} ({len(item)})"
-            if isinstance(item, list | dict)
-            else _plain(str(key), _MAX_NAME)
-            for key, item in list(value.items())[:_MAX_NAMES]
-        ]
-        return f"JSON object, {len(value)} keys: {_listed(counts, len(value))}"
+        sizes = {key: f" ({len(item)})" for key, item in value.items() if isinstance(item, list | dict)}
+        return f"JSON object, {len(value)} keys{_listed(value, sizes)}"
     if not isinstance(value, list):
         return ""
     first = value[0] if value else None
-    if isinstance(first, dict):
-        keys = [_plain(str(key), _MAX_NAME) for key in list(first)[:_MAX_NAMES]]
-        return f"JSON array, {len(value)} items with keys: {_listed(keys, len(first))}"
-    return f"JSON array, {len(value)} items"
+    keys = f" with keys{_listed(first)}" if isinstance(first, dict) and first else ""
+    return f"JSON array, {len(value)} items{keys}"
 
 
 def _table_shape(text: str) -> str:
@@ -162,12 +158,18 @@ def _table_shape(text: str) -> str:
 
 
 def _columns(cells: Sequence[str]) -> str:
-    names = [_plain(cell.strip(), _MAX_NAME) for cell in cells[:_MAX_NAMES]]
-    return f"table, {len(cells)} columns: {_listed(names, len(cells))}"
+    return f"table, {len(cells)} columns{_listed([cell.strip() for cell in cells])}"
 
 
-def _listed(names: Sequence[str], count: int) -> str:
-    return ", ".join(names) + (", …" if count > len(names) else "")
+def _listed(names: Collection[str], notes: Mapping[str, str] | None = None) -> str:
+    """Quote the first names, as data. What reads like a sentence rather than a name is left out."""
+    shown = [
+        f'"{name}"{(notes or {}).get(name, "")}'
+        for name in islice(names, _MAX_NAMES)
+        if len(name) <= _MAX_NAME and _NAME.fullmatch(name)
+    ]
+    more = ["…"] if len(shown) < len(names) else []
+    return f": {', '.join([*shown, *more])}" if shown else ""
 
 
 def _plain(text: str, limit: int) -> str:

@@ -6,7 +6,8 @@ with a decimal point, an e-mail address, a URL. Plain words do not count, howeve
 does not distinguish `Session` the class from "Session" the word.
 
 A path also mentions its file name, and a qualified name its last part, since that is how people and models
-shorten them. Line numbers in the margin of a file listing are not mentions.
+shorten them. Line numbers in the margin of a file listing are not mentions. Nor is what looks like a handle:
+an output that names one must not make a prompt offer it as ours.
 
 A text is split into runs of characters at C speed, and each distinct run is classified once per process. Four
 out of five are plain words, which one set lookup skips. Messages never change, so each is scanned only once.
@@ -44,6 +45,7 @@ _ESCAPE = re.compile(r"\\[nrt]")
 _EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
 _SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
+_HANDLE = re.compile(r"\bh_[a-z0-9]{10}\b")
 _FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
 _GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
 
@@ -157,6 +159,11 @@ def argument_text(arguments: str) -> str:
         return arguments
 
 
+def contains_handle(text: str) -> bool:
+    """Return whether a text contains what looks like a handle: quoted by us, it would look like an offer."""
+    return "h_" in text and _HANDLE.search(text) is not None
+
+
 def kind_of(name: str) -> Kind:
     """Return the kind of an identifier."""
     if "://" in name:
@@ -229,7 +236,7 @@ def _piece_names(piece: str) -> tuple[str, ...]:
 def _word_names(word: str) -> tuple[str, ...]:
     """Return the identifiers in a word without colons: itself, and its short form if it has one."""
     if word.isidentifier():  # most words are; the rest handles other characters
-        return (word,) if len(word) >= 3 and _is_shaped(word) else ()
+        return (word,) if len(word) >= 3 and _is_shaped(word) and not _HANDLE.fullmatch(word) else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
     if "." in name and "-" in name:
         name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a context line of grep

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import MentionCache, argument_text, mentions
+from compaction.references import MentionCache, argument_text, contains_handle, mentions
 from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule.
@@ -135,7 +135,7 @@ class Contents:
     def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:
         failed = is_error(result)
         line = _key_line(result.text, failed)
-        outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f" {line}" if line else "")
+        outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
         key = _clip(f"`{' '.join(command.split())}`", _MAX_COMMAND)
         self.commands.pop(key, None)
         self.commands[key] = Item(
@@ -190,7 +190,7 @@ def _key_line(text: str, failed: bool) -> str:
     """Return the most informative line of an output: the last error line of a failure, or the last line."""
     last = ""
     for line in map(str.strip, reversed(text[-_OUTCOME_WINDOW:].splitlines())):
-        if line.startswith("<") or not _LETTERS.search(line):
+        if line.startswith("<") or not _LETTERS.search(line) or contains_handle(line):
             continue
         last = last or line
         if not failed or _ERROR_LINE.search(line):

@@ -110,7 +110,7 @@ def test_c_the_free_steps_alone_bring_it_down() -> None:
     assert any(message.text == ERROR for message in made.view.messages)
     texts = [message.text for message in made.view.messages]
     assert any("256 lines" in text and "src/db.py" in text for text in texts)
-    assert any("JSON object, 1 keys: matches (170)" in text for text in texts)
+    assert any('JSON object, 1 keys: "matches" (170)' in text for text in texts)
 
 
 def test_c_a_lower_budget_asks_for_a_summary() -> None:

@@ -82,15 +82,15 @@ def test_names_that_the_assistant_used_stand_before_those_it_only_saw() -> None:
 def test_it_keeps_commands_with_their_outcome_and_errors_with_their_line() -> None:
     facts = {item.text: item for item in recap_of(worked_session()).facts}
     assert facts["`pytest -q`"].status is Status.OPEN
-    assert facts["`pytest -q`"].notes == ("failed t4 FAILED tests/test_pool.py",)
-    assert facts["`ruff check`"].notes == ("ok t6 3 passed in 0.42s",)
+    assert facts["`pytest -q`"].notes == ('failed t4 "FAILED tests/test_pool.py"',)
+    assert facts["`ruff check`"].notes == ('ok t6 "3 passed in 0.42s"',)
     assert facts["`ruff check`"].status is None
 
 
 def test_a_command_that_later_succeeds_takes_the_place_of_its_failure() -> None:
     transcript = worked_session().calls("Bash", "5 passed", is_error=False, command="pytest -q")
     facts = [item for item in recap_of(transcript).facts if item.text == "`pytest -q`"]
-    assert [item.notes for item in facts] == [("ok t7 5 passed",)]
+    assert [item.notes for item in facts] == [('ok t7 "5 passed"',)]
 
 
 def test_it_keeps_decisions_as_stated() -> None:

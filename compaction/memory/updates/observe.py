@@ -13,6 +13,7 @@ from compaction.memory.updates.runs import Run, run_of
 from compaction.memory.updates.state import PendingCall, Remembered, UpdaterState
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
+from compaction.references import contains_handle
 from compaction.tools import Kind, action_of
 
 #: Turns after which the weight of a file is halved.
@@ -188,7 +189,7 @@ def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: b
 def _error_line(text: str) -> str:
     """Return the most informative line of a failure: the last one about an error, else the last one."""
     lines = [line.strip() for line in text[-_WINDOW:].splitlines() if _LETTERS.search(line)]
-    lines = [line for line in lines if not line.startswith("<")]
+    lines = [line for line in lines if not line.startswith("<") and not contains_handle(line)]
     errors = [line for line in lines if _ERROR_LINE.search(line)]
     return _clip((errors or lines)[-1], _CHARACTERS["line"]) if lines else ""
 
