@@ -1,35 +1,62 @@
-"""The meter: spikes of tool output, and the slope of prompt sizes.
-
-Every figure is updated from the newest turn alone; nothing here reads the history.
-"""
+"""The meter: spikes of tool output, and the slope of prompt sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from compaction.breakdown import TokenBreakdown, component_of
+from compaction.messages import JSON, Message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputMean:
-    """The running mean of tool output tokens per turn, to which a spike is compared."""
-
-    turns: int = 0
-    tokens: int = 0
-
-    def updated(self, tokens: int) -> OutputMean:
-        return OutputMean(turns=self.turns + 1, tokens=self.tokens + tokens)
-
-    def is_spike(self, tokens: int, budget: int) -> bool:
-        """Whether these outputs are a spike: a large share of the budget and far above the mean."""
-        if tokens < _SPIKE_SHARE * budget:
-            return False
-        return self.turns < _SPIKE_TURNS or tokens > _SPIKE_FACTOR * self.tokens / self.turns
-
-
+#: Tool outputs are a spike from this share of the budget, if they are so many times the mean per turn. In the
+#: first turns, which have no usual size yet, the share alone decides.
 _SPIKE_SHARE = 0.15
 _SPIKE_FACTOR = 4
 _SPIKE_TURNS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spike:
+    """Tool outputs of one turn that are far larger than usual: their tokens, and the mean per turn before.
+
+    `position` is that of the largest output, `tool` the name of its tool, "" if an earlier turn called it.
+    """
+
+    tokens: int
+    mean: int
+    position: int
+    tool: str
+
+    def to_json(self) -> dict[str, JSON]:
+        return asdict(self)
+
+
+def spike_of(
+    messages: Sequence[Message], *, context: TokenBreakdown, turns: int, budget: int
+) -> Spike | None:
+    """Return the spike of a turn with these messages, or None.
+
+    `context` and `turns` count the transcript before it. Takes constant time in the length of the session.
+    """
+    outputs = [message for message in messages if component_of(message) == "tool_outputs"]
+    tokens = sum(message.tokens for message in outputs)
+    mean = context.tokens.get("tool_outputs", 0) / turns if turns else 0.0
+    if (
+        not outputs
+        or tokens < _SPIKE_SHARE * budget
+        or (turns >= _SPIKE_TURNS and tokens <= _SPIKE_FACTOR * mean)
+    ):
+        return None
+    largest = max(outputs, key=lambda message: message.tokens)
+    return Spike(tokens=tokens, mean=round(mean), position=largest.position, tool=_tool_of(largest, messages))
+
+
+def _tool_of(output: Message, messages: Sequence[Message]) -> str:
+    """Return the tool of the longest result in a message."""
+    longest = max(output.tool_results, key=lambda result: len(result.text), default=None)
+    names = {call.call_id: call.name for message in messages for call in message.tool_calls}
+    return names.get(longest.call_id, "") if longest else ""
 
 
 class Verdict(StrEnum):

@@ -1,4 +1,5 @@
-"""Prometheus metrics: requests by route and status, with their duration; compactions by trigger and state.
+"""Prometheus metrics: requests by route and status, with their duration; compactions by trigger and state;
+spikes of tool output.
 
 All processes of the web server and the workers count into files of one folder, and whichever process is
 asked adds them up. Labels are routes and not addresses: no id, no name and no secret is in them.
@@ -22,6 +23,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from sessions.models import Compaction
+from sessions.services.push.spikes import spike_stored
 
 #: Seconds; a push or fetch is at the low end, an import at the high one.
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
@@ -37,6 +39,7 @@ class Instruments:
     requests: Counter
     seconds: Histogram
     compactions: Counter
+    spikes: Counter
 
 
 @cache
@@ -63,6 +66,9 @@ def instruments() -> Instruments:
             "Compactions that came to an end, or were reverted",
             ["trigger", "state"],
             registry=registry,
+        ),
+        spikes=Counter(
+            "contextapp_tool_output_spikes", "Pushed turns with a spike of tool output", registry=registry
         ),
     )
 
@@ -92,6 +98,11 @@ class RequestMetrics:
         self._instruments.requests.labels(method, route, response.status_code).inc()
         self._instruments.seconds.labels(method, route).observe(time.perf_counter() - started)
         return response
+
+
+@receiver(spike_stored)
+def _spike_stored(**_: Any) -> None:
+    instruments().spikes.inc()
 
 
 @receiver(post_save, sender=Compaction)

@@ -227,4 +227,5 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "components": row.components,
         "usage": usage,
         "cost_microusd": row.cost_microusd,
+        "output_spike": row.output_spike,
     }

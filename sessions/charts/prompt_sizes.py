@@ -19,7 +19,8 @@ class PromptSize:
 
     `estimate` is the estimated size of the full transcript, `served` that of the prompt served by contextapp
     (None for imported sessions), `reported` the size reported by the provider. `client_compaction` is set if
-    the client compacted its context before this turn; `at` is the time of the turn.
+    the client compacted its context before this turn; `output_spike` is the size of the turn's tool outputs
+    if they are a spike; `at` is the time of the turn.
     """
 
     turn: int
@@ -27,7 +28,13 @@ class PromptSize:
     served: int | None = None
     reported: int | None = None
     client_compaction: Mapping[str, Any] | None = None
+    output_spike: int | None = None
     at: datetime | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the chart marks the turn."""
+        return self.client_compaction is not None or self.output_spike is not None
 
     @property
     def tokens(self) -> int:
@@ -58,13 +65,13 @@ def downsample(
     """Reduce points, which must be in order, to about `limit`.
 
     Keeps the minimum and maximum of each interval for every kind of size, so that no peak is lost, as well as
-    the first and last point, compactions by the client, and the turns in `keep`.
+    the first and last point, compactions by the client, spikes of tool output, and the turns in `keep`.
     """
     if len(points) <= limit:
         return points
     stretch = -(-6 * len(points) // limit)
     kept = {points[0].turn: points[0], points[-1].turn: points[-1]}
-    kept |= {p.turn: p for p in points if p.client_compaction is not None or p.turn in keep}
+    kept |= {p.turn: p for p in points if p.is_marked or p.turn in keep}
     for start in range(0, len(points), stretch):
         for point in _extremes(points[start : start + stretch]):
             kept[point.turn] = point
@@ -84,6 +91,7 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
             for p in points
             if p.client_compaction is not None
         ],
+        "spikes": [{"turn": p.turn, "tokens": p.output_spike} for p in points if p.output_spike is not None],
         "own_compactions": [asdict(compaction) for compaction in own],
     }
 

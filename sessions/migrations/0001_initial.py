@@ -781,6 +781,7 @@ class Migration(migrations.Migration):
                 ("cost_microusd", models.PositiveBigIntegerField(null=True)),
                 ("response_id", models.CharField(max_length=200, null=True)),
                 ("billed", models.BooleanField(default=True)),
+                ("output_spike", models.PositiveIntegerField(null=True)),
                 ("client_compaction", models.JSONField(null=True)),
                 (
                     "session",
@@ -851,6 +852,7 @@ class Migration(migrations.Migration):
                             choices=[
                                 ("compaction.started", "a compaction starts"),
                                 ("compaction.finished", "a compaction ends, with any result"),
+                                ("tool_output.spike", "tool outputs of a turn are far larger than usual"),
                                 ("budget.reached", "spending reaches a share of a budget"),
                             ],
                             max_length=32,
@@ -887,6 +889,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("compaction.started", "a compaction starts"),
                             ("compaction.finished", "a compaction ends, with any result"),
+                            ("tool_output.spike", "tool outputs of a turn are far larger than usual"),
                             ("budget.reached", "spending reaches a share of a budget"),
                         ],
                         max_length=32,

@@ -54,6 +54,8 @@ class Turn(models.Model):
     response_id = models.CharField(max_length=200, null=True)
     # False if the response is billed to another session: a forked session copies its history.
     billed = models.BooleanField(default=True)
+    # Tokens of the turn's tool outputs if they are a spike, else NULL (see `compaction/meter.py`).
+    output_spike = models.PositiveIntegerField(null=True)
     # {"trigger", "tokens_before"} if the recording client compacted its own context before this turn.
     client_compaction = models.JSONField(null=True)
 

@@ -15,6 +15,7 @@ from sessions.models.compactions import Compaction
 class WebhookEvent(models.TextChoices):
     STARTED = "compaction.started", "a compaction starts"
     FINISHED = "compaction.finished", "a compaction ends, with any result"
+    SPIKE = "tool_output.spike", "tool outputs of a turn are far larger than usual"
     BUDGET = "budget.reached", "spending reaches a share of a budget"
 
 

@@ -24,13 +24,25 @@ def chart_points(
     if end is not None:
         turns = turns.filter(index__lte=end)
     columns = turns.values_list(
-        "index", "prompt_estimate", "prompt_served", "prompt_reported", "client_compaction", "at"
+        "index",
+        "prompt_estimate",
+        "prompt_served",
+        "prompt_reported",
+        "client_compaction",
+        "output_spike",
+        "at",
     )
     return [
         PromptSize(
-            turn=index, estimate=estimate, served=served, reported=reported, client_compaction=client, at=at
+            turn=index,
+            estimate=estimate,
+            served=served,
+            reported=reported,
+            client_compaction=client,
+            output_spike=spike,
+            at=at,
         )
-        for index, estimate, served, reported, client, at in columns.iterator(chunk_size=5_000)
+        for index, estimate, served, reported, client, spike, at in columns.iterator(chunk_size=5_000)
     ]
 
 

@@ -38,6 +38,7 @@ def test_another_process_pushed_meanwhile(api: Api) -> None:
         "prompt": None,
         "cost_microusd": None,
         "fired": [],
+        "output_spike": None,
         "redacted": [],
     }
     assert list(Message.objects.order_by("position").values_list("position", flat=True)) == list(range(12))

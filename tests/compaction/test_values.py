@@ -13,7 +13,7 @@ from compaction.components import Components
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
 from compaction.memory.values import FRAME
-from compaction.meter import OutputMean, Verdict, slope
+from compaction.meter import Verdict, slope, spike_of
 from compaction.pipeline import PlanRequest, plan
 from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
@@ -27,6 +27,7 @@ from tests.compaction.builders import (
     calls,
     dialogue,
     faults,
+    lines,
     parse,
     result,
     system,
@@ -234,13 +235,14 @@ def test_the_slope_has_a_verdict(sizes: list[int], verdict: Verdict) -> None:
 
 
 def test_a_spike_of_outputs_is_distinguished_from_a_busy_session() -> None:
-    usual = OutputMean()
-    for _ in range(10):
-        usual = usual.updated(1_000)
-    assert usual.is_spike(20_000, 100_000)
-    assert not usual.is_spike(3_000, 100_000)
-    busy = OutputMean(turns=10, tokens=200_000)
-    assert not busy.is_spike(20_000, 100_000)
+    [output] = parse([result("c", lines(300))])
+    usual, busy = (TokenBreakdown(tokens={"tool_outputs": tokens}) for tokens in (10_000, 40_000))
+    budget = 6 * output.tokens
+    assert spike_of([output], context=usual, turns=10, budget=budget) is not None
+    assert spike_of([output], context=busy, turns=10, budget=10 * output.tokens) is None
+    assert spike_of([output], context=busy, turns=1, budget=budget) is not None
+    assert spike_of([output], context=usual, turns=10, budget=10 * output.tokens) is None
+    assert spike_of(parse([user(lines(300))]), context=usual, turns=10, budget=budget) is None
 
 
 # Windows by count

@@ -45,6 +45,7 @@ def test_columns_name_the_compactions():
         "served": [None, None],
         "reported": [None, 5],
         "compactions": [{"turn": 1, "after": 5, "trigger": "auto", "tokens_before": 10}],
+        "spikes": [],
         "own_compactions": [],
     }
 

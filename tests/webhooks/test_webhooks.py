@@ -177,7 +177,12 @@ class TestApi:
     def test_the_secret_is_shown_once(self, api: Api) -> None:
         hook = made(api)
         assert hook["secret"].startswith("whsec_")
-        assert hook["events"] == ["budget.reached", "compaction.finished", "compaction.started"]
+        assert hook["events"] == [
+            "budget.reached",
+            "compaction.finished",
+            "compaction.started",
+            "tool_output.spike",
+        ]
         shown = api.get(f"webhooks/{hook['id']}/")
         assert "secret" not in shown.json()
         assert hook["secret"].encode() not in shown.content + api.get("webhooks/").content

@@ -60,6 +60,13 @@ class Redacted(serializers.Serializer):
     count = serializers.IntegerField(help_text="Number of occurrences.")
 
 
+class OutputSpike(serializers.Serializer):
+    tokens = serializers.IntegerField(help_text="Estimated tokens of the turn's tool outputs.")
+    mean = serializers.IntegerField(help_text="Mean of the earlier turns.")
+    position = serializers.IntegerField(help_text="Position of the message with the largest output.")
+    tool = serializers.CharField(help_text="Tool of that output. Empty if an earlier push made the call.")
+
+
 class TurnPushed(serializers.Serializer):
     turn = serializers.IntegerField(help_text="Index of the turn, from 0.")
     positions = Positions(help_text="Positions of the pushed messages.")
@@ -69,6 +76,11 @@ class TurnPushed(serializers.Serializer):
         help_text="Cost of the call in millionths of a dollar. Null without usage or a known price.",
     )
     fired = TriggeredCompaction(many=True, help_text="Compactions that this push triggered.")
+    output_spike = OutputSpike(
+        allow_null=True,
+        help_text="Set if the turn's tool outputs are a spike: at least 15% of the budget and, from the "
+        "fourth turn on, more than four times the mean.",
+    )
     redacted = Redacted(many=True, help_text="Secrets that were redacted.")
 
 
@@ -95,6 +107,9 @@ class Turn(serializers.Serializer):
     usage = TokensBilled(allow_null=True, help_text="Billed tokens of the call.")
     cost_microusd = serializers.IntegerField(
         allow_null=True, help_text="Cost of the call in millionths of a dollar."
+    )
+    output_spike = serializers.IntegerField(
+        allow_null=True, help_text="Estimated tokens of the turn's tool outputs, if they are a spike."
     )
 
 

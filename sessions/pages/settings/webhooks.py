@@ -23,6 +23,7 @@ _SHOWN_DELIVERIES = 30
 _EVENTS = (
     (WebhookEvent.STARTED, "compaction.started: a compaction started"),
     (WebhookEvent.FINISHED, "compaction.finished: a compaction finished, failed or was skipped"),
+    (WebhookEvent.SPIKE, "tool_output.spike: the tool outputs of a turn are far larger than usual"),
     (WebhookEvent.BUDGET, "budget.reached: spending reached 50%, 80% or 100% of a budget"),
 )
 

@@ -24,13 +24,18 @@ _USAGE = ("prompt_reported", "uncached_tokens", "cache_read_tokens", "cache_writ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedTurn:
-    """A turn and its place in the session. `prompt` is the breakdown of the prompt that its call read."""
+    """A turn and its place in the session.
+
+    `prompt` is the breakdown of the prompt that its call read, `output_spike` the tokens of its tool outputs
+    if they are a spike.
+    """
 
     turn: PreparedTurn
     index: int
     first_position: int
     prompt: TokenBreakdown
     billed: bool
+    output_spike: int | None
 
 
 def turns_write(session: AgentSession, turns: Sequence[PlacedTurn]) -> None:
@@ -65,6 +70,7 @@ def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:
         "cost_microusd": turn.cost_microusd,
         "response_id": turn.response_id,
         "billed": placed.billed,
+        "output_spike": placed.output_spike,
         "client_compaction": client_compaction,
         **dict.fromkeys(_USAGE),
         **usage_fields(turn.usage),

@@ -14,6 +14,7 @@ from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble, Turn
 from sessions.selectors.redaction import redaction_of
+from sessions.selectors.token_budgets import limit_of
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
 from sessions.services.imports.rows import PlacedTurn, turns_write
 from sessions.services.imports.tally import Tally
@@ -73,6 +74,8 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     messages differ from the log.
     """
     session, created = _session_find_or_create(project, prepared, origin)
+    facts = prepared.facts
+    session.context_window = facts.context_window or pricing.context_window(facts.model)
     stored = [] if created else _stored(session)
     before = session.turn_count, session.message_count
     if session.compaction_count:
@@ -215,7 +218,7 @@ def _place(
     session: AgentSession, turns: Sequence[PreparedTurn], tally: Tally, elsewhere: set[str]
 ) -> tuple[list[PlacedTurn], Tally]:
     """Return the turns with their places, starting at `tally`, and the counters after them."""
-    placed = []
+    placed, limit = [], limit_of(session)
     for turn in turns:
         billed = turn.response_id not in elsewhere
         placed.append(
@@ -225,6 +228,7 @@ def _place(
                 first_position=tally.messages,
                 prompt=tally.prompt(turn),
                 billed=billed,
+                output_spike=tally.output_spike(turn, limit.tokens) if limit else None,
             )
         )
         tally = tally.after(turn, format=session.format, billed=billed)
@@ -262,7 +266,6 @@ def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> Non
     session.agent, session.model = facts.agent[:100], facts.model[:200]
     session.tags = [tag[:100] for tag in facts.tags]
     session.metadata = dict(facts.metadata)
-    session.context_window = facts.context_window or pricing.context_window(facts.model)
     tally.into(session)
     session.save()
 

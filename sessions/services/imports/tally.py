@@ -10,6 +10,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.continuation import Continuation
 from compaction.messages import USAGE_COUNTS, Message, Usage
+from compaction.meter import spike_of
 from sessions.models import AgentSession
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
@@ -69,6 +70,11 @@ class Tally:
     def prompt(self, turn: PreparedTurn) -> TokenBreakdown:
         """Return the breakdown of the prompt that this turn's call read, as the client sent it."""
         return self._context_before(turn).prompt_of(_values(turn))
+
+    def output_spike(self, turn: PreparedTurn, limit: int) -> int | None:
+        """Return the tokens of the turn's tool outputs if they are a spike."""
+        spike = spike_of(_values(turn), context=self.shown, turns=self.turns, budget=limit)
+        return spike.tokens if spike is not None else None
 
     def after(self, turn: PreparedTurn, *, format: str | None, billed: bool) -> Tally:
         """Return the counters after this turn."""

@@ -35,6 +35,7 @@ def answer_json(
                 }
                 for compaction in compactions
             ],
+            "output_spike": turn.spike.to_json() if turn.spike is not None else None,
             "redacted": [{"kind": finding.kind, "count": finding.count} for finding in push.redacted],
         }
     )

@@ -10,6 +10,7 @@ from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.messages import Message
+from compaction.meter import spike_of
 from pricing.custom import custom_cost
 from sessions.selectors.token_budgets import budget_tokens
 from sessions.services.push.values import NewTurn, Push, SessionState
@@ -28,6 +29,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         sizes = push.preamble.components
         context, shown, preamble_version = context.set(**sizes), shown.set(**sizes), preamble_version + 1
     served, prompt = shown.prompt_of(values), context.prompt_of(values)
+    budget = budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model)
     return NewTurn(
         session=session,
         index=session.turn_count,
@@ -36,7 +38,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         model=model,
         cost_microusd=_cost(model, push),
         calibration=_calibration(session, push, served, prompt),
-        budget=budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model),
+        budget=budget,
         values=values,
         prompt=prompt,
         served=served,
@@ -44,6 +46,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         context=context.add(values),
         continuation=session.continuation.after(values, format),
         preamble_version=preamble_version,
+        spike=spike_of(values, context=context, turns=session.turn_count, budget=budget),
     )
 
 

@@ -59,6 +59,7 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "open_calls": [call.replace("\0", "\ufffd") for call in turn.continuation.open_calls],
         "needs_repair": not turn.continuation.regular,
         "calibration": Jsonb(turn.calibration.to_json()),
+        "spike": Int4(turn.spike.tokens) if turn.spike is not None else None,
         "cost": Int8(turn.cost_microusd) if turn.cost_microusd is not None else None,
         "unpriced": Int4(usage is not None and turn.cost_microusd is None),
         **_usage_parameters(usage),

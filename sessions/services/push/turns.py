@@ -26,6 +26,7 @@ from sessions.services.push.session_cache import (
     state_known,
     state_remember,
 )
+from sessions.services.push.spikes import spike_report
 from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
 from sessions.services.push.triggers import Triggered, compaction_trigger, trigger_evaluate
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
@@ -81,7 +82,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         if state is None or _is_stale(state, push):
             return None
         turn = turn_compute(_with_calibration(state, push), push)
-        if turn.changes_preamble or trigger_evaluate(turn) is not None:
+        if turn.changes_preamble or turn.spike is not None or trigger_evaluate(turn) is not None:
             return None
         answer = answer_json(turn, push, shown=turn.shown)
         parameters = write_parameters(turn, push, target, answer=answer)
@@ -114,6 +115,7 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
                 raise StaleTurn(state.turn_count)
             turn = turn_compute(_with_calibration(state, push), push)
             _write(turn, push, target)
+        spike_report(turn)
         trigger = trigger_evaluate(turn)
         triggered = compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
         answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)

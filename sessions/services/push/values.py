@@ -11,6 +11,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
+from compaction.meter import Spike
 from pricing.custom import CustomPrice
 from redaction import Finding
 from sessions.services.ingestion import IngestedMessage, NewPreamble
@@ -75,8 +76,8 @@ class NewTurn:
 
     `prompt` is the breakdown of the prompt that the turn's call would have read without compaction, `served`
     the breakdown of the prompt as served, `shown` that of the prompt that the next fetch returns. `context`
-    counts the whole transcript. `calibration` maps estimates to the provider's
-    tokens.
+    counts the whole transcript. `calibration` maps estimates to the provider's tokens. `spike` is set if the
+    turn's tool outputs are far larger than usual.
     """
 
     session: SessionState
@@ -94,6 +95,7 @@ class NewTurn:
     context: TokenBreakdown
     continuation: Continuation
     preamble_version: int
+    spike: Spike | None
 
     @property
     def changes_preamble(self) -> bool:

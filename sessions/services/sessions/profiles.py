@@ -10,9 +10,7 @@ from itertools import pairwise
 from django.db.models import F, Q
 from django.utils import timezone
 
-from compaction.breakdown import COMPONENTS
 from compaction.memory import Churn, churn
-from compaction.meter import OutputMean
 from sessions.models import AgentSession, Compaction, Message, SessionProfile
 from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
 from sessions.selectors.memory import memory_span
@@ -32,11 +30,12 @@ _REST = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
-    """One turn: the tokens of its prompt and of its tool outputs, and whether the client compacted before."""
+    """One turn: the tokens of its prompt, whether its tool outputs are a spike, and whether the client
+    compacted before."""
 
     index: int
     tokens: int
-    outputs: int
+    is_spike: bool
     client_compacted: bool
 
 
@@ -98,17 +97,17 @@ def _sizes(session: AgentSession) -> list[_Size]:
         "prompt_reported",
         "prompt_served",
         "prompt_estimate",
-        f"component_tokens__{COMPONENTS.index('tool_outputs')}",
+        "output_spike",
         "client_compaction",
     )
     return [
         _Size(
             index=index,
             tokens=next(size for size in (reported, served, estimate) if size is not None),
-            outputs=outputs or 0,
+            is_spike=spike is not None,
             client_compacted=client is not None,
         )
-        for index, reported, served, estimate, outputs, client in rows
+        for index, reported, served, estimate, spike, client in rows
     ]
 
 
@@ -128,7 +127,7 @@ def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
         mid_task=_mid_task(session, [position - 1 for _, position in own]),
-        spikes=_spikes(sizes, limit),
+        spikes=sum(size.is_spike for size in sizes),
         lost=session.edits.filter(
             referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED
         ).count(),
@@ -143,17 +142,6 @@ def _mid_task(session: AgentSession, positions: Sequence[int]) -> int:
         return 0
     calls = Message.objects.filter(session=session, position__in=positions, role="assistant")
     return calls.exclude(tool_name="").count()
-
-
-def _spikes(sizes: Sequence[_Size], limit: int | None) -> int:
-    if not limit:
-        return 0
-    mean, found = OutputMean(), 0
-    for before, after in pairwise(sizes):
-        grown = max(after.outputs - before.outputs, 0)
-        found += mean.is_spike(grown, limit)
-        mean = mean.updated(grown)
-    return found
 
 
 def _is_churning(session: AgentSession) -> bool:

@@ -64,6 +64,7 @@ export function colours(host) {
     window: "var(--bad)",
     compaction: "var(--violet)",
     own: "var(--teal)",
+    spike: "var(--bad)",
     idle: "var(--line-strong)",
     text: "var(--muted)",
     line: "var(--line)",

@@ -1,4 +1,4 @@
-// Lines across the plot for compactions, idle gaps, budget and window.
+// Lines across the plot for compactions, spikes of tool output, idle gaps, budget and window.
 
 import { windowShown } from "./format.js";
 
@@ -28,6 +28,7 @@ export function marks(data, colour) {
           }
         };
         across(data.idle, colour.idle, 0.96, [], 3);
+        across(data.spikes, colour.spike, 0.9, [], 3);
         across(data.compactions, colour.compaction, 0);
         across(data.own_compactions, colour.own, 0);
         const limits = [[data.budget, colour.budget], [windowShown(data) ? data.window : null, colour.window]];

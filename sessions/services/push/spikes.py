@@ -1,0 +1,30 @@
+"""Report spikes of tool output to webhooks and metrics."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.db import transaction
+from django.dispatch import Signal
+
+from sessions.models import AgentSession, WebhookEvent
+from sessions.services.push.values import NewTurn
+from sessions.services.webhooks.deliveries import event_emit
+
+#: Sent after the commit of a turn with a spike.
+spike_stored = Signal()
+
+
+def spike_report(turn: NewTurn) -> None:
+    """Report the turn's spike, if it has one. Call it in the transaction that stores the turn."""
+    if turn.spike is None:
+        return
+    session = AgentSession.objects.only("external_id", "project_id").get(pk=turn.session.id)
+    payload = {
+        "session": {"id": session.pk, "external_id": session.external_id},
+        "turn": turn.index,
+        "budget": turn.budget,
+        "output_spike": turn.spike.to_json(),
+    }
+    event_emit(project_id=session.project_id, event=WebhookEvent.SPIKE, payload=payload)
+    transaction.on_commit(partial(spike_stored.send, sender=AgentSession))
