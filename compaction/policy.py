@@ -163,17 +163,17 @@ def _must(name: str, is_met: bool, requirement: str) -> None:
 
 
 PRESETS: Mapping[str, Policy] = {
-    "off": Policy(name="off", steps=(), soft=0, hard=0),
+    "off": Policy(name="off", steps=(), soft=0.0, hard=0.0),
     "baseline": Policy(
         name="baseline",
         steps=steps_of("baseline"),
-        soft=0,
+        soft=0.0,
         hard=1.0,
         target=1.0,
-        tail_share=0,
+        tail_share=0.0,
         tail_messages=1,
     ),
-    "masking": Policy(name="masking", steps=steps_of("masking"), soft=0),
+    "masking": Policy(name="masking", steps=steps_of("masking"), soft=0.0),
     "balanced": Policy(),
     "aggressive": Policy(
         name="aggressive",

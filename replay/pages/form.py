@@ -8,21 +8,28 @@ from django import forms
 
 from accounts.actors import Actor
 from accounts.models import Project
-from compaction.policy import PRESETS, get_policy
+from compaction.policy import PRESETS, Policy, get_policy
 from compaction.replay import Limit
 from replay.models import ReplayRun
 from replay.services.runs import MAX_SESSIONS, InvalidRun, run_create
 from sessions.models import AgentSession
+from sessions.pages.settings.policy_form import PolicyForm
 
+#: The name of the policy that is entered in the form.
+_CUSTOM = "custom"
 _RATIOS = [("1.0", "100%"), ("0.5", "50%"), ("0.35", "35%"), ("0.2", "20%")]
 
 
 class ReplayForm(forms.Form):
-    """The policies and budgets to replay, and whether a model writes the summaries."""
+    """The policies and budgets to replay, and whether a model writes the summaries.
+
+    The custom policy is entered in a `PolicyForm`, which starts with the project's policy.
+    """
 
     policies = forms.MultipleChoiceField(
         choices=[(name, name) for name in PRESETS],
         initial=list(PRESETS),
+        required=False,
         widget=forms.CheckboxSelectMultiple,
     )
     ratios = forms.MultipleChoiceField(
@@ -33,6 +40,21 @@ class ReplayForm(forms.Form):
     )
     budget = forms.IntegerField(min_value=1, max_value=100_000_000, required=False)
     with_model = forms.BooleanField(required=False)
+    use_custom = forms.BooleanField(required=False)
+
+    def __init__(self, data: Any = None, *, project: Project) -> None:
+        super().__init__(data)
+        self.custom = PolicyForm(data, stored=project.default_policy or {"preset": "balanced"})
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        self.policies = [get_policy(name) for name in data.get("policies", ())]
+        if data.get("use_custom"):
+            if self.custom.is_valid():
+                self.policies.append(Policy.from_json({**self.custom.policy, "name": _CUSTOM}))
+            else:
+                self.add_error(None, "The custom policy is not valid.")
+        return data
 
     def run(self, project: Project, sessions: list[AgentSession], actor: Actor) -> ReplayRun | None:
         """Start the run. Returns None and adds a form error if it cannot start."""
@@ -44,7 +66,7 @@ class ReplayForm(forms.Form):
             return run_create(
                 project=project,
                 sessions=sessions,
-                policies=[get_policy(name) for name in data["policies"]],
+                policies=self.policies,
                 limits=limits,
                 with_model=data["with_model"],
                 title=self.title(sessions),

@@ -22,9 +22,10 @@ _MAX_RUNS = 50
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_runs(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
-        return _page(request, viewer_of(request, slug), ProjectReplayForm())
+        viewer = viewer_of(request, slug)
+        return _page(request, viewer, ProjectReplayForm(project=viewer.project))
     viewer = writer_of(request, slug, action="start a replay")
-    form = ProjectReplayForm(request.POST)
+    form = ProjectReplayForm(request.POST, project=viewer.project)
     if form.is_valid():
         sessions = sessions_newest(
             project_id=viewer.project.pk, limit=form.cleaned_data["count"], agent=form.cleaned_data["agent"]

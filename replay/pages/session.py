@@ -29,10 +29,10 @@ from sessions.selectors.summarizers import summarizer_missing
 def session_replay(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     if request.method != "POST":
         viewer = viewer_of(request, slug)
-        return _page(request, viewer, session_of(viewer, id), ReplayForm())
+        return _page(request, viewer, session_of(viewer, id), ReplayForm(project=viewer.project))
     viewer = writer_of(request, slug, action="start a replay")
     session = session_of(viewer, id)
-    form = ReplayForm(request.POST)
+    form = ReplayForm(request.POST, project=viewer.project)
     if form.is_valid():
         run = form.run(viewer.project, [session] if session.turn_count else [], actor_of(request))
         if run is not None:

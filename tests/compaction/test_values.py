@@ -15,7 +15,7 @@ from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, d
 from compaction.memory.values import FRAME
 from compaction.meter import Verdict, slope, spike_of
 from compaction.pipeline import PlanRequest, plan
-from compaction.policy import POLICY_VERSION, Budget, Policy, ToolRule, get_policy
+from compaction.policy import POLICY_VERSION, PRESETS, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
@@ -64,6 +64,13 @@ def test_an_invalid_policy_is_rejected_by_field(settings: dict[str, Any], field:
         Policy.from_json(settings)
     assert caught.value.field == field
     assert field in str(caught.value)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("setting", ["soft", "hard", "tail_share"])
+def test_every_preset_accepts_shares(preset: str, setting: str) -> None:
+    policy = Policy.from_json({"preset": preset, "target": 0.1, "soft": 0.0, "hard": 1.0} | {setting: 0.45})
+    assert getattr(policy, setting) == 0.45
 
 
 def test_a_policy_survives_json() -> None:

@@ -67,6 +67,48 @@ def test_a_long_curve_is_sampled(
     assert len(data["turns"]) == 10
 
 
+def test_a_custom_policy_with_steps_and_rules_is_replayed(
+    member_client: Client, session: AgentSession
+) -> None:
+    custom = {
+        "use_custom": "on",
+        "preset": "balanced",
+        "target": "0.3",
+        "step_recap": "off",
+        "rule_pattern": ["Read*"],
+        "rule_outputs": ["exempt"],
+        "rule_clip_tokens": [""],
+        "rule_is_read": [""],
+    }
+    assert member_client.post("/p/alpha/replay/", {**FORM, "policies": [], **custom}).status_code == 302
+    run = ReplayRun.objects.get()
+    [policy] = run.policies
+    assert (policy["name"], policy["target"], policy["tools"][0]["pattern"]) == ("custom", 0.3, "Read*")
+    assert set(PRESETS["balanced"].steps) - set(policy["steps"]) == {"recap"}
+    while run.state in ReplayRun.OPEN:
+        execution.run_step(run_id=run.pk)
+        run.refresh_from_db()
+    assert "custom" in one_line(member_client.get(f"/p/alpha/replay/{run.pk}/"))
+
+
+def test_the_custom_policy_starts_from_the_projects(member_client: Client, project: Project) -> None:
+    project.default_policy = {"preset": "masking", "tools": [{"pattern": "db_*", "exempt": True}]}
+    project.save()
+    page = one_line(member_client.get("/p/alpha/replay/"))
+    assert '<option value="masking" selected>' in page
+    assert 'value="db_*"' in page
+
+
+def test_an_invalid_custom_policy_starts_nothing(member_client: Client) -> None:
+    response = member_client.post(
+        "/p/alpha/replay/", {**FORM, "use_custom": "on", "preset": "off", "hard": "2"}
+    )
+    assert response.status_code == 422
+    assert "The custom policy is not valid." in response.text
+    assert "must be between 0 and 1" in response.text
+    assert not ReplayRun.objects.exists()
+
+
 def test_missing_costs_are_explained(member_client: Client, session: AgentSession) -> None:
     session.turns.update(model="nobody-knows-it")
     AgentSession.objects.filter(pk=session.pk).update(model="nobody-knows-it")

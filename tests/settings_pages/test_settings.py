@@ -13,7 +13,6 @@ from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
 from accounts.selectors import api_key_find
 from accounts.services import api_key_create
 from sessions.models import Webhook
-from sessions.services.sessions.lifecycle import NewSession, session_create
 from sessions.services.webhooks.subscriptions import webhook_create
 from tests.pages.transcripts import make_session
 
@@ -193,54 +192,6 @@ def test_a_webhook_of_another_project_is_404(owner_client, other_project):
     webhook = webhook_create(project=other_project, url="https://example.org/", events=["compaction.started"])
     for name in ("settings_webhook_toggle", "settings_webhook_delete"):
         assert owner_client.post(address(name, webhook.pk)).status_code == 404
-
-
-# -- Policy ----------------------------------------------------------------------------------------
-
-
-def test_settings_outside_the_form_are_kept_until_the_preset_changes(project, owner_client):
-    tools = [{"pattern": "db_*", "exempt": True}]
-    project.default_policy = {"preset": "masking", "target": 0.5, "tools": tools}
-    project.save()
-    assert '<option value="masking" selected>' in owner_client.get(address("settings_policy")).text
-    owner_client.post(address("settings_policy"), {"preset": "masking", "target": "0.4"})
-    project.refresh_from_db()
-    assert project.default_policy == {"preset": "masking", "target": 0.4, "tools": tools}
-    owner_client.post(address("settings_policy"), {"preset": "balanced"})
-    project.refresh_from_db()
-    assert project.default_policy == {"preset": "balanced"}
-
-
-def test_new_sessions_use_the_default_policy(project, owner_client):
-    owner_client.post(address("settings_policy"), {"preset": "aggressive", "hard": "0.9"})
-    session, _ = session_create(project_id=project.pk, new=NewSession(format="openai"))
-    assert session.policy == {"preset": "aggressive", "hard": 0.9}
-    own = NewSession(format="openai", policy={"preset": "off"})
-    assert session_create(project_id=project.pk, new=own)[0].policy == {"preset": "off"}
-    over = NewSession(format="openai", policy={"soft": 0.5})
-    assert session_create(project_id=project.pk, new=over)[0].policy["soft"] == 0.5
-
-
-@pytest.mark.parametrize("wrong", [{"soft": "1.7"}, {"target": "0.99", "hard": "0.5"}, {"tail_share": "nan"}])
-def test_an_invalid_policy_is_rejected(owner_client, project, wrong):
-    response = owner_client.post(address("settings_policy"), {"preset": "balanced", **wrong})
-    assert response.status_code == 422
-    project.refresh_from_db()
-    assert project.default_policy == {}
-
-
-def test_a_preview_writes_nothing(project, viewer_client):
-    session = make_session(project)
-    query = {"preset": "balanced", "session": str(session.pk)}
-    response = viewer_client.get(address("settings_policy_preview"), query)
-    assert response.status_code == 200
-    assert str(session).encode() in response.content
-    assert not session.compactions.exists()
-
-
-def test_a_preview_of_another_project_s_session_is_404(other_project, viewer_client):
-    query = {"preset": "balanced", "session": str(make_session(other_project).pk)}
-    assert viewer_client.get(address("settings_policy_preview"), query).status_code == 404
 
 
 # -- Audit log and queries --------------------------------------------------------------------------
