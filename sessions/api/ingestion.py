@@ -63,10 +63,7 @@ def check_count(messages: Sequence[Any], most: int) -> None:
 
 
 def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPreamble | None:
-    """Return system prompt and tools, or None if the request has neither.
-
-    Raises `InvalidRequest` if one of them has a type that no provider accepts.
-    """
+    """Return system prompt and tools, or None if the request has neither. Raises `InvalidRequest`."""
     check_preamble(system, tools)
     return preamble_ingest(system, tools, redaction=redaction)[0]
 

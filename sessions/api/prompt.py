@@ -86,13 +86,20 @@ class Prompt(Endpoint):
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
-        body = _prompt_json(state, messages, format=served_format, manifest=manifest, turn=turn)
+        body = prompt_json(state, messages, format=served_format, manifest=manifest, turn=turn)
         return json_response(body, headers={"ETag": etag})
 
 
-def _prompt_json(
-    state: PromptState, messages: PromptMessages, *, format: str, manifest: bool, turn: int
+def prompt_json(
+    state: PromptState,
+    messages: PromptMessages,
+    *,
+    turn: int,
+    format: str | None = None,
+    manifest: bool = False,
 ) -> dict[str, Any]:
+    """Return the prompt after `turn`. `format` defaults to the session's."""
+    format = format or get_dialect(state.format).name
     fields = request_fields(
         messages,
         stored_format=state.format,

@@ -44,6 +44,7 @@ _PATH_PARAMETERS = {
 _TAGS = {
     "turns": "Turns and prompts",
     "prompt": "Turns and prompts",
+    "reconcile": "Turns and prompts",
     "validate": "Turns and prompts",
     "compact": "Compactions",
     "compactions": "Compactions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
@@ -142,11 +143,11 @@ def _read_push(call: ApiCall, *, format: str | None) -> Push:
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise InvalidRequest("invalid_field", "`tools` must be an array.", param="tools")
-    model = _text(body, "model")
+    model = text_field(body, "model")
     reject_secret(model, "model", redaction)
-    usage, cache_write_1h = _usage(body.get("usage"))
-    idempotency_key = _idempotency_key(call)
-    reject_secret(idempotency_key or "", "Idempotency-Key", redaction)
+    usage, cache_write_1h = usage_field(body.get("usage"))
+    retry_key = idempotency_key(call)
+    reject_secret(retry_key or "", "Idempotency-Key", redaction)
     return Push(
         messages=messages,
         redacted=found,
@@ -155,13 +156,14 @@ def _read_push(call: ApiCall, *, format: str | None) -> Push:
         cache_write_1h_tokens=cache_write_1h,
         preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),
         expected_turn=_expected(body.get("expected_turn")),
-        idempotency_key=idempotency_key,
+        idempotency_key=retry_key,
         prices=call.principal.prices,
-        body_hash=hashlib.sha256(call.raw).digest() if idempotency_key is not None else None,
+        body_hash=hashlib.sha256(call.raw).digest() if retry_key is not None else None,
     )
 
 
-def _text(body: dict[str, Any], name: str) -> str:
+def text_field(body: Mapping[str, Any], name: str) -> str:
+    """Return a text field of the body, "" if it is missing. Raises `InvalidRequest`."""
     value = "" if body.get(name) is None else body[name]
     if not isinstance(value, str) or len(value) > 200 or "\0" in value:
         raise InvalidRequest(
@@ -170,7 +172,7 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value
 
 
-def _usage(data: Any) -> tuple[Usage | None, int]:
+def usage_field(data: Any) -> tuple[Usage | None, int]:
     """Return the usage, and how many of its cache-write tokens have a TTL of one hour."""
     if data is None:
         return None, 0
@@ -192,7 +194,8 @@ def _expected(value: Any) -> int | None:
     return value
 
 
-def _idempotency_key(call: ApiCall) -> str | None:
+def idempotency_key(call: ApiCall) -> str | None:
+    """Return the value of the header `Idempotency-Key`. Raises `InvalidRequest`."""
     key = call.request.META.get("HTTP_IDEMPOTENCY_KEY")
     if key is None:
         return None

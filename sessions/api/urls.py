@@ -10,6 +10,7 @@ from sessions.api import (
     prompt,
     prompt_compaction,
     recaps,
+    reconcile,
     sessions,
     tools,
     turns,
@@ -26,6 +27,7 @@ urlpatterns = [
     path("sessions/<str:session_id>/", sessions.SessionView.as_view(), name="session"),
     path("sessions/<str:session_id>/turns/", turns.Turns.as_view(), name="turns"),
     path("sessions/<str:session_id>/prompt/", prompt.Prompt.as_view(), name="prompt"),
+    path("sessions/<str:session_id>/reconcile/", reconcile.Reconcile.as_view(), name="reconcile"),
     path("sessions/<str:session_id>/memory/", current.Memory.as_view(), name="memory"),
     path(
         "sessions/<str:session_id>/memory/revisions/",

@@ -44,6 +44,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("external_id", models.CharField(max_length=200)),
+                ("forked_at", models.PositiveIntegerField(null=True)),
                 ("title", models.CharField(blank=True, max_length=300)),
                 ("agent", models.CharField(blank=True, max_length=100)),
                 ("model", models.CharField(blank=True, max_length=200)),
@@ -122,6 +123,50 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="ClientHistory",
+            fields=[
+                (
+                    "session",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="client_history",
+                        serialize=False,
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                ("spans", models.JSONField(default=list)),
+                ("count", models.PositiveIntegerField(default=0)),
+                ("digest", models.BinaryField(max_length=8)),
+                ("prefix_count", models.PositiveIntegerField(default=0)),
+                ("prefix_bytes", models.PositiveIntegerField(default=0)),
+                ("prefix_hash", models.BinaryField(default=b"", max_length=16)),
+                ("prefix_digest", models.BinaryField(default=b"", max_length=8)),
+                ("preamble_hash", models.BinaryField(default=b"", max_length=16)),
+                ("caller", models.BinaryField(max_length=16, null=True)),
+                ("updated_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "root",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["root", "-updated_at"], name="client_history_root"),
+                    models.Index(
+                        condition=models.Q(("caller__isnull", False)),
+                        fields=["caller", "digest"],
+                        name="client_history_caller",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="MemoryExtractionState",
@@ -544,6 +589,7 @@ class Migration(migrations.Migration):
                 ("tool_name", models.CharField(blank=True, max_length=200)),
                 ("body", models.BinaryField(null=True)),
                 ("source_id", models.CharField(max_length=200, null=True)),
+                ("content_hash", models.BinaryField(max_length=8, null=True)),
                 (
                     "blob",
                     models.ForeignKey(

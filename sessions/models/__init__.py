@@ -1,4 +1,5 @@
 from sessions.models.claimable import Claimable
+from sessions.models.client_history import ClientHistory
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile
 from sessions.models.imports import ImportedLog
@@ -22,6 +23,7 @@ __all__ = [
     "Blob",
     "BudgetAlert",
     "Claimable",
+    "ClientHistory",
     "Compaction",
     "CostBudget",
     "Edit",

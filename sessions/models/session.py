@@ -31,6 +31,8 @@ class AgentSession(models.Model):
     parent = models.ForeignKey(
         "self", null=True, on_delete=models.SET_NULL, related_name="children", db_index=False
     )
+    # The position of the first message that differs from the parent's; NULL unless the session is a fork.
+    forked_at = models.PositiveIntegerField(null=True)
     title = models.CharField(max_length=300, blank=True)
     agent = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)

@@ -127,6 +127,8 @@ class Message(models.Model):
     )
     # The id of the message in the log that it was imported from.
     source_id = models.CharField(max_length=200, null=True)
+    # What identifies the message in the client's history (`compaction.identity`); NULL if it is not known.
+    content_hash = models.BinaryField(max_length=8, null=True)
 
     class Meta:
         constraints = [

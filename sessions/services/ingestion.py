@@ -22,7 +22,8 @@ from sessions.store.flags import MessageFlag
 class IngestedMessage:
     """One message: its JSON bytes without secrets, and the message that the core parsed from them.
 
-    `source_id`, `is_meta` and `is_summary` are set only for imported messages (see `ImportedMessage`).
+    `source_id`, `is_meta` and `is_summary` are set only for imported messages (see `ImportedMessage`),
+    `content_hash` only for those that a client sent as part of its history (see `compaction.identity`).
     """
 
     data: bytes
@@ -30,6 +31,7 @@ class IngestedMessage:
     source_id: str | None = None
     is_meta: bool = False
     is_summary: bool = False
+    content_hash: bytes | None = None
 
     @property
     def sha256(self) -> bytes:

@@ -85,3 +85,43 @@ def _elements(text: str, at: int) -> tuple[list[bytes], int]:
 def _skip(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return match.end() if match else at
+
+
+# -- Without decoding the whole body ---------------------------------------------------------------
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]', re.DOTALL)
+_LIST = re.compile(rb"[ \t\n\r]*:[ \t\n\r]*\[")
+
+
+def list_start(body: bytes, name: str) -> int | None:
+    """Return the offset of the first element of the list `name` in a JSON object, None if there is none.
+
+    Reads the body only up to there. A name that is written with escapes is not found.
+    """
+    quoted, depth = f'"{name}"'.encode(), 0
+    for token in _TOKEN.finditer(body):
+        kind = body[token.start()]
+        if kind in b"{[":
+            depth += 1
+        elif kind in b"}]":
+            depth -= 1
+        elif depth == 1 and token[0] == quoted and (found := _LIST.match(body, token.end())):
+            return found.end()
+    return None
+
+
+def element_ends(body: bytes, start: int) -> list[int]:
+    """Return the offset after each element of the list whose first element is at `start`."""
+    ends, depth = [], 0
+    for token in _TOKEN.finditer(body, start):
+        kind = body[token.start()]
+        if kind in b"{[":
+            depth += 1
+        elif kind in b"}]" and depth:
+            depth -= 1
+        elif not depth and kind in b",]":
+            if kind == ord(",") or body[start : token.start()].strip():
+                ends.append(token.start())
+            if kind == ord("]"):
+                break
+    return ends

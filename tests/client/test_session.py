@@ -75,6 +75,32 @@ class TestSessions:
         assert caught.value.code == "missing_scope"
 
 
+class TestSync:
+    def test_the_whole_history_is_sent_and_the_prompt_returned(self, session: Session) -> None:
+        history: list[Any] = [QUESTION]
+        assert session.sync(history).params["messages"] == history
+        response = {
+            "type": "message",
+            **ANSWER,
+            "model": "claude-haiku-4-5",
+            "usage": {"input_tokens": 9, "output_tokens": 2},
+        }
+        history += [response, {"role": "user", "content": "Write it."}]
+        prompt = session.sync(history, system="Be brief.")
+        assert prompt.params["messages"] == [QUESTION, ANSWER, history[2]]
+        assert prompt.params["system"] == "Be brief."
+        assert prompt.reconciled is not None
+        assert (prompt.reconciled["status"], prompt.reconciled["first_new"]) == ("appended", 1)
+        assert [turn["model"] for turn in session.turns()][1:] == ["claude-haiku-4-5"]
+
+    def test_a_history_that_was_edited_continues_in_a_fork(self, session: Session) -> None:
+        session.sync([QUESTION, ANSWER, {"role": "user", "content": "Write it."}])
+        forked = session.sync([QUESTION, ANSWER, {"role": "user", "content": "Leave it."}])
+        assert forked.reconciled is not None
+        assert forked.reconciled["status"] == "forked"
+        assert forked.reconciled["session"] != session.info()["id"]
+
+
 class TestTurns:
     def test_a_push_returns_its_result(self, session: Session) -> None:
         session.push([QUESTION])

@@ -27,6 +27,7 @@ from sessions.api.serializers.memory import (
     MemoryUpkeep,
 )
 from sessions.api.serializers.prompts import CompactedPrompt, PromptCompactRequest
+from sessions.api.serializers.reconcile import HistorySent, ReconciledPrompt
 from sessions.api.serializers.sessions import (
     Session,
     SessionChange,
@@ -54,6 +55,7 @@ __all__ = [
     "CompactionPage",
     "Content",
     "Error",
+    "HistorySent",
     "ImportResult",
     "ImportUpload",
     "MemoryDiff",
@@ -73,6 +75,7 @@ __all__ = [
     "Prompt",
     "PromptCompactRequest",
     "RecapText",
+    "ReconciledPrompt",
     "SearchPage",
     "Session",
     "SessionChange",

@@ -108,6 +108,7 @@ def _message_parameters(values: Sequence[Message], messages: Sequence[IngestedMe
             for digest, message in zip(digests, messages, strict=True)
         ],
         "in_blob": digests,
+        "content_hashes": [message.content_hash for message in messages],
         "blob_ids": [uuid7() for _ in large],
         "blob_hashes": list(large),
         "blob_sizes": [Int4(len(data)) for data in large.values()],

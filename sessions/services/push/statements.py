@@ -81,12 +81,15 @@ WITH session AS (
     RETURNING id, sha256
 ), message AS (
     INSERT INTO agent_sessions_message (
-        session_id, position, turn_index, role, tokens, flags, tool_name, body, blob_id)
-    SELECT session.id, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.body, blob.id
+        session_id, position, turn_index, role, tokens, flags, tool_name, body, blob_id,
+        content_hash)
+    SELECT session.id, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.body, blob.id,
+           m.content_hash
       FROM session CROSS JOIN
            unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
-                  %(tool_names)s::text[], %(bodies)b::bytea[], %(in_blob)b::bytea[])
-           AS m (position, role, tokens, flags, tool_name, body, sha256)
+                  %(tool_names)s::text[], %(bodies)b::bytea[], %(in_blob)b::bytea[],
+                  %(content_hashes)b::bytea[])
+           AS m (position, role, tokens, flags, tool_name, body, sha256, content_hash)
       LEFT JOIN blob ON blob.sha256 = m.sha256
 )
 SELECT pg_current_xact_id()::xid::text FROM session

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contextapp_client.errors import UnexpectedResponse
-from contextapp_client.types import Format, ManifestEntry
+from contextapp_client.types import Format, ManifestEntry, Reconciliation
 
 #: The fields to pass to the provider. The other fields describe the prompt.
 _PROVIDER_FIELDS = ("system", "messages", "tools")
@@ -33,6 +33,7 @@ class Prompt:
     reason: str | None
     compactions: int
     manifest: tuple[ManifestEntry, ...] | None
+    reconciled: Reconciliation | None = None  #: what `Session.sync` did
 
     @classmethod
     def read(cls, data: bytes) -> Prompt:
@@ -52,6 +53,7 @@ class Prompt:
                 reason=value["reason"],
                 compactions=value["compactions"],
                 manifest=None if manifest is None else tuple(manifest),
+                reconciled=value.get("reconciled"),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnexpectedResponse(f"the response is not a prompt: {error!r}") from None

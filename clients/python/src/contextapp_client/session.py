@@ -72,6 +72,36 @@ class Session:
         )
         return cast(types.PushResult, response.json())
 
+    def sync(
+        self,
+        messages: Iterable[object],
+        *,
+        usage: object | None = None,
+        model: str | None = None,
+        system: object | None = None,
+        tools: Iterable[object] | None = None,
+        compacted: bool | None = None,
+    ) -> Prompt:
+        """Send the whole history and return the prompt for the next call, instead of pushing what is new.
+
+        `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
+        New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
+        which later calls with that history find; `prompt.reconciled` says what happened. `usage` and `model`
+        are those of the last response in the history; `compacted` states that you replaced messages with a
+        summary. Repeating a call changes nothing.
+        """
+        sent = payloads.read(messages)
+        fields = {
+            "messages": sent.messages,
+            "usage": sent.usage if usage is None else usage,
+            "model": model or sent.model,
+            "system": system,
+            "tools": tools,
+            "compacted": compacted,
+        }
+        body = {name: value for name, value in fields.items() if value is not None}
+        return Prompt.read(self._call("POST", "reconcile", body=body, repeatable=True).data)
+
     def turns(self, *, last: int | None = None) -> Iterator[types.Turn]:
         """Iterate over turns with their messages, oldest first; with `last`, only the newest (1 to 200)."""
         if last is None:

@@ -61,6 +61,21 @@ class Calibration(TypedDict):
     reports: int
 
 
+class Reconciliation(TypedDict):
+    """What a sync did.
+
+    `session` is the id of the session that has the history: the one that was synced, or a fork of it.
+    `status` is `unchanged`, `appended`, `compacted` (the client had compacted its context), `forked` (the
+    history continues an earlier point) or `side` (a request beside the conversation).
+    """
+
+    session: str
+    status: str
+    first_new: int
+    turn: int | None
+    redacted: list[JsonObject]
+
+
 class SessionInfo(TypedDict):
     """A session with its counters. Costs are in micro-dollars (millionths of a dollar).
 

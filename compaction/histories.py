@@ -1,0 +1,138 @@
+"""Compare the history that a client sends with the stored one: what is new, and what was rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compaction.messages import JSON
+
+
+class Change(StrEnum):
+    """How a client's history relates to the stored one."""
+
+    EXTENDED = "extended"  #: begins with all of it
+    EDITED = "edited"  #: begins with all of it, but some messages have other content
+    TRIMMED = "trimmed"  #: the client dropped messages after its system prompt
+    COMPACTED = "compacted"  #: the client replaced messages with a summary
+    SIDE = "side"  #: a request beside the conversation, such as one for a title
+    DIVERGED = "diverged"  #: continues an earlier point of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """`common` messages at the beginning are equal. From `new` on, messages are not stored yet.
+
+    `kept` is the index of the first stored message that follows the trimmed ones (TRIMMED only).
+    """
+
+    change: Change
+    common: int
+    new: int
+    kept: int = 0
+
+
+#: Side requests have at most this many messages.
+_SIDE_MESSAGES = 4
+
+#: A history is trimmed if at least this many messages of its end are still there.
+_KEPT_MIN = 2
+
+#: How clients begin the message that replaces what they compacted, and where they put it: near the start.
+_SUMMARIES = (
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem and produced a summary",
+    "The conversation history before this point was compacted into the following summary",
+    "Here is a summary of the conversation so far",
+    "<state_snapshot>",
+    "<summary>",
+)
+_SUMMARY_WITHIN = 3
+
+#: How clients ask for such a summary, or for something else beside the conversation.
+_SIDE_PROMPTS = (
+    "Your task is to create a detailed summary of the conversation so far",
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",
+    "[SUGGESTION MODE:",
+)
+
+
+def compare(
+    stored: Sequence[bytes], sent: Sequence[bytes], messages: Sequence[JSON], *, is_compacted: bool = False
+) -> Comparison:
+    """Compare by hash. `messages` are the last of the sent messages, at least those that are not stored.
+
+    `is_compacted` states that the client says so itself.
+    """
+    common = _common(stored, sent)
+    if common == len(stored):
+        return Comparison(change=Change.EXTENDED, common=common, new=common)
+    first = len(sent) - len(messages)
+    if is_compacted or _has_summary(messages[max(common - first, 0) :][:_SUMMARY_WITHIN]):
+        return Comparison(change=Change.COMPACTED, common=common, new=0)
+    if _is_edited(stored, sent, common):
+        return Comparison(change=Change.EDITED, common=common, new=len(stored))
+    if kept := _kept(stored, sent, common):
+        return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
+    if common <= _leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
+        return Comparison(change=Change.SIDE, common=common, new=common)
+    return Comparison(change=Change.DIVERGED, common=common, new=common)
+
+
+def is_side_prompt(message: JSON) -> bool:
+    """Return whether a message asks for something beside the conversation, such as a summary of it."""
+    return any(prompt in text[:2_000] for text in _texts(message) for prompt in _SIDE_PROMPTS)
+
+
+def is_summary(message: JSON) -> bool:
+    """Return whether a message is a client's own summary of what it compacted."""
+    return any(text.lstrip().startswith(_SUMMARIES) for text in _texts(message))
+
+
+def _has_summary(messages: Sequence[JSON]) -> bool:
+    return any(is_summary(message) for message in messages)
+
+
+def _common(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
+    pairs = zip(stored, sent, strict=False)
+    shortest = min(len(stored), len(sent))
+    return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
+
+
+def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> bool:
+    """Return whether the client changed some messages in place: the last one and most others are equal."""
+    if len(sent) < len(stored) or sent[len(stored) - 1] != stored[-1]:
+        return False
+    equal = sum(old == new for old, new in zip(stored[common:], sent[common:], strict=False))
+    return equal * 2 >= len(stored) - common
+
+
+def _kept(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> int:
+    """Return the index of the stored message at which the sent ones continue, 0 if they do not."""
+    if common == len(sent):
+        return 0
+    for start in range(common + 1, len(stored) - _KEPT_MIN + 1):
+        kept = list(stored[start:])
+        if stored[start] == sent[common] and kept == list(sent[common : common + len(kept)]):
+            return start
+    return 0
+
+
+def _leading_system(messages: Sequence[JSON]) -> int:
+    roles = [message.get("role") if isinstance(message, Mapping) else None for message in messages]
+    return next((i for i, role in enumerate(roles) if role not in {"system", "developer"}), len(roles))
+
+
+def _texts(message: JSON) -> list[str]:
+    """Return the text of a user message, block by block."""
+    if not isinstance(message, Mapping) or message.get("role") != "user":
+        return []
+    content = message.get("content")
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [
+        block["text"] for block in blocks if isinstance(block, Mapping) and isinstance(block.get("text"), str)
+    ]

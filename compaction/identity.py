@@ -1,0 +1,121 @@
+"""Recognize a message that a client sends again: a hash of what it says, not of how it is written.
+
+Clients serialize their whole history again for each call. Between two calls a message may move its cache
+breakpoint, lose its thinking, or turn from a string into a list of blocks; its hash stays the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from compaction.messages import JSON
+
+#: Bytes of a message's hash. Hashes are compared within one session only.
+HASH_BYTES = 8
+
+#: The digest of an empty history.
+EMPTY = bytes(HASH_BYTES)
+
+#: Fields of a request, or of one answer, that are not part of what a message says.
+_IGNORED = frozenset(
+    {"cache_control", "citations", "caller", "id", "status", "phase", "annotations", "logprobs"}
+)
+_THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_SYSTEM = frozenset({"system", "developer"})
+
+
+def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> list[bytes]:
+    """Return the hash of each message. `after` is the number of messages before the first of them.
+
+    Leading system messages have the same hash whatever they say: clients change their system prompt during a
+    session. The hash is keyed, so that it does not reveal a secret in the message.
+    """
+    hashes = []
+    leading = after == 0
+    for message in messages:
+        leading = leading and isinstance(message, Mapping) and message.get("role") in _SYSTEM
+        hashes.append(_hash(b"system" if leading else canonical(message), key))
+    return hashes
+
+
+def history_digest(hashes: Sequence[bytes], *, start: bytes = EMPTY) -> bytes:
+    """Return the digest of a history. `start` is the digest of the messages before these."""
+    digest = start
+    for each in hashes:
+        digest = hashlib.blake2b(digest + each, digest_size=HASH_BYTES).digest()
+    return digest
+
+
+def canonical(message: JSON) -> bytes:
+    """Return the content of a message in a form that does not depend on how a client writes it."""
+    if not isinstance(message, Mapping):
+        return _dumps(message)
+    if "role" not in message:
+        return _dumps(_plain(message))
+    calls = message.get("tool_calls")
+    said = [
+        message["role"],
+        _blocks(message.get("content")),
+        [_call(call) for call in calls] if isinstance(calls, list) else [],
+        message.get("tool_call_id"),
+    ]
+    return _dumps(said)
+
+
+def _blocks(content: JSON) -> list[JSON]:
+    if isinstance(content, str):
+        text = content.strip()
+        return [text] if text else []
+    if not isinstance(content, list):
+        return []
+    return [said for block in content if (said := _block(block)) is not None]
+
+
+def _block(block: JSON) -> JSON:
+    """Return what a block says; None for thinking and empty text."""
+    if not isinstance(block, Mapping):
+        return block
+    kind = block.get("type")
+    if kind in {"text", "input_text", "output_text"} and isinstance(block.get("text"), str):
+        return block["text"].strip() or None
+    if kind in _THINKING:
+        return None
+    if kind == "tool_use":
+        return [kind, block.get("id"), block.get("name"), block.get("input")]
+    if kind == "tool_result":
+        return [kind, block.get("tool_use_id"), _blocks(block.get("content")), bool(block.get("is_error"))]
+    return _plain(block)
+
+
+def _call(call: JSON) -> JSON:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return _plain(call)
+    return [call.get("id"), function.get("name"), function.get("arguments")]
+
+
+def _plain(value: JSON) -> JSON:
+    """Return the value without ignored and empty fields."""
+    if isinstance(value, Mapping):
+        return {
+            name: _plain(each) for name, each in value.items() if name not in _IGNORED and each is not None
+        }
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _dumps(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # an integer over 64 bits
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _hash(data: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=HASH_BYTES, key=key[:64]).digest()

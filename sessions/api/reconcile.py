@@ -1,0 +1,115 @@
+"""`sessions/{id}/reconcile/`: send a client's whole history, and get the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+
+from sessions.api import serializers
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
+from sessions.api.errors import InvalidRequest, sentence
+from sessions.api.ingestion import check_preamble, reject_secret
+from sessions.api.lookup import raise_key_or_session_error
+from sessions.api.prompt import prompt_json
+from sessions.api.schema import error_responses, operation
+from sessions.api.turns import idempotency_key, text_field, usage_field
+from sessions.selectors.lookups import route_forget, session_route
+from sessions.selectors.prompts import messages_now, prompt_state
+from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.push.turns import SessionGone
+from sessions.services.push.values import Target
+from sessions.services.reconcile.history import history_reconcile
+from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
+from sessions.store.rawjson import BadJson, TooDeep
+
+_FIELDS = frozenset({"usage", "model", "system", "tools", "compacted"})
+
+
+class Reconcile(Endpoint):
+    @operation(
+        operation_id="sessions_reconcile",
+        summary="Reconcile a session",
+        request=serializers.HistorySent,
+        responses={200: serializers.ReconciledPrompt, **error_responses(400, 413, 415)},
+    )
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Takes the client's whole message list, appends what is new as one turn and returns the prompt, like
+        `GET …/prompt/`. Messages are compared by content, without cache breakpoints and thinking. A history
+        that continues an earlier point becomes a forked session, which later calls with that history find."""
+        reconciled = _reconcile(call, session_id)
+        key_id, project_id = call.principal.key_id, call.principal.project_id
+        state = prompt_state(key_id=key_id, project_id=project_id, session_id=reconciled.session_id)
+        if state is None:
+            raise_key_or_session_error(call, session_id)
+        if call.principal.upkeep and reconciled.turn is not None:
+            memory_update_request(reconciled.session_id)
+        fields = prompt_json(state, messages_now(state), turn=state.turn_count - 1)
+        return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
+
+
+def _reconcile(call: ApiCall, session_id: str) -> Reconciled:
+    key_id, project_id = call.principal.key_id, call.principal.project_id
+    request = Request(
+        body=call.raw,
+        redaction=call.principal.redaction,
+        read=lambda fields: _read(call, fields),
+        idempotency_key=idempotency_key(call),
+    )
+    for _ in range(2):
+        route = session_route(project_id=project_id, name=session_id)
+        if route is None:
+            break
+        target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
+        try:
+            return history_reconcile(target, request)
+        except SessionGone:
+            continue
+        except InvalidHistory as error:
+            raise _invalid(error) from None
+        except TooDeep as error:
+            raise InvalidRequest("too_deep", sentence(error)) from None
+        except BadJson as error:
+            raise InvalidRequest("bad_json", sentence(error)) from None
+        finally:
+            if route.format is None:
+                route_forget(project_id=project_id, name=session_id)
+    return raise_key_or_session_error(call, session_id)
+
+
+def _invalid(error: InvalidHistory) -> InvalidRequest:
+    if error.index is None:
+        return InvalidRequest("invalid_field", str(error), param="messages")
+    return InvalidRequest("invalid_message", str(error), param=f"messages[{error.index}]")
+
+
+def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
+    """Return what the fields beside the messages say. Raises `InvalidRequest`."""
+    if unknown := fields.keys() - _FIELDS:
+        name = min(unknown)
+        raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
+    check_preamble(fields.get("system"), fields.get("tools"))
+    compacted = fields.get("compacted", False)
+    if not isinstance(compacted, bool):
+        raise InvalidRequest("invalid_field", "`compacted` must be a boolean.", param="compacted")
+    model = text_field(fields, "model")
+    reject_secret(model, "model", call.principal.redaction)
+    usage, cache_write_1h = usage_field(fields.get("usage"))
+    return Sent(
+        model=model,
+        usage=usage,
+        cache_write_1h_tokens=cache_write_1h,
+        prices=call.principal.prices,
+        is_compacted=compacted,
+    )
+
+
+def _reconciled_json(reconciled: Reconciled) -> dict[str, Any]:
+    return {
+        "session": reconciled.session_id,
+        "status": reconciled.status,
+        "first_new": reconciled.first,
+        "turn": reconciled.turn,
+        "redacted": [{"kind": found.kind, "count": found.count} for found in reconciled.redacted],
+    }

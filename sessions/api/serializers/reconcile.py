@@ -1,0 +1,56 @@
+"""Histories that clients send whole."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from sessions.api.serializers.fields import PlainText, Strict
+from sessions.api.serializers.turns import Prompt, Redacted
+
+
+class HistorySent(Strict):
+    """A client's history."""
+
+    messages = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="All messages of the client's history, exactly as it would send them to the provider.",
+    )
+    usage = serializers.DictField(
+        required=False, help_text="The `usage` object of the last response in the history, unchanged."
+    )
+    model = PlainText(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Model of that response. Defaults to the session's.",
+    )
+    system = serializers.JSONField(required=False, help_text="The client's current system prompt.")
+    tools = serializers.ListField(
+        child=serializers.JSONField(), required=False, help_text="The client's current tool definitions."
+    )
+    compacted = serializers.BooleanField(
+        required=False,
+        help_text="`true` in the first request after the client replaced messages with a summary. The "
+        "summaries of common clients are also recognized without it.",
+    )
+
+
+class Reconciliation(serializers.Serializer):
+    session = serializers.UUIDField(help_text="The session that has this history: the one named, or a fork.")
+    status = serializers.ChoiceField(
+        choices=["unchanged", "appended", "compacted", "forked", "side"],
+        help_text="`appended`: new messages were stored. `compacted`: the client had compacted its own "
+        "context. `forked`: the history continues an earlier point, in a forked session. `side`: a request "
+        "beside the conversation, stored in a separate session.",
+    )
+    first_new = serializers.IntegerField(help_text="Index of the first message that was not stored yet.")
+    turn = serializers.IntegerField(
+        allow_null=True, help_text="Index of the turn that was stored. Null if nothing was new."
+    )
+    redacted = Redacted(many=True, help_text="Secrets that were redacted.")
+
+
+class ReconciledPrompt(Prompt):
+    """The prompt, as `GET …/prompt/` returns it, and what the call did."""
+
+    reconciled = Reconciliation(help_text="What the call did.")

@@ -1,0 +1,127 @@
+"""Sessions beside the one that a client names: forks that share its beginning, and side requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, LiteralString
+from uuid import UUID
+
+from django.db import connection
+from psycopg.types.numeric import Int4
+from uuid_utils.compat import uuid7
+
+from compaction.breakdown import TokenBreakdown
+from compaction.continuation import Continuation
+from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
+from sessions.selectors.stored_rows import messages_load
+from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.store.postgres import execute, raw_connection
+
+_INHERITED = (
+    "project_id", "agent", "model", "format", "origin", "created_by_id", "tags", "metadata",
+    "budget_tokens", "context_window", "policy", "calibration",
+)  # fmt: skip
+
+_COPY_MESSAGES: LiteralString = """
+INSERT INTO agent_sessions_message (
+    session_id, position, turn_index, role, tokens, flags, tool_name, body, blob_id, source_id, content_hash)
+SELECT %(child)s, position, turn_index, role, tokens, flags, tool_name, body, blob_id, source_id, content_hash
+  FROM agent_sessions_message WHERE session_id = %(parent)s AND position < %(end)s
+"""
+
+#: The last turn may be cut. Its answer is in the parent, and so is its usage.
+_COPY_TURNS: LiteralString = """
+INSERT INTO agent_sessions_turn (
+    session_id, index, at, model, first_position, message_count, preamble_version, prompt_estimate,
+    prompt_reported, prompt_served, component_tokens, uncached_tokens, cache_read_tokens, cache_write_tokens,
+    output_tokens, cost_microusd, billed, client_compaction)
+SELECT %(child)s, index, at, model, first_position, least(message_count, %(end)s - first_position),
+       preamble_version, prompt_estimate, prompt_reported, prompt_served, component_tokens, uncached_tokens,
+       cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, false, client_compaction
+  FROM agent_sessions_turn WHERE session_id = %(parent)s AND first_position < %(end)s
+"""
+
+
+def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentSession:
+    """Return a new session with the first `at` messages of the locked `parent`, and its compactions of them.
+
+    The calls of the shared turns stay billed to the parent. Takes time in proportion to what is shared.
+    """
+    child = _child(parent, forked_at=at, title=parent.title)
+    child.context_start = min(context_start, at)
+    _copy_preambles(parent, child, at)
+    child.save()
+    shared = {"child": child.pk, "parent": parent.pk, "end": Int4(at)}
+    with connection.wrap_database_errors:
+        execute(raw_connection(), _COPY_MESSAGES, shared)
+        execute(raw_connection(), _COPY_TURNS, shared)
+    _count(child, at)
+    if _copy_compactions(parent, child, at):
+        snapshot_rebuild(session=child)
+        child.refresh_from_db()
+    return child
+
+
+def session_beside(*, parent: AgentSession) -> AgentSession:
+    """Return a new session for a request beside the conversation of `parent`."""
+    child = _child(parent, title="Side request")
+    child.save()
+    return child
+
+
+def _child(parent: AgentSession, **fields: Any) -> AgentSession:
+    inherited: Mapping[str, Any] = {name: getattr(parent, name) for name in _INHERITED}
+    pk: UUID = uuid7()
+    return AgentSession(pk=pk, external_id=str(pk), parent=parent, **inherited, **fields)
+
+
+def _copy_preambles(parent: AgentSession, child: AgentSession, at: int) -> None:
+    """Copy the versions of system prompt and tools that the shared turns were called with."""
+    turns = parent.turns.filter(first_position__lt=at).order_by("-index")
+    version = turns.values_list("preamble_version", flat=True).first() or 0
+    rows = list(parent.preambles.filter(version__lte=version).order_by("version"))
+    child.preamble_version = version
+    if rows:
+        child.preamble_hash = parent.preamble_hash if version == parent.preamble_version else None
+    child.save()
+    for row in rows:
+        row.pk, row.session = None, child
+    Preamble.objects.bulk_create(rows)
+
+
+def _count(child: AgentSession, messages: int) -> None:
+    """Set the counters of a fork from the messages that it shares."""
+    values = [row.value(child.format) for row in messages_load(child.pk, [(child.context_start, messages)])]
+    preamble = child.preambles.filter(version=child.preamble_version).first()
+    sizes = {"system": preamble.system_tokens, "tools": preamble.tools_tokens} if preamble else {}
+    context = TokenBreakdown().set(**sizes).add(values)
+    after = Continuation().after(values, child.format)
+    child.context_components = child.shown_components = dict(context.tokens)
+    child.open_calls = [call.replace("\0", "\ufffd") for call in after.open_calls]
+    child.needs_repair = not after.regular
+    child.message_count = messages
+    reported = list(child.turns.order_by("index").values_list("prompt_reported", "prompt_served"))
+    sizes_of_turns = [size or served or 0 for size, served in reported]
+    child.turn_count = len(reported)
+    child.last_prompt_tokens = sizes_of_turns[-1] if sizes_of_turns else 0
+    child.peak_prompt_tokens = max(sizes_of_turns, default=0)
+    child.save()
+
+
+def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> bool:
+    """Copy the compactions that were applied before the fork, so that its prompt begins like the parent's."""
+    applied = parent.compactions.filter(state=Compaction.State.DONE, snapshot_position__lte=at)
+    for row in applied.order_by("number"):
+        edits, recaps = list(row.edits.order_by("ordinal")), list(row.recaps.order_by("version"))
+        row.pk, row.session, row.upgrades, row.cost_microusd = uuid7(), child, None, None
+        row.awaits_upgrade = False
+        row.save(force_insert=True)
+        for edit in edits:
+            edit.pk, edit.session, edit.compaction = None, child, row
+        for recap in recaps:
+            recap.pk, recap.compaction = None, row
+        Edit.objects.bulk_create(edits)
+        Recap.objects.bulk_create(recaps)
+        child.compaction_count += 1
+    child.save(update_fields=["compaction_count"])
+    return child.compaction_count > 0

@@ -1,0 +1,63 @@
+"""Follow what a client did to its own context: record the messages that it removed as a compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compaction.breakdown import TokenBreakdown
+from compaction.edits import Edit, Op
+from compaction.pipeline import Plan
+from compaction.record import Change, PlanState, record_of
+from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import policy_of
+from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.lifecycle import (
+    compaction_in_progress,
+    compaction_open,
+    compaction_skip,
+)
+from sessions.services.compactions.planning import plan_request, view_load
+from sessions.services.compactions.recaps import RecapOrigin
+
+_NAME = "client"
+
+
+def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
+    """Remove messages from the prompt because the client removed them from its own. The session is locked.
+
+    A compaction in progress is ended: it was planned for another context.
+    """
+    other = compaction_in_progress(session)
+    if other is not None:
+        compaction_skip(compaction=other, reason="the client compacted its own context")
+    compaction = compaction_open(
+        session=session, trigger=_NAME, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
+    )
+    loaded = view_load(session)
+    edits = tuple(_eviction(first, last) for first, last in _ranges(positions))
+    after = loaded.view.with_edits(edits)
+    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=_NAME, goal=after.tokens)
+    record = record_of(plan_request(loaded, trigger=_NAME), change)
+    plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
+    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+    session.refresh_from_db()
+    session.context_components = dict(TokenBreakdown.of_view(after).tokens)
+    session.save(update_fields=["context_components"])
+    return compaction
+
+
+def _eviction(first: int, last: int) -> Edit:
+    return Edit(
+        strategy=_NAME, op=Op.EVICT, position=first, end=last, reason="removed by the client from its context"
+    )
+
+
+def _ranges(positions: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last position of each run of consecutive positions."""
+    ranges: list[tuple[int, int]] = []
+    for position in positions:
+        if ranges and ranges[-1][1] == position - 1:
+            ranges[-1] = (ranges[-1][0], position)
+        else:
+            ranges.append((position, position))
+    return ranges

@@ -1,0 +1,216 @@
+"""Reconcile a session with the whole history that its client sends.
+
+The client keeps its history itself and sends all of it with each call. What is new becomes a turn, by the
+same path as a push. If the client went back to an earlier point, the history continues in a fork; if it
+compacted its own context, the prompt follows it; a request beside the conversation changes neither.
+
+Appending to a history takes constant time: the last request's bytes are recognized by their hash, and the
+stored messages by a digest, so that neither is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from compaction import dialects
+from compaction.histories import Change, is_summary
+from compaction.identity import history_digest
+from redaction import Finding
+from sessions.models import AgentSession, ClientHistory, Turn
+from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
+from sessions.services.push.session_cache import state_forget
+from sessions.services.push.turns import SessionGone, turn_push
+from sessions.services.push.values import Push, Target
+from sessions.services.reconcile.branches import session_beside, session_fork
+from sessions.services.reconcile.client_edits import context_remove
+from sessions.services.reconcile.matching import Matched, histories_of, history_match
+from sessions.services.reconcile.reading import Reading, history_read, with_answer
+from sessions.services.reconcile.stored import hashes_write, positions
+from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
+from sessions.store import bodies
+
+
+@transaction.atomic
+def history_reconcile(target: Target, request: Request) -> Reconciled:
+    """Store what is new in a client's history. `target` is the session that the client names.
+
+    Raises `SessionGone`, `InvalidHistory`, `BadJson` or what `request.read` raises; nothing is stored then.
+    """
+    rows = AgentSession.objects.select_for_update().filter(project_id=target.project_id)
+    root = rows.filter(pk=target.session_id).first()
+    if root is None:
+        raise SessionGone
+    histories = histories_of(root)
+    if (done := _stored_before(histories, request)) is not None:
+        return done
+    reading = history_read(request.body, histories=histories, redaction=request.redaction)
+    sent = request.read(reading.fields)
+    reading = with_answer(reading, sent.answer)
+    matched = history_match(histories, reading, sent)
+    match matched.comparison.change:
+        case Change.EXTENDED:
+            return _append(target, request, sent, reading, matched, Status.APPENDED)
+        case Change.EDITED:
+            _take_over_hashes(matched)
+            return _append(target, request, sent, reading, matched, Status.APPENDED)
+        case Change.TRIMMED | Change.COMPACTED:
+            return _compacted(target, request, sent, reading, matched)
+        case Change.SIDE:
+            beside = session_beside(parent=root)
+            history = ClientHistory(session=beside, root=root, spans=[[0, None]], digest=history_digest(()))
+            aside = replace(matched, session=beside, history=history)
+            return _append(target, request, sent, reading, aside, Status.SIDE)
+        case Change.DIVERGED:
+            return _append(target, request, sent, reading, _forked(matched), Status.FORKED)
+
+
+def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reconciled | None:
+    """Return the result of the same request, if it was stored before."""
+    if request.idempotency_key is None:
+        return None
+    ids = [history.pk for history in histories]
+    turn = Turn.objects.filter(session__in=ids, idempotency_key=request.idempotency_key).first()
+    if turn is None:
+        return None
+    return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)
+
+
+def _append(
+    target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched, status: Status
+) -> Reconciled:
+    """Store the messages from `matched.comparison.new` on as a turn, and what the client sent."""
+    session, history, new = matched.session, matched.history, matched.comparison.new
+    messages, found = _ingested(session, reading, new)
+    preamble, preamble_hash = _preamble(history, reading)
+    turn: int | None = None
+    if messages:
+        push = Push(
+            messages=messages,
+            redacted=found,
+            model=sent.model,
+            usage=sent.usage,
+            cache_write_1h_tokens=sent.cache_write_1h_tokens,
+            preamble=preamble,
+            idempotency_key=request.idempotency_key,
+            body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,
+            prices=sent.prices,
+        )
+        own = replace(target, session_id=session.pk)
+        answer = turn_push(own, push)
+        assert isinstance(answer, bytes)  # the key was not stored before
+        turn = bodies.json_value(answer)["turn"]
+        state_forget(session.pk)
+    else:
+        preamble_hash = bytes(history.preamble_hash)
+        status = Status.UNCHANGED if status is Status.APPENDED else status
+    _history_write(history, reading, matched, status, preamble_hash, sent)
+    return Reconciled(status=status, session_id=session.pk, first=new, turn=turn, redacted=found)
+
+
+def _history_write(
+    history: ClientHistory,
+    reading: Reading,
+    matched: Matched,
+    status: Status,
+    preamble_hash: bytes,
+    sent: Sent,
+) -> None:
+    if status is Status.SIDE:
+        history.count = reading.count - matched.comparison.new
+        history.digest = history_digest(reading.hashes[matched.comparison.new - reading.first :])
+    else:
+        history.count, history.digest = reading.count, reading.digests[-1]
+        for name, value in reading.checkpoint().items():
+            setattr(history, name, value)
+    history.preamble_hash, history.updated_at = preamble_hash, timezone.now()
+    history.caller = sent.caller
+    history.save()
+
+
+def _ingested(
+    session: AgentSession, reading: Reading, first: int
+) -> tuple[list[IngestedMessage], list[Finding]]:
+    """Return the messages from `first` on without secrets. Raises `InvalidHistory`."""
+    elements, values, hashes = reading.from_index(first)
+    for index, value in enumerate(values):
+        if dialects.detect(value, session.format) is None:
+            raise InvalidHistory(first + index, dialects.message_error(value))
+    messages, found = messages_ingest(elements, values, format=session.format, redaction=reading.redaction)
+    return [
+        replace(message, content_hash=content_hash, is_summary=is_summary(value))
+        for message, content_hash, value in zip(messages, hashes, values, strict=True)
+    ], found
+
+
+def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | None, bytes]:
+    """Return system prompt and tools if the client sent others than before, and their hash."""
+    system, tools = reading.fields.get("system"), reading.fields.get("tools")
+    if system is None and tools is None:
+        return None, bytes(history.preamble_hash)
+    found = bodies.content_hash(bodies.json_bytes([system, tools]))
+    if found == bytes(history.preamble_hash):
+        return None, found
+    return preamble_ingest(system, tools, redaction=reading.redaction)[0], found
+
+
+def _take_over_hashes(matched: Matched) -> None:
+    """Identify the messages that the client changed in place by what it sends now."""
+    at = positions(matched.history, matched.session.message_count)
+    pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
+    hashes_write(matched.session, {position: new for position, old, new in pairs if old != new})
+
+
+def _compacted(
+    target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched
+) -> Reconciled:
+    """Remove from the prompt what the client removed, and append what it has instead."""
+    session, history, comparison = matched.session, matched.history, matched.comparison
+    at = positions(history, session.message_count)
+    kept_from = comparison.kept if comparison.change is Change.TRIMMED else len(at)
+    before, turn = session.last_prompt_tokens, session.turn_count
+    context_remove(session=session, positions=at[comparison.common : kept_from])
+    history.spans = _spans([*at[: comparison.common], *at[kept_from:]], session.message_count)
+    if comparison.change is Change.COMPACTED:
+        matched = replace(matched, comparison=replace(comparison, new=comparison.common))
+        session.context_start = session.message_count
+        session.save(update_fields=["context_start"])
+    result = _append(target, request, sent, reading, matched, Status.COMPACTED)
+    marker: Mapping[str, Any] = {"trigger": "auto", "tokens_before": before}
+    Turn.objects.filter(session=session, index=turn).update(client_compaction=marker)
+    return result
+
+
+def _spans(kept: Sequence[int], end: int) -> list[list[int | None]]:
+    """Return the spans of the kept positions and of all messages from `end` on."""
+    spans: list[list[int | None]] = []
+    for position in kept:
+        if spans and spans[-1][1] == position:
+            spans[-1][1] = position + 1
+        else:
+            spans.append([position, position + 1])
+    if spans and spans[-1][1] == end:
+        spans[-1][1] = None
+        return spans
+    return [*spans, [end, None]]
+
+
+def _forked(matched: Matched) -> Matched:
+    """Return the match in a new session that shares the messages before the divergence."""
+    parent, history, common = matched.session, matched.history, matched.comparison.common
+    at = positions(history, parent.message_count)
+    end = at[common - 1] + 1 if common else 0
+    child = session_fork(parent=parent, at=end, context_start=parent.context_start)
+    forked = ClientHistory(
+        session=child,
+        root=history.root,
+        spans=_spans(at[:common], end),
+        digest=b"",
+        preamble_hash=history.preamble_hash,
+    )
+    return replace(matched, session=child, history=forked)

@@ -1,0 +1,103 @@
+"""Find the session that a client's history continues: the one that it names, or a fork of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction.histories import Change, Comparison, compare, is_side_prompt
+from sessions.models import AgentSession, ClientHistory
+from sessions.services.reconcile.reading import Reading
+from sessions.services.reconcile.stored import digest_of, is_current, stored_hashes
+from sessions.services.reconcile.values import Sent
+
+#: Forks of a session, the most recent ones, that a history is compared with.
+_FORKS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The session that a history belongs to, and how the history relates to what is stored there."""
+
+    session: AgentSession
+    history: ClientHistory
+    comparison: Comparison
+    sent_hashes: Sequence[bytes] = ()
+    stored: Sequence[bytes] = ()
+
+
+def histories_of(root: AgentSession) -> list[ClientHistory]:
+    """Return the histories of a session and its forks, the most recent first."""
+    rows = ClientHistory.objects.filter(root=root).select_related("session").order_by("-updated_at")[:_FORKS]
+    found = list(rows)
+    if not any(history.pk == root.pk for history in found):
+        found.append(_first_history(root))
+    return found
+
+
+def _first_history(root: AgentSession) -> ClientHistory:
+    own = ClientHistory.objects.filter(pk=root.pk).first()
+    if own is not None:
+        own.session = root
+        return own
+    return ClientHistory(
+        session=root, root=root, spans=[[root.context_start, None]], digest=digest_of(()), count=0
+    )
+
+
+def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Sent) -> Matched:
+    """Return the session that the history continues, preferably one that it extends.
+
+    A history that the client's last request extends is found by its digest, without reading any message.
+    """
+    extended = [
+        history
+        for history in histories
+        if is_current(history, history.session.message_count)
+        and reading.digest_at(history.count) == bytes(history.digest)
+    ]
+    if extended:
+        best = max(extended, key=lambda history: history.count)
+        found = Comparison(change=Change.EXTENDED, common=best.count, new=best.count)
+        return Matched(session=best.session, history=best, comparison=_checked(found, reading, sent))
+    return max(
+        (_compared(history, histories, reading, sent) for history in histories),
+        key=lambda matched: (_ORDER[matched.comparison.change], matched.comparison.common),
+    )
+
+
+#: If a history matches several sessions, that with the higher value counts.
+_ORDER = {
+    Change.EXTENDED: 4,
+    Change.EDITED: 3,
+    Change.TRIMMED: 2,
+    Change.COMPACTED: 1,
+    Change.DIVERGED: 1,
+    Change.SIDE: 1,
+}
+
+
+def _compared(
+    history: ClientHistory, histories: Sequence[ClientHistory], reading: Reading, sent: Sent
+) -> Matched:
+    stored = stored_hashes(history.session, history, reading)
+    before = stored if reading.base is history else None
+    if before is None and reading.base is not None:
+        before = stored_hashes(reading.base.session, reading.base, reading)
+    hashes = [*(before or ())[: reading.first], *reading.hashes]
+    comparison = compare(stored, hashes, reading.values, is_compacted=sent.is_compacted)
+    return Matched(
+        session=history.session,
+        history=history,
+        comparison=_checked(comparison, reading, sent),
+        sent_hashes=hashes,
+        stored=stored,
+    )
+
+
+def _checked(comparison: Comparison, reading: Reading, sent: Sent) -> Comparison:
+    """Return a side request where the client says so, or its last message does."""
+    questions = reading.values[-1 - (sent.answer is not None) :][:1]
+    if sent.is_side or any(map(is_side_prompt, questions)):
+        return Comparison(change=Change.SIDE, common=comparison.common, new=comparison.common)
+    return comparison

@@ -1,0 +1,160 @@
+"""Read the history in a request's body, from the first message on that the last request did not have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from compaction.identity import history_digest, message_hashes
+from redaction import Redaction
+from sessions.models import ClientHistory
+from sessions.services.reconcile.values import InvalidHistory
+from sessions.store.bodies import json_bytes
+from sessions.store.rawjson import element_ends, list_start, read_object
+
+_BREAKPOINT = b'"cache_control"'
+
+#: Histories whose prefix is compared with the body.
+_COMPARED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A client's history. `values` and `elements` are its messages from `first` on, as JSON and as bytes.
+
+    The messages before are those of the history `base`, whose prefix the body begins with. `start` is the
+    offset of the first message, `ends` has the offset after each message from `first` on, and `prefix` is
+    the hash of the bytes in between.
+    """
+
+    redaction: Redaction
+    fields: Mapping[str, Any]
+    values: Sequence[Any]
+    elements: Sequence[bytes]
+    first: int = 0
+    base: ClientHistory | None = None
+    start: int = 0
+    ends: Sequence[int] = ()
+    body: bytes = b""
+    prefix: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
+
+    @property
+    def count(self) -> int:
+        return self.first + len(self.values)
+
+    @cached_property
+    def hashes(self) -> list[bytes]:
+        """The hashes of the messages from `first` on."""
+        return message_hashes(self.values, key=self.redaction.key, after=self.first)
+
+    @cached_property
+    def digests(self) -> list[bytes]:
+        """The digest of the history up to each message from `first` on, beginning with that before it."""
+        digests = [bytes(self.base.prefix_digest) if self.base else history_digest(())]
+        for each in self.hashes:
+            digests.append(history_digest([each], start=digests[-1]))
+        return digests
+
+    def digest_at(self, count: int) -> bytes | None:
+        """Return the digest of the first `count` messages, None if it is not known or there are fewer."""
+        return self.digests[count - self.first] if self.first <= count <= self.count else None
+
+    def from_index(self, index: int) -> tuple[list[bytes], list[Any], list[bytes]]:
+        """Return the bytes, values and hashes of the messages from `index` on. It must be read."""
+        at = index - self.first
+        return list(self.elements[at:]), list(self.values[at:]), self.hashes[at:]
+
+    def checkpoint(self) -> Mapping[str, Any]:
+        """Return the `prefix` columns for the next request: the messages before the first cache breakpoint.
+
+        Breakpoints move from request to request.
+        """
+        stable = next((i for i, data in enumerate(self.elements) if _BREAKPOINT in data), len(self.elements))
+        stable = min(stable, len(self.ends))
+        end = self.ends[stable - 1] if stable else self.start + (self.base.prefix_bytes if self.base else 0)
+        done = self.start + (self.base.prefix_bytes if self.base else 0)
+        hasher = self.prefix.copy()
+        hasher.update(self.body[done:end])
+        return {
+            "prefix_count": self.first + stable,
+            "prefix_bytes": end - self.start,
+            "prefix_hash": hasher.digest(),
+            "prefix_digest": self.digests[stable],
+        }
+
+
+def history_read(body: bytes, *, histories: Sequence[ClientHistory], redaction: Redaction) -> Reading:
+    """Parse the body. Raises `BadJson` or `InvalidHistory`."""
+    start = list_start(body, "messages")
+    if start is None:
+        raise InvalidHistory(None, "`messages` must be an array.")
+    for base in histories[:_COMPARED]:
+        if base.prefix_count and (hasher := _matching_prefix(body, start, base)) is not None:
+            end = start + base.prefix_bytes
+            rest = body[end:].lstrip(b" \t\r\n")
+            skipped = len(body) - len(rest) + rest.startswith(b",")
+            if rest[:1] in {b",", b"]"}:
+                return _read(body, start, skipped, base.prefix_count, base, hasher, redaction)
+    return _read(body, start, start, 0, None, hashlib.blake2b(digest_size=16), redaction)
+
+
+def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
+    """Return the hash state after the prefix of a history, None if the body does not begin with it."""
+    end = start + base.prefix_bytes
+    if end >= len(body):
+        return None
+    hasher = hashlib.blake2b(memoryview(body)[start:end], digest_size=16)
+    return hasher if hasher.digest() == bytes(base.prefix_hash) else None
+
+
+def _read(
+    body: bytes,
+    start: int,
+    at: int,
+    first: int,
+    base: ClientHistory | None,
+    hasher: Any,
+    redaction: Redaction,
+) -> Reading:
+    fields = read_object(body if at == start else body[:start] + body[at:])
+    values = fields.pop("messages")
+    if not isinstance(values, list):
+        raise InvalidHistory(None, "`messages` must be an array.")
+    ends = element_ends(body, at)
+    starts = [at, *(end + 1 for end in ends)]
+    elements = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=False)]
+    if len(elements) != len(values):  # the name occurs twice
+        elements, ends = [json_bytes(value) for value in values], []
+    return Reading(
+        redaction=redaction,
+        fields=fields,
+        values=values,
+        elements=elements,
+        first=first,
+        base=base,
+        start=start,
+        ends=ends,
+        body=body,
+        prefix=hasher,
+    )
+
+
+def with_answer(reading: Reading, answer: Mapping[str, Any] | None) -> Reading:
+    """Return the reading with the model's answer as its last message."""
+    if answer is None:
+        return reading
+    return Reading(
+        redaction=reading.redaction,
+        fields=reading.fields,
+        values=[*reading.values, answer],
+        elements=[*reading.elements, json_bytes(answer)],
+        first=reading.first,
+        base=reading.base,
+        start=reading.start,
+        ends=reading.ends,
+        body=reading.body,
+        prefix=reading.prefix,
+    )

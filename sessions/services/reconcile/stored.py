@@ -1,0 +1,90 @@
+"""The stored side of a client's history: its positions in the session, and the hashes of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import LiteralString
+
+from django.db import connection
+from psycopg.types.numeric import Int4
+
+from compaction.identity import history_digest, message_hashes
+from redaction import redact_bytes
+from sessions.models import AgentSession, ClientHistory
+from sessions.selectors.stored_rows import messages_load
+from sessions.services.reconcile.reading import Reading
+from sessions.store import bodies
+from sessions.store.postgres import execute, raw_connection
+
+_HASHES: LiteralString = """
+SELECT position, content_hash FROM agent_sessions_message
+ WHERE session_id = %s AND position >= %s ORDER BY position
+"""
+
+_WRITE_HASHES: LiteralString = """
+UPDATE agent_sessions_message m SET content_hash = h.hash
+  FROM unnest(%s::int[], %b::bytea[]) AS h (position, hash)
+ WHERE m.session_id = %s AND m.position = h.position
+"""
+
+
+def positions(history: ClientHistory, message_count: int) -> list[int]:
+    """Return the position of each message of the client's history in its session."""
+    return [
+        position
+        for first, end in history.spans
+        for position in range(first, message_count if end is None else end)
+    ]
+
+
+def is_current(history: ClientHistory, message_count: int) -> bool:
+    """Return whether nothing was pushed since the last reconciliation. Takes constant time."""
+    spans = history.spans
+    return history.count == sum((message_count if end is None else end) - first for first, end in spans)
+
+
+def stored_hashes(session: AgentSession, history: ClientHistory, reading: Reading) -> list[bytes]:
+    """Return the hash of each message of the client's history. The session is locked.
+
+    A message that was pushed without a hash gets one: that of the message sent in its place if they are
+    equal without secrets, else its own.
+    """
+    at = positions(history, session.message_count)
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), _HASHES, [session.pk, Int4(at[0] if at else 0)]).fetchall()
+    known: dict[int, bytes | None] = dict(rows)
+    missing = [position for position in at if known.get(position) is None]
+    if missing:
+        computed = _computed(session, at, missing, reading)
+        hashes_write(session, computed)
+        known |= computed
+    return [bytes(known[position] or b"") for position in at]
+
+
+def hashes_write(session: AgentSession, hashes: Mapping[int, bytes]) -> None:
+    """Set the hashes of messages by position."""
+    if hashes:
+        with connection.wrap_database_errors:
+            parameters = [list(map(Int4, hashes)), list(hashes.values()), session.pk]
+            execute(raw_connection(), _WRITE_HASHES, parameters)
+
+
+def _computed(
+    session: AgentSession, at: Sequence[int], missing: Sequence[int], reading: Reading
+) -> dict[int, bytes]:
+    index_of = {position: index for index, position in enumerate(at)}
+    found = {}
+    for row in messages_load(session.pk, [(position, position + 1) for position in missing]):
+        index = index_of[row.position]
+        [own] = message_hashes([bodies.json_value(row.data)], key=reading.redaction.key, after=index)
+        candidate = index - reading.first
+        if 0 <= candidate < len(reading.values):
+            clean, findings = redact_bytes(reading.elements[candidate], redaction=reading.redaction)
+            [redacted] = message_hashes([bodies.json_value(clean)], key=reading.redaction.key, after=index)
+            own = reading.hashes[candidate] if findings and redacted == own else own
+        found[row.position] = own
+    return found
+
+
+def digest_of(hashes: Sequence[bytes]) -> bytes:
+    return history_digest(hashes)

@@ -1,0 +1,79 @@
+"""The values of a reconciliation: what a client sent, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from compaction.messages import Usage
+from pricing.custom import CustomPrice
+from redaction import Finding, Redaction
+
+
+class InvalidHistory(ValueError):
+    """The history is no list, or a message fits no dialect. `index` is its index in the client's list."""
+
+    def __init__(self, index: int | None, message: str) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+class Status(StrEnum):
+    """What a reconciliation did."""
+
+    UNCHANGED = "unchanged"  #: the history was stored already
+    APPENDED = "appended"  #: new messages were appended
+    COMPACTED = "compacted"  #: the client had compacted its context; its new context was appended
+    FORKED = "forked"  #: the history continues an earlier point, in a forked session
+    SIDE = "side"  #: a request beside the conversation, stored in a separate session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What is known about a request beside its messages.
+
+    `answer` is the message with which the model answered, if the history does not contain it. `is_compacted`
+    and `is_side` are what the client says about itself. `caller` identifies clients that do not name their
+    session.
+    """
+
+    answer: Mapping[str, Any] | None = None
+    model: str = ""
+    usage: Usage | None = None
+    cache_write_1h_tokens: int = 0
+    prices: Sequence[CustomPrice] = ()
+    is_compacted: bool = False
+    is_side: bool = False
+    caller: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request with a client's whole history.
+
+    `body` is a JSON object with `messages` and, if the client sent them, `system` and `tools`. `read` returns
+    what the other fields say; it may raise any error. A request with an `idempotency_key` that was stored
+    before changes nothing.
+    """
+
+    body: bytes
+    redaction: Redaction
+    read: Callable[[Mapping[str, Any]], Sent]
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """`session_id` is the session that has the history now, `first` the index of the first new message.
+
+    `turn` is the turn that was stored, None if there was nothing new.
+    """
+
+    status: Status
+    session_id: UUID
+    first: int
+    turn: int | None = None
+    redacted: Sequence[Finding] = field(default_factory=tuple)

@@ -1,0 +1,297 @@
+"""Clients that send their whole history with each call."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sessions.models import AgentSession, Compaction, Message, Turn
+from tests.api.client import Api, code
+from tests.api.statements import statements
+from tests.api.talk import answer, assert_valid, call, output, push, request, result, whole_turn
+
+pytestmark = pytest.mark.django_db
+
+URL = "sessions/s1/reconcile/"
+History = list[dict[str, Any]]
+
+
+def reconcile(api: Api, messages: History, session: str = "s1", **fields: Any) -> dict[str, Any]:
+    """Sends a history that must be taken; the response."""
+    response = api.post(f"sessions/{session}/reconcile/", {"messages": messages, **fields})
+    assert response.status_code == 200, response.content
+    assert_valid(response)
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def history(turns: int) -> History:
+    return [message for number in range(turns) for message in whole_turn(number, lines=3)]
+
+
+def stored(api: Api, session: str) -> History:
+    pages = api.get(f"sessions/{session}/turns/").json()["data"]
+    return [message for turn in pages for message in turn["messages"]]
+
+
+@pytest.fixture(autouse=True)
+def _session(session: dict[str, Any]) -> None:
+    """The session `s1`."""
+
+
+def test_a_new_history_is_stored_and_answered_with_the_prompt(api: Api) -> None:
+    served = reconcile(api, history(2), system="Be brief.", model="claude-sonnet-4-5")
+    assert served["messages"] == history(2)
+    assert served["system"] == "Be brief."
+    assert served["reconciled"]["status"] == "appended"
+    assert {**served, "reconciled": None} == {**api.get("sessions/s1/prompt/").json(), "reconciled": None}
+
+
+def test_only_what_is_new_is_appended_as_a_turn(api: Api) -> None:
+    reconcile(api, history(1))
+    usage = {"input_tokens": 40, "cache_read_input_tokens": 300, "output_tokens": 7}
+    served = reconcile(api, history(2), usage=usage)
+    assert served["reconciled"] | {"session": ""} == {
+        "session": "", "status": "appended", "first_new": 4, "turn": 1, "redacted": [],
+    }  # fmt: skip
+    turns = api.get("sessions/s1/turns/").json()["data"]
+    assert [len(turn["messages"]) for turn in turns] == [4, 4]
+    assert turns[1]["usage"]["cache_read"] == 300
+    assert stored(api, "s1") == history(2)
+
+
+def test_the_same_history_changes_nothing(api: Api) -> None:
+    first = reconcile(api, history(2))
+    again = reconcile(api, history(2))
+    assert again["reconciled"]["status"] == "unchanged"
+    assert again["messages"] == first["messages"]
+    assert Turn.objects.count() == 1
+
+
+def test_cache_breakpoints_thinking_and_the_form_of_content_do_not_matter(api: Api) -> None:
+    thinking = {"type": "thinking", "thinking": "The user wants files.", "signature": "c2ln"}
+    asked = call("toolu_1", path="a.py")
+    asked["content"].insert(0, thinking)
+    reconcile(api, [request("Read a.py"), asked, result("toolu_1", "x = 1")])
+    rewritten = [
+        {"role": "user", "content": [{"type": "text", "text": "Read a.py"}]},
+        call("toolu_1", path="a.py"),
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "toolu_1",
+                    "content": [{"type": "text", "text": "x = 1"}],
+                    "is_error": False,
+                    "cache_control": {"type": "ephemeral"},
+                }
+            ],
+        },
+        answer("It sets x."),
+    ]
+    served = reconcile(api, rewritten)
+    assert served["reconciled"]["status"] == "appended"
+    assert served["reconciled"]["first_new"] == 3
+    assert stored(api, "s1")[1] == asked
+
+
+def test_an_edited_request_forks_a_session_that_shares_the_beginning(api: Api) -> None:
+    reconcile(api, history(3), model="claude-sonnet-4-5", usage={"input_tokens": 900, "output_tokens": 5})
+    changed = [*history(1), request("Rather read file 7."), answer("It is empty.")]
+    served = reconcile(api, changed)
+    made = served["reconciled"]
+    assert made["status"] == "forked"
+    assert served["messages"] == changed
+    child, parent = AgentSession.objects.get(pk=made["session"]), AgentSession.objects.get(external_id="s1")
+    assert (child.parent_id, child.forked_at) == (parent.pk, 4)
+    assert stored(api, "s1") == history(3)
+    assert stored(api, made["session"]) == changed
+    assert child.cost_microusd == 0
+    assert not child.turns.get(index=0).billed
+
+
+def test_a_fork_is_continued_under_the_name_of_its_root(api: Api) -> None:
+    reconcile(api, history(3))
+    changed = [*history(1), request("Rather read file 7."), answer("It is empty.")]
+    fork = reconcile(api, changed)["reconciled"]["session"]
+    further = reconcile(api, [*changed, request("And file 8?"), answer("No such file.")])
+    assert further["reconciled"] | {"redacted": []} == {
+        "session": fork, "status": "appended", "first_new": 6, "turn": 2, "redacted": [],
+    }  # fmt: skip
+    main = reconcile(api, history(4))
+    assert main["reconciled"]["status"] == "appended"
+    assert main["messages"] == history(4)
+    assert AgentSession.objects.count() == 2
+
+
+def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
+    api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 6_000}})
+    long = [message for number in range(20) for message in whole_turn(number, lines=60)]
+    for end in range(4, len(long) + 1, 4):
+        before = reconcile(api, long[:end], "s2")
+    assert before["compactions"] > 0
+    forked = reconcile(api, [*long[:-1], request("Something else")], "s2")
+    assert forked["reconciled"]["status"] == "forked"
+    assert forked["compactions"] == before["compactions"]
+    shared = json.dumps(before["messages"][:-2])[:-1]
+    assert json.dumps(forked["messages"]).startswith(shared)
+    handles = api.get(f"sessions/{forked['reconciled']['session']}/compactions/").json()["data"]
+    assert len(handles) >= before["compactions"]
+
+
+@pytest.mark.parametrize(
+    ("first", "fields"),
+    [
+        ("This session is being continued from a previous conversation that ran out of context.", {}),
+        ("We read three files so far.", {"compacted": True}),
+    ],
+    ids=["recognised", "announced"],
+)
+def test_the_clients_own_compaction_is_a_marker_and_no_fork(
+    api: Api, first: str, fields: dict[str, Any]
+) -> None:
+    reconcile(api, history(3), usage={"input_tokens": 9_000, "output_tokens": 3})
+    new = [request(first), answer("Going on."), request("Read file 9.")]
+    served = reconcile(api, new, **fields)
+    assert served["reconciled"]["status"] == "compacted"
+    assert served["messages"] == new
+    session = AgentSession.objects.get()
+    marked = session.turns.get(client_compaction__isnull=False)
+    assert marked.client_compaction == {"trigger": "auto", "tokens_before": 9_000}
+    assert stored(api, "s1") == [*history(3), *new]
+    further = reconcile(api, [*new, answer("It is short.")])
+    assert further["reconciled"]["status"] == "appended"
+    assert further["messages"] == [*new, answer("It is short.")]
+
+
+def test_a_client_that_drops_its_oldest_messages_is_followed(api: Api) -> None:
+    reconcile(api, history(3))
+    kept = [*history(3)[4:], request("And now?")]
+    served = reconcile(api, kept)
+    assert served["reconciled"]["status"] == "compacted"
+    assert served["messages"] == kept
+    assert AgentSession.objects.get().message_count == 13
+    [compaction] = Compaction.objects.all()
+    assert compaction.trigger == "client"
+    assert reconcile(api, [*kept, answer("Fine.")])["reconciled"]["status"] == "appended"
+
+
+def test_outputs_that_the_client_cleared_in_place_are_still_recognised(api: Api) -> None:
+    reconcile(api, history(3))
+    cleared = history(3)
+    cleared[2] = result("toolu_00000", "[Old tool result content cleared]")
+    served = reconcile(api, [*cleared, request("Next.")])
+    assert served["reconciled"]["status"] == "appended"
+    assert served["messages"][2] == history(3)[2]
+    assert reconcile(api, [*cleared, request("Next."), answer("Yes.")])["reconciled"]["status"] == "appended"
+
+
+def test_a_side_request_neither_extends_nor_forks(api: Api) -> None:
+    reconcile(api, history(3))
+    title = reconcile(api, [request("Write a title for: Please read file 0.")])
+    assert title["reconciled"]["status"] == "side"
+    summary = [*history(3), request("Your task is to create a detailed summary of the conversation so far.")]
+    assert reconcile(api, summary)["reconciled"]["status"] == "side"
+    assert stored(api, "s1") == history(3)
+    served = reconcile(api, history(4))
+    assert served["reconciled"]["status"] == "appended"
+    assert served["messages"] == history(4)
+    assert set(AgentSession.objects.exclude(external_id="s1").values_list("forked_at", flat=True)) == {None}
+
+
+def test_messages_pushed_before_are_recognised(api: Api) -> None:
+    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    said = [request(f"The key is {secret}."), answer("Noted.")]
+    push(api, said)
+    served = reconcile(api, [*said, request("Use it.")])
+    assert served["reconciled"]["status"] == "appended"
+    assert served["reconciled"]["first_new"] == 2
+    push(api, [answer("Used.")])
+    assert reconcile(api, [*said, request("Use it."), answer("Used.")])["reconciled"]["status"] == "unchanged"
+    assert secret not in json.dumps(stored(api, "s1"))
+
+
+def test_openai_histories_survive_a_changed_system_prompt(api: Api) -> None:
+    api.post("sessions/", {"id": "s2"})
+    function = {"name": "read_file", "arguments": '{"path": "a.py"}'}
+    said: History = [
+        {"role": "system", "content": "It is 9:41."},
+        {"role": "user", "content": "Read a.py"},
+        {
+            "role": "assistant",
+            "content": None,
+            "refusal": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "x = 1"},
+    ]
+    reconcile(api, said, "s2")
+    later: History = [{"role": "system", "content": "It is 9:42."}, *said[1:], answer("It sets x.")]
+    del later[2]["refusal"]
+    served = reconcile(api, later, "s2")
+    assert (served["format"], served["reconciled"]["status"]) == ("openai", "appended")
+
+
+@pytest.mark.parametrize("place", ["end", "nowhere"])
+def test_an_append_reads_no_stored_message(api: Api, place: str) -> None:
+    api.post("sessions/", {"id": "s2", "policy": {"preset": "off"}})
+    counts = []
+    for turns in (2, 3, 60, 61):
+        messages = history(turns)
+        if place == "end":  # the client's cache breakpoint moves with each request
+            messages[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        found = statements(lambda: reconcile(api, messages, "s2"))  # noqa: B023
+        assert not any("content_hash FROM" in sql for sql in found)
+        counts.append(len(found))
+    assert counts[3] <= counts[1]
+    assert Message.objects.filter(content_hash=None).count() == 0
+
+
+def test_retries_with_the_same_idempotency_key_are_stored_once(api: Api) -> None:
+    body = {"messages": history(1)}
+    for _ in range(2):
+        assert api.post(URL, body, idempotency_key="k1").status_code == 200
+    changed = api.post(URL, {"messages": history(2)}, idempotency_key="k1").json()
+    assert changed["reconciled"]["status"] == "unchanged"
+    assert Turn.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, "invalid_field"),
+        ({"messages": "all"}, "invalid_field"),
+        ({"messages": [{"role": "user"}]}, "invalid_message"),
+        ({"messages": [], "history": []}, "unknown_field"),
+        ({"messages": [], "compacted": "yes"}, "invalid_field"),
+        ({"messages": [], "tools": "none"}, "invalid_field"),
+    ],
+)
+def test_invalid_histories_are_rejected(api: Api, body: dict[str, Any], expected: str) -> None:
+    response = api.post(URL, body)
+    assert (response.status_code, code(response)) == (400, expected)
+    assert Turn.objects.count() == 0
+
+
+def test_another_projects_session_is_not_reached(stranger_api: Api, api: Api) -> None:
+    reconcile(api, history(1))
+    assert stranger_api.post(URL, {"messages": history(1)}).status_code == 404
+
+
+def test_a_body_that_is_read_from_its_middle_is_still_checked(api: Api) -> None:
+    messages = json.dumps(history(2))
+    assert api.post(URL, f'{{"messages": {messages}}}'.encode()).status_code == 200
+    for rest in (', {"role": "user", "content": "x"', ', {"role": 1}]}', '], "messages": 1}', "]"):
+        broken = f'{{"messages": {messages[:-1]}{rest}'.encode()
+        assert api.post(URL, broken).status_code == 400, rest
+    assert stored(api, "s1") == history(2)
+
+
+def test_large_outputs_are_stored_once_and_compared_by_content(api: Api) -> None:
+    said = [*history(1), request("More"), call("toolu_9", path="b"), result("toolu_9", output(9, 2_000))]
+    reconcile(api, said)
+    fork = reconcile(api, [*said[:-1], result("toolu_9", output(9, 2_000) + "!")])
+    assert fork["reconciled"]["status"] == "forked"
