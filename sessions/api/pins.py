@@ -42,7 +42,7 @@ class Pin(Endpoint):
         session = session_or_404(call, session_id)
         # Positions above the column's range would make the database fail.
         if position > serializers.MAX_TOKENS or not message_pin(
-            session=session, position=position, pinned=pinned
+            session=session, position=position, pinned=pinned, actor=call.actor
         ):
             raise NotFound(
                 "not_found", f"No message at position {position} in this session.", param="position"

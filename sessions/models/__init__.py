@@ -15,7 +15,7 @@ from sessions.models.references import ReferenceScan
 from sessions.models.rollups import RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot
 from sessions.models.spending import BudgetAlert, CostBudget
-from sessions.models.transcript import Blob, Message, Turn
+from sessions.models.transcript import Blob, Message, Pin, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "MemoryRevision",
     "MemoryUpdateState",
     "Message",
+    "Pin",
     "Preamble",
     "PromptSnapshot",
     "ProposalScan",

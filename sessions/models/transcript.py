@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from accounts.models import Project
+from accounts.models import ApiKey, Project
 from compaction.breakdown import TokenBreakdown
 from sessions.models.session import AgentSession
 
@@ -144,3 +145,24 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"message {self.position} of {self.session_id}"
+
+
+class Pin(models.Model):
+    """A pinned message, and who pinned it.
+
+    The bit in `Message.flags` says the same; compactions read it together with the message.
+    """
+
+    pk = models.CompositePrimaryKey("session_id", "position")
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="pins", db_index=False)
+    position = models.PositiveIntegerField()
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
+    api_key = models.ForeignKey(
+        ApiKey, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"pin of message {self.position} of {self.session_id}"

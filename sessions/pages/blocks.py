@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.messages import Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from sessions.models import Message as MessageRow
+from sessions.models import Pin
 from sessions.pages.arguments import Argument, argument_text, arguments_of
 from sessions.pages.text import OUTPUT, PROSE, Fold, FoldRule, fold, visible
 from sessions.selectors import convert
@@ -33,7 +34,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageView:
-    """A message for display. `voice` is its role, except that tool results have the voice "tool"."""
+    """A message for display. `voice` is its role, except that tool results have the voice "tool".
+
+    `pinned` says who pinned the message, "" if nobody did.
+    """
 
     position: int
     turn: int
@@ -42,10 +46,16 @@ class MessageView:
     is_meta: bool
     is_summary: bool
     blocks: Sequence[Block]
+    pinned: str = ""
 
 
-def message_view(row: MessageRow, format: str | None, tool_names: dict[str, str]) -> MessageView:
-    """Build the view of a message. Adds the message's calls to `tool_names` (tool names by call id)."""
+def message_view(
+    row: MessageRow, format: str | None, tool_names: dict[str, str], pins: Mapping[int, Pin]
+) -> MessageView:
+    """Build the view of a message. Adds the message's calls to `tool_names` (tool names by call id).
+
+    `pins` are the pins of the session's messages by position.
+    """
     value = convert.message_value(row, format)
     tool_names |= calls_of(value)
     is_summary = bool(row.flags & MessageFlag.CLIENT_SUMMARY)
@@ -59,7 +69,15 @@ def message_view(row: MessageRow, format: str | None, tool_names: dict[str, str]
         is_meta=is_meta,
         is_summary=is_summary,
         blocks=[_block(part, index, prose, tool_names) for index, part in enumerate(value.parts)],
+        pinned=pin_text(pins[row.position]) if row.position in pins else "",
     )
+
+
+def pin_text(pin: Pin) -> str:
+    """Return who pinned a message, for example "Pinned by olga"."""
+    if pin.user is not None:
+        return f"Pinned by {pin.user.get_username()}"
+    return f"Pinned with the API key “{pin.api_key.name}”" if pin.api_key is not None else "Pinned"
 
 
 def calls_of(message: Message) -> dict[str, str]:

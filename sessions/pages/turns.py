@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from compaction.messages import Usage
-from sessions.models import AgentSession, Turn
+from sessions.models import AgentSession, Pin, Turn
 from sessions.pages.blocks import MessageView, calls_of, message_view
 from sessions.selectors import convert
+from sessions.selectors.pins import pins_at
 from sessions.selectors.transcript import TurnMessages, TurnsPage
 
 #: Pauses after which the provider's prompt cache has usually expired.
@@ -44,7 +45,8 @@ def turn_views(session: AgentSession, page: TurnsPage) -> list[TurnView]:
     tool_names: dict[str, str] = {}
     for row in page.preceding:
         tool_names |= calls_of(convert.message_value(row, session.format))
-    return [_view(session, held, tool_names) for held in page.turns]
+    pins = pins_at(session, [row for held in page.turns for row in held.messages])
+    return [_view(session, held, tool_names, pins) for held in page.turns]
 
 
 def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
@@ -53,8 +55,10 @@ def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
     return view
 
 
-def _view(session: AgentSession, held: TurnMessages, tool_names: dict[str, str]) -> TurnView:
-    messages = [message_view(row, session.format, tool_names) for row in held.messages]
+def _view(
+    session: AgentSession, held: TurnMessages, tool_names: dict[str, str], pins: Mapping[int, Pin]
+) -> TurnView:
+    messages = [message_view(row, session.format, tool_names, pins) for row in held.messages]
     return TurnView(
         turn=held.turn,
         usage=convert.usage_of(held.turn),

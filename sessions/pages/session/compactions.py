@@ -19,10 +19,12 @@ from sessions.pages.access import (
     with_session,
     with_writable_session,
 )
+from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
 from sessions.selectors.compactions import compactions_newest
+from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import session_plan, view_load
@@ -111,4 +113,6 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
         "problem": problem,
         "is_older": before is not None,
     }
+    if not wants_fragment(request):
+        context["pinned"] = [(row, pin_text(row.pin)) for row in pinned_messages(session)]
     return page_or_fragment(request, _PAGE, _FRAGMENT, context)

@@ -161,7 +161,8 @@ def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
 
 def _message_views(session: AgentSession, rows: list[Message]) -> list[Any]:
     names: dict[str, str] = {}
-    return [message_view(row, session.format, names) for row in rows]
+    pins = pins_at(session, rows)
+    return [message_view(row, session.format, names, pins) for row in rows]
 
 
 def _counts(outline: Outline) -> dict[str, int]:

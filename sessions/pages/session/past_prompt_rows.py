@@ -39,6 +39,7 @@ class PromptRow:
     preview: str
     is_error: bool
     is_new: bool
+    is_pinned: bool
     edits: Sequence[RecordedEdit]
 
     @property
@@ -135,6 +136,7 @@ def _row(piece: EntryContent, tools: dict[str, str], new_from: int) -> PromptRow
         preview=visible(" ".join(text[: 2 * PREVIEW].split()))[:PREVIEW],
         is_error=original is not None and any(result.is_error for result in original.tool_results),
         is_new=entry.first >= new_from and original is not None,
+        is_pinned=original is not None and original.pinned,
         edits=piece.edits,
     )
 

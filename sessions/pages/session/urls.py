@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.session import chart, compaction, compactions, detail, past_prompt, prompt, raw, turn
+from sessions.pages.session import (
+    chart,
+    compaction,
+    compactions,
+    detail,
+    past_prompt,
+    pins,
+    prompt,
+    raw,
+    turn,
+)
 
 _SESSION = "p/<slug:slug>/sessions/<uuid:id>/"
 _TURN = f"{_SESSION}turns/<int:turn>/"
@@ -16,6 +26,7 @@ urlpatterns = [
     path(f"{_SESSION}prompt/", prompt.session_prompt, name="session_prompt"),
     path(f"{_SESSION}raw/", raw.session_raw, name="session_raw"),
     path(f"{_SESSION}messages/<int:position>/raw/", raw.session_raw_message, name="session_raw_message"),
+    path(f"{_SESSION}messages/<int:position>/pin/", pins.session_pin, name="session_pin"),
     path(_TURN, turn.session_turn, name="session_turn"),
     path(f"{_TURN}against/", turn.session_turn_diff, name="session_turn_diff"),
     path(f"{_TURN}seen/", past_prompt.session_past_prompt, name="session_past_prompt"),

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.db.models import F
 
-from sessions.models import AgentSession, Message
+from accounts.actors import SYSTEM, Actor
+from sessions.models import AgentSession, Message, Pin
 from sessions.store.flags import MessageFlag
 
 
-def message_pin(*, session: AgentSession, position: int, pinned: bool) -> bool:
+@transaction.atomic
+def message_pin(*, session: AgentSession, position: int, pinned: bool, actor: Actor = SYSTEM) -> bool:
     """Pin or unpin a message. Return False if the session has no message at this position.
 
-    It affects later compactions; edits of an earlier one remain until that one is reverted.
+    It affects later compactions; edits of an earlier one remain until that one is reverted. A message that is
+    pinned again keeps its first pin.
     """
     rows = Message.objects.filter(session=session, position=position)
     bit = MessageFlag.PINNED.value
     flags = F("flags").bitor(bit) if pinned else F("flags").bitand(~bit)
-    return bool(rows.update(flags=flags))
+    if not rows.update(flags=flags):
+        return False
+    if pinned:
+        pin = Pin(session=session, position=position, user=actor.user, api_key_id=actor.api_key_id)
+        Pin.objects.bulk_create([pin], ignore_conflicts=True)
+    else:
+        Pin.objects.filter(session=session, position=position).delete()
+    return True
