@@ -26,6 +26,7 @@ from sessions.selectors.past_prompts import (
     past_prompt_json,
     prompt_end,
 )
+from sessions.selectors.pins import pins_at
 from sessions.store import bodies
 
 #: Maximum number of evicted messages displayed in a row; the transcript contains all of them.
