@@ -126,6 +126,14 @@ class Context:
             found[shown[index].position, part] = (call, action_of(call))
         return found
 
+    def call_at(self, position: int, part: int | None) -> ToolCall | None:
+        """Return the tool call in this part, or the one that it answers; None if it is neither."""
+        call = self.original(position).parts[part] if part is not None else None
+        if isinstance(call, ToolCall):
+            return call
+        found = self._actions.get((position, part)) if part is not None else None
+        return found[0] if found else None
+
     @cached_property
     def pinned(self) -> frozenset[int]:
         """Positions of pinned messages and of the rest of their tool groups."""

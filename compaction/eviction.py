@@ -12,9 +12,14 @@ from functools import cached_property
 from compaction.components import shed_names
 from compaction.context import Context
 from compaction.edits import Edit, Op
-from compaction.messages import Message
+from compaction.messages import Message, ToolCall
+from compaction.recap.handles import Handled
 from compaction.tokens import MESSAGE_OVERHEAD
+from compaction.tools import action_of
 from compaction.view import Entry, View
+
+#: Characters of a command that identify its output in a recap.
+_MAX_COMMAND = 60
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,30 @@ def evict(strategy: str, span: Span, context: Context, *, text: str, reason: str
             )
         )
     return tuple(edits)
+
+
+def evicted_handles(span: Span, view: View, context: Context) -> tuple[Handled, ...]:
+    """Return the handles in the descriptors of the span, in chronological order."""
+    return tuple(
+        Handled(
+            handle=edit.handle,
+            subject=_subject(context.call_at(edit.position, edit.part)),
+            position=edit.position,
+        )
+        for edit in sorted(view.edits, key=lambda edit: edit.position)
+        if edit.op is Op.REPLACE and edit.handle and edit.position in span.positions
+    )
+
+
+def _subject(call: ToolCall | None) -> str:
+    """Return the file or command of a call, otherwise its name; one line."""
+    if call is None:
+        return "messages"
+    action = action_of(call)
+    if action.path:
+        return action.path
+    command = " ".join(action.command.split())
+    return f"`{command[:_MAX_COMMAND]}`" if command else call.name
 
 
 def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[Edit, ...]:

@@ -2,6 +2,10 @@
 
     plan(PlanRequest(view=view, policy=policy, counter=counter, budget=budget)) -> Plan
 
+Free steps leave a handle for all that they remove, so any gain is worth it. While the prompt fits the budget,
+messages are only evicted if that gains a share of the prompt, and at least the tokens of the descriptors that
+it evicts.
+
 A plan is one batch of edits with its record. Planning never calls a model and never fails: if the prompt
 cannot fit, the record gives the reason.
 """
@@ -13,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from compaction.components import MEMORY
 from compaction.context import Context
-from compaction.edits import Edit
+from compaction.edits import Edit, Op
 from compaction.eviction import restore_edits, shed_edit
 from compaction.memory_edits import memory_edits
 from compaction.messages import Role
@@ -26,6 +30,9 @@ from compaction.strategies import STRATEGIES, StepResult, clear_thinking
 from compaction.view import View
 
 __all__ = ["Plan", "PlanRequest", "plan"]
+
+#: The share of the prompt that a step must gain to evict messages from a prompt that fits.
+_GAIN_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +113,14 @@ def plan(request: PlanRequest) -> Plan:
         reason=_reason_over_budget(total.view, request),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
+    evicts = any(edit.op is Op.EVICT for edit in total.edits)
+    record = record_of(request, change)
     return Plan(
         edits=total.edits,
         view=total.view,
-        record=record_of(request, change),
-        recap=total.recap or request.previous,
-        evicted=total.evicted,
+        record=record,
+        recap=(total.recap if evicts else None) or request.previous,
+        evicted=total.evicted if record.has_recap else None,
     )
 
 
@@ -119,6 +128,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
     """Run the policy's steps in order until the view is down to the goal."""
     # Where every edit invalidates the thinking after it, thinking is cleared once, after all other steps.
     clear_last = context.capabilities.bound_thinking
+    declined = False
     for name, strategy in STRATEGIES.items():
         if name not in policy.steps or (clear_last and name == clear_thinking.NAME):
             continue
@@ -126,16 +136,32 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
         if view.tokens <= context.goal:
             break
         result = strategy.run(view, context)
-        if result.edits and result.view.tokens < view.tokens:
-            progress = progress.recorded(name, result)
-        else:
+        if not result.edits or result.view.tokens >= view.tokens:
             progress = progress.rejected(result)
+        elif view.tokens > context.budget or not _evicts(result):
+            progress = progress.recorded(name, result)
+        elif declined or not _is_worthwhile(view, result.view, context):
+            declined = True  # a later step would keep even less of the same messages
+        else:
+            progress = progress.recorded(name, result)
     if progress.total.edits and clear_last and clear_thinking.NAME in policy.steps:
         progress = progress.applied(clear_thinking.run(progress.total.view, context))
     view = progress.total.view
     if view.tokens > context.budget:  # the policy may lack the steps that shed the memory
         progress = progress.applied(StepResult.of(view, shed_edit(MEMORY, MEMORY, view, context)))
     return progress
+
+
+def _evicts(result: StepResult) -> bool:
+    return any(edit.op is Op.EVICT for edit in result.edits)
+
+
+def _is_worthwhile(before: View, after: View, context: Context) -> bool:
+    """Whether a step that evicts messages gains enough for what it removes."""
+    kept = {entry.first for entry in after.entries if not entry.is_generated}
+    descriptors = sum(e.tokens_after for e in before.edits if e.handle and e.position not in kept)
+    gain = before.tokens - after.tokens
+    return gain >= max(descriptors, _GAIN_SHARE * min(context.budget, context.start.tokens))
 
 
 def _reason_over_budget(view: View, request: PlanRequest) -> str:

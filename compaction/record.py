@@ -13,6 +13,9 @@ from compaction.policy import Policy
 from compaction.strategies import STRATEGIES
 from compaction.view import View
 
+#: The step that a summarizing model can do better.
+_RECAP = "recap"
+
 
 class PlanState(StrEnum):
     """How a plan ended."""
@@ -42,6 +45,9 @@ class Record:
         N = (w - r) / r * rebilled / saved
 
     with the policy's prices w for a cache write and r for a cache read; None if nothing was saved.
+
+    `summarizer_needed` means that the free steps left the prompt over its budget, so that messages had to be
+    replaced with a recap. A recap can also be worth its price for a prompt that fits: `has_recap`.
     """
 
     state: PlanState
@@ -72,6 +78,11 @@ class Record:
     reason: str
     memory_revision: int | None  #: of the working memory that the compaction put into the prompt
     duration_ms: float = field(compare=False)
+
+    @property
+    def has_recap(self) -> bool:
+        """Whether the compaction replaced messages with a recap, written by a model or without one."""
+        return _RECAP in self.strategies
 
     def to_json(self) -> dict[str, JSON]:
         return asdict(self)
@@ -118,7 +129,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         tokens_saved=saved,
         dropped=_dropped(before, after),
         collapsed=sum(edit.op is Op.REPLACE for edit in edits),
-        summarizer_needed=_needs_summarizer(before, change),
+        summarizer_needed=_needs_summarizer(request, change),
         head_tokens=layout.head_tokens,
         middle_tokens=layout.middle_tokens,
         tail_tokens=layout.tail_tokens,
@@ -136,10 +147,12 @@ def record_of(request: PlanRequest, change: Change) -> Record:
     )
 
 
-def _needs_summarizer(before: View, change: Change) -> bool:
-    """Whether the free steps left the prompt above the goal, so that a model's summary would help."""
+def _needs_summarizer(request: PlanRequest, change: Change) -> bool:
+    """Whether the free steps did not make the prompt fit its budget, and a recap was written."""
+    if not change.edits or all(step.name != _RECAP for step in change.steps):
+        return False
     free = [step.tokens_after for step in change.steps if STRATEGIES[step.name].is_free]
-    return change.state is not PlanState.NOT_DUE and (free[-1] if free else before.tokens) > change.goal
+    return (free[-1] if free else request.view.tokens) > request.budget_tokens
 
 
 def _break_even_turns(policy: Policy, rebilled: int, saved: int) -> float | None:

@@ -73,7 +73,7 @@ class Contents:
         self.names.update((mention.name, Tally.of(mention)) for mention in previous.reserve)
         for item in previous.entities:
             if item.notes:
-                self.files[item.text] = replace(item, mentions=())
+                self.files[item.text] = replace(item, mentions=(), handles=())
             for mention in item.mentions:
                 self.names[mention.name] = Tally.of(mention)
                 if item.notes:

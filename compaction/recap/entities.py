@@ -40,14 +40,20 @@ def rank(contents: Contents, end: int) -> list[Tally]:
 
 
 def pack(
-    contents: Contents, ranked: Iterable[Tally], *, shown: Collection[str], room: int, count: Count
+    contents: Contents,
+    ranked: Iterable[Tally],
+    *,
+    shown: Collection[str],
+    room: int,
+    count: Count,
+    lines: Collection[str] = (),
 ) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
     """Return items with as many names as fit in `room` tokens, each under its file, and a reserve of others.
 
     Names are taken in the order of `ranked`. `shown` are names that the prompt shows elsewhere. The reserve
-    is for the next recap. `count` counts the tokens of a string.
+    is for the next recap. `count` counts the tokens of a string. `lines` are the texts of items that exist.
     """
-    packing = _Packing(contents, count)
+    packing = _Packing(contents, count, lines)
     reserve: list[Mention] = []
     for tally in ranked:
         if tally.name in packing.listed or (tally.own < 0 and packing.is_full(tally.name)):
@@ -65,9 +71,9 @@ def pack(
 class _Packing:
     """The names listed so far, each on the line of its file, in the order of ranking."""
 
-    def __init__(self, contents: Contents, count: Count) -> None:
+    def __init__(self, contents: Contents, count: Count, existing: Collection[str]) -> None:
         self.listed: dict[str, str] = {}  #: by name, the line that contains it
-        self._contents, self._count = contents, count
+        self._contents, self._count, self._existing = contents, count, existing
         self._lines: dict[str, dict[str, Tally]] = {}
         self._groups: set[tuple[str, Group]] = set()
 
@@ -85,7 +91,7 @@ class _Packing:
         cost -= sum(self._count(f" {short}") for short in covered)
         if group and group not in self._groups:
             cost += self._count(group[1].label)
-        if home not in self._lines:
+        if home not in self._lines and home not in self._existing:
             cost += self._count(self._line(home).render()) + 1
         if cost >= room:
             return 0

@@ -12,6 +12,7 @@ from dataclasses import replace
 from compaction.messages import Message
 from compaction.recap.contents import Contents
 from compaction.recap.entities import pack, rank
+from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import MentionCache, references
 from compaction.tokens import TokenCounter
@@ -37,14 +38,16 @@ def extract(
     cap_tokens: int,
     previous: Recap | None = None,
     visible: Collection[str] = frozenset(),
+    handles: Sequence[Handled] = (),
     mentions: MentionCache | None = None,
 ) -> Recap:
     """Return the recap of `evicted`, in chronological order, and of what `previous` covers.
 
     A request that was the latest one for long can be older than the messages of `previous`.
 
-    `visible` are identifiers that the rest of the prompt still shows; they take no room. `mentions` caches
-    earlier scans. The text takes at most `cap_tokens`, unless the cap is too small for the frame itself.
+    `visible` are identifiers that the rest of the prompt still shows; they take no room. `handles` are those
+    of the evicted descriptors. `mentions` caches earlier scans. The text takes at most `cap_tokens`, unless
+    the cap is too small for the frame itself.
     """
     contents = _contents(evicted, previous, mentions or MentionCache())
     turns = [message.turn for message in evicted]
@@ -55,6 +58,7 @@ def extract(
         decisions=_newest(contents.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
         facts=_newest(contents.commands.values(), int(cap_tokens * FACT_SHARE), counter),
     )
+    recap = _with_handles(recap, contents, handles, previous, cap_tokens, counter)
     return _with_entities(recap, contents, visible, _end(evicted), cap_tokens, counter)
 
 
@@ -66,13 +70,13 @@ def complete(
     cap_tokens: int,
     previous: Recap | None = None,
 ) -> Recap:
-    """Return a model's recap of `evicted` with as many of the missing names as fit its cap.
+    """Return a model's recap of `evicted` with the handles of `previous` and missing names, within its cap.
 
     The others are kept in reserve. Nothing that the model wrote is changed.
     """
-    return _with_entities(
-        recap, _contents(evicted, previous, MentionCache()), frozenset(), _end(evicted), cap_tokens, counter
-    )
+    contents = _contents(evicted, previous, MentionCache())
+    recap = _with_handles(recap, contents, (), previous, cap_tokens, counter)
+    return _with_entities(recap, contents, frozenset(), _end(evicted), cap_tokens, counter)
 
 
 def _contents(evicted: Sequence[Message], previous: Recap | None, mentions: MentionCache) -> Contents:
@@ -82,6 +86,25 @@ def _contents(evicted: Sequence[Message], previous: Recap | None, mentions: Ment
     for message in evicted:
         contents.observe(message)
     return contents
+
+
+def _with_handles(
+    recap: Recap,
+    contents: Contents,
+    handles: Sequence[Handled],
+    previous: Recap | None,
+    cap_tokens: int,
+    counter: TokenCounter,
+) -> Recap:
+    """Add the handles of the evicted descriptors and of the previous recap, within their share of the cap."""
+    left_out = previous.handles_left_out if previous else 0
+    return with_handles(
+        replace(recap, handles_left_out=left_out),
+        merged(handles_of(previous), handles),
+        room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - counter.count(recap.render())),
+        counter=counter,
+        files=contents.files,
+    )
 
 
 def _end(evicted: Sequence[Message]) -> int:
@@ -100,8 +123,9 @@ def _with_entities(
     shown = references(recap.render()).union(visible)
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
     ranked = rank(contents, end)
+    lines = {item.text for item in recap.entities}
     while True:
-        entities, reserve = pack(contents, ranked, shown=shown, room=room, count=counter.count)
+        entities, reserve = pack(contents, ranked, shown=shown, room=room, count=counter.count, lines=lines)
         full = replace(recap, entities=_joined(recap.entities, entities), reserve=reserve)
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compaction.messages import Message
+from compaction.recap.handles import HANDLE_SHARE, Handled, with_handles
 from compaction.recap.values import Recap
+from compaction.tokens import TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,13 +15,14 @@ class Evicted:
     """The messages that a deterministic recap replaces, for a model to summarize in `cap_tokens` instead.
 
     `messages` are as pushed. The positions `first` to `last` bound the span, including the replacements of
-    earlier evictions.
+    earlier evictions. `handles` are those of the evicted descriptors.
     """
 
     messages: tuple[Message, ...]
     first: int
     last: int
     cap_tokens: int
+    handles: tuple[Handled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +32,10 @@ class Summary:
     recap: Recap
     first: int
     last: int
+
+    @classmethod
+    def of(cls, recap: Recap, evicted: Evicted, counter: TokenCounter) -> Summary:
+        """Return the summary of the evicted messages, with the handles of their descriptors listed."""
+        room = int(evicted.cap_tokens * HANDLE_SHARE)
+        listed = with_handles(recap, evicted.handles, room=room, counter=counter, files={})
+        return cls(recap=listed, first=evicted.first, last=evicted.last)

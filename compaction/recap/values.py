@@ -38,13 +38,15 @@ class Item:
     """One line of a recap.
 
     `text` is its subject; a later entity or fact with the same text replaces the earlier one. `notes`
-    describe what happened to it, `mentions` are the identifiers that belong to it. `sources` are the
-    positions of the messages that it comes from, oldest first.
+    describe what happened to it, `mentions` are the identifiers that belong to it. `handles` retrieve its
+    outputs that earlier compactions shortened, newest first. `sources` are the positions of the messages
+    that it comes from, oldest first.
     """
 
     text: str
     notes: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
+    handles: tuple[str, ...] = ()
     status: Status | None = None
     sources: tuple[int, ...] = ()
 
@@ -55,6 +57,8 @@ class Item:
         """
         status = f"[{self.status}] " if self.status else ""
         line = f"- {status}{self.text}" + (f": {', '.join(self.notes)}" if self.notes else "")
+        if self.handles:
+            line += f"\n handles: {' '.join(self.handles)}"
         if not self.mentions:
             return line
         groups: dict[Group, list[str]] = {group: [] for group in Group}
@@ -94,7 +98,7 @@ class Recap:
     """The recap of the turns `first_turn` to `last_turn`.
 
     `reserve` are identifiers that did not fit, or that the prompt shows elsewhere. They are not part of the
-    text, but are candidates for the next recap.
+    text, but are candidates for the next recap. `handles_left_out` counts the handles that did not fit.
     """
 
     first_turn: int
@@ -104,6 +108,7 @@ class Recap:
     facts: tuple[Item, ...] = ()
     open_items: tuple[Item, ...] = ()
     reserve: tuple[Mention, ...] = ()
+    handles_left_out: int = 0
 
     def render(self) -> str:
         """Return the text for the prompt. It is marked as a record, so that no model treats an old request in
@@ -114,6 +119,8 @@ class Recap:
             if items:
                 lines.append(f"## {title}")
                 lines.extend(item.render() for item in items)
+        if self.handles_left_out:
+            lines.append(f"{self.handles_left_out} older handles are not listed: use search_history.")
         return "\n".join(lines)
 
     def sections(self) -> Mapping[str, tuple[Item, ...]]:
@@ -131,6 +138,7 @@ class Recap:
             "first_turn": self.first_turn,
             "last_turn": self.last_turn,
             "reserve": list(map(_mention_json, self.reserve)),
+            "handles_left_out": self.handles_left_out,
             **{name: list(map(_item_json, getattr(self, name))) for name in _SECTIONS},
         }
 
@@ -149,6 +157,7 @@ class Recap:
             facts=tuple(map(_item, data["facts"])),
             open_items=tuple(map(_item, data["open_items"])),
             reserve=tuple(map(_mention, data["reserve"])),
+            handles_left_out=data["handles_left_out"],
         )
 
 
@@ -157,6 +166,7 @@ def _item_json(item: Item) -> dict[str, JSON]:
         "text": item.text,
         "notes": list(item.notes),
         "mentions": list(map(_mention_json, item.mentions)),
+        "handles": list(item.handles),
         "status": item.status.value if item.status else None,
         "sources": list(item.sources),
     }
@@ -167,6 +177,7 @@ def _item(data: Mapping[str, JSON]) -> Item:
         text=data["text"],
         notes=tuple(data["notes"]),
         mentions=tuple(map(_mention, data["mentions"])),
+        handles=tuple(data["handles"]),
         status=Status(data["status"]) if data["status"] else None,
         sources=tuple(data["sources"]),
     )

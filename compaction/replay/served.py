@@ -124,9 +124,9 @@ class Served:
         )
 
     def _summary(self, made: Plan) -> Summary | None:
-        """Return a model's summary of the evicted messages, if a summarizer is set, needed and succeeds."""
+        """Return a model's summary of the evicted messages; None without any, or if there is no summary."""
         evicted = made.evicted
-        if self._summarizer is None or evicted is None or not made.record.summarizer_needed:
+        if self._summarizer is None or evicted is None:
             return None
         try:
             result = self._summarizer.summarize(
@@ -137,7 +137,7 @@ class Served:
             self.summary_failures += 1
             return None
         self.summary_calls += result.calls
-        return Summary(recap=result.recap, first=evicted.first, last=evicted.last)
+        return Summary.of(result.recap, evicted, self._counter)
 
     def _hidden_texts(self) -> list[str]:
         shown = {entry.first for entry in self._view.entries if not entry.is_generated}

@@ -66,7 +66,7 @@ class Strategy:
     `name` is recorded with every edit and listed in a policy's steps. `meaning` is the tooltip of an edit,
     one sentence. `description` is the strategy's row in the documentation. `presets` are the policies that
     run it. A strategy `is_free` if a handle restores all that it removes; the others run only for what the
-    free ones leave above the target, and a model's summary is worth its price only then.
+    free ones leave above the target, and evict messages only if the gain is worth it.
     """
 
     name: str

@@ -25,7 +25,8 @@ _MIN_TOKENS = 200
 
 
 def run(view: View, context: Context) -> StepResult:
-    fixed = view.tokens - sum(entry.message.tokens for entry in context.middle(view))
+    evictable = (entry for entry in context.middle(view) if not entry.is_generated)
+    fixed = view.tokens - sum(entry.message.tokens for entry in evictable)
     if fixed <= context.ceiling:
         return StepResult(view=view)
     giant = context.budget * context.settings.offload_share

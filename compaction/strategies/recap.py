@@ -7,8 +7,9 @@ previous one and does not repeat names that the working memory contains.
 from __future__ import annotations
 
 from compaction.context import Context
-from compaction.eviction import Span, evict, oldest
+from compaction.eviction import Span, evict, evicted_handles, oldest
 from compaction.recap import Recap, extract
+from compaction.recap.handles import Handled
 from compaction.recap.spans import Evicted
 from compaction.references import message_references, references
 from compaction.strategies.base import StepResult, Strategy
@@ -24,8 +25,10 @@ def run(view: View, context: Context) -> StepResult:
     extracted = _extracted(view, context)
     if extracted is None:
         return StepResult(view=view)
-    span, recap, cap = extracted
-    evicted = Evicted(messages=span.messages, first=span.first, last=span.last, cap_tokens=cap)
+    span, recap, cap, handles = extracted
+    evicted = Evicted(
+        messages=span.messages, first=span.first, last=span.last, cap_tokens=cap, handles=handles
+    )
     return _result(view, context, span, recap, evicted)
 
 
@@ -47,13 +50,14 @@ def _summarized(view: View, context: Context) -> tuple[Span, Recap] | None:
     return (span, summary.recap) if span.messages else None
 
 
-def _extracted(view: View, context: Context) -> tuple[Span, Recap, int] | None:
-    """Return the span to evict, its recap and the recap's cap; None if nothing can be evicted."""
+def _extracted(view: View, context: Context) -> tuple[Span, Recap, int, tuple[Handled, ...]] | None:
+    """Return the span to evict, its recap, the recap's cap and the handles in the span."""
     largest = _largest_cap(view, context)
     span = oldest(view, context, room=largest)
     if span is None or not span.messages:
         return None
     cap = _cap(span, context, largest)
+    handles = evicted_handles(span, view, context)
     shown = [entry.message for entry in view.entries if entry.first not in span.positions]
     recap = extract(
         span.messages,
@@ -61,9 +65,10 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap, int] | None:
         counter=context.counter,
         cap_tokens=cap,
         visible=message_references(*shown) | references(context.memory_text),
+        handles=handles,
         mentions=context.mentions,
     )
-    return span, recap, cap
+    return span, recap, cap, handles
 
 
 def _largest_cap(view: View, context: Context) -> int:

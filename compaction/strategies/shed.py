@@ -39,11 +39,12 @@ def _removable(view: View, context: Context) -> tuple[str, ...]:
 def _history(view: View, context: Context) -> tuple[Edit, ...]:
     """Evict all of the middle, including the recap."""
     entries = context.middle(view)
-    if not entries or (len(entries) == 1 and entries[0].is_generated):
+    if not entries:
         return ()
     span = Span.of(entries, view, context)
     marker = dropped_marker(span.count, span.first, span.last)
-    return evict(NAME, span, context, text=marker, reason="the whole middle: nothing smaller fits")
+    edits = evict(NAME, span, context, text=marker, reason="the whole middle: nothing smaller fits")
+    return edits if sum(edit.tokens_before - edit.tokens_after for edit in edits) > 0 else ()
 
 
 STRATEGY = Strategy(

@@ -114,7 +114,7 @@ def test_c_the_free_steps_alone_bring_it_down() -> None:
 
 
 def test_c_a_lower_budget_asks_for_a_summary() -> None:
-    made = planned(view_of(big_middle()), "balanced", 1_600)
+    made = planned(view_of(big_middle()), "balanced", 1_000)
     assert made.record.summarizer_needed
 
 

@@ -229,8 +229,8 @@ def test_the_room_that_the_model_leaves_holds_names(provider: FakeProvider, summ
     assert [item.text for item in recap.facts] == ["All is well"]
     assert "src/pool.py" not in {item.text for item in others}
     provider.script(it.says(json.dumps(SPARSE)))
-    full = summarize(summarizer(), cap_tokens=90).recap
-    assert CharacterCounter().count(full.render()) <= 90
+    full = summarize(summarizer(), cap_tokens=75).recap
+    assert CharacterCounter().count(full.render()) <= 75
     assert "PoolError" in {mention.name for mention in full.reserve}
 
 

@@ -117,11 +117,18 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     session = session_make(project, "s", model="claude-sonnet-4-5")
     shrunk = {"prompt_estimate": 1_010_000, "prompt_served": 10_000, "prompt_reported": 10_000}
     turns_add(session, [turn_make(session, 0, NOON, cache_read_tokens=9_000, **shrunk)])
-    for number, (cost, notes) in enumerate([(0, {}), (20_000, {"summary_used": True}), (7_000, {})], start=1):
+    kinds = [
+        (0, {"strategies": ["collapse"]}),
+        (20_000, {"strategies": ["recap"], "summary_used": True}),
+        (0, {"strategies": ["recap"]}),  # no key: the recap was extracted
+        (5_000, {"strategies": ["recap"], "fallback": "SummaryUnavailable"}),
+        (7_000, {}),
+    ]
+    for number, (cost, notes) in enumerate(kinds, start=1):
         Compaction.objects.create(
             session=session,
             number=number,
-            state="done" if number < 3 else "failed",
+            state="done" if number < 5 else "failed",
             trigger="soft",
             turn_index=0,
             snapshot_position=0,
@@ -148,11 +155,11 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
     assert savings.gross == cached * 1_000_000 * 1_000_000
     # A cache write costs 25% more than an uncached token.
-    assert savings.rebilled == (uncached * 5 / 4 - cached) * 2 * 15_000 * 1_000_000
-    assert savings.summariser == 27_000
+    assert savings.rebilled == (uncached * 5 / 4 - cached) * 4 * 15_000 * 1_000_000
+    assert savings.summariser == 32_000
     assert savings.reader == 3_000
-    assert savings.net == savings.gross - savings.rebilled - 27_000 - 3_000
-    assert (savings.compactions, savings.without_model) == (2, 1)
+    assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000
+    assert (savings.compactions, savings.without_model) == (4, 1)
 
 
 def test_the_csv_is_exact_and_cannot_be_a_formula(project, viewer_client):

@@ -20,7 +20,9 @@ class Savings:
     """Savings and costs in micro-dollars.
 
     `gross` is the price of the removed tokens. `rebilled` is the cost of re-writing the prompt cache after
-    compactions, `summariser` that of summaries, `reader` that of memory extraction.
+    compactions, `summariser` that of summaries, `reader` that of memory extraction. `without_model` are the
+    compactions that needed no summary: a recap that was written without a model, because there is no key or
+    the model failed, does not count.
     """
 
     gross: int
@@ -80,7 +82,8 @@ def _sql(query: TrendQuery) -> str:
                    FILTER (WHERE c.state IN ('done', 'reverted')) AS rebilled_tokens,
                count(*) FILTER (WHERE c.state IN ('done', 'reverted')) AS compactions,
                count(*) FILTER (WHERE c.state IN ('done', 'reverted') AND coalesce(c.cost_microusd, 0) = 0
-                                AND coalesce((c.record->>'summary_used')::bool, false) IS FALSE)
+                                AND NOT coalesce(c.record->'strategies' @> '["recap"]', false)
+                                AND NOT coalesce((c.record->>'summary_used')::bool, false))
                    AS without_model,
                sum(c.cost_microusd)::bigint AS cost_microusd
           FROM {Compaction._meta.db_table} c

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from compaction.adapters.tiktoken_counter import counter
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
@@ -104,13 +105,13 @@ def _job(compaction: Compaction) -> CompactionJob:
         compaction=compaction,
         session=session,
         policy=policy,
-        evicted=draft.evicted if draft.record.summarizer_needed else None,
+        evicted=draft.evicted,
         previous=loaded.previous,
     )
 
 
 def _summarize(job: CompactionJob) -> SummaryAttempt:
-    """Call the model if a summary is needed. Runs outside of any transaction, because it takes seconds."""
+    """Call the model if messages are evicted. Runs outside of any transaction, because it takes seconds."""
     if job.evicted is not None and job.compaction.attempts >= MAX_ATTEMPTS:
         return SummaryAttempt.given_up(f"earlier attempts failed: {job.compaction.reason}")
     return summary_attempt(
@@ -155,11 +156,11 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
 def _apply(compaction: Compaction, loaded: Loaded, policy: Policy, attempt: SummaryAttempt) -> None:
     summary, result = None, attempt.result
     if attempt.evicted is not None and result is not None:
-        summary = Summary(recap=result.recap, first=attempt.evicted.first, last=attempt.evicted.last)
+        summary = Summary.of(result.recap, attempt.evicted, counter())
         # Messages that arrived during the call are kept: dropping them would lose them without a summary.
         policy = replace(policy, steps=tuple(step for step in policy.steps if step != "drop_oldest"))
     plan = session_plan(loaded, trigger=compaction.trigger, policy=policy, summary=summary)
-    is_used = result is not None and plan.recap is result.recap
+    is_used = summary is not None and plan.recap is summary.recap
     compaction.awaits_upgrade = attempt.awaits_upgrade
     origin = RecapOrigin(
         author=Recap.Author.MODEL if is_used else Recap.Author.EXTRACTOR,

@@ -16,8 +16,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Project
+from compaction.adapters.tiktoken_counter import counter
 from compaction.eviction import SHOWS_RECAP
 from compaction.policy import Policy
+from compaction.recap.spans import Summary
 from compaction.triggers import upgrade
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.summarizers import summarizer_missing
@@ -88,7 +90,7 @@ def upgrade_apply(
     plan = recap_plan(
         loaded,
         edit=shown.edit,
-        recap=attempt.result.recap,
+        recap=Summary.of(attempt.result.recap, shown.evicted, counter()).recap,
         policy=policy,
         trigger=TRIGGER,
         reason="a model's recap replaces a deterministic one",

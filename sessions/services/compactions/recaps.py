@@ -16,6 +16,7 @@ from compaction.messages import Message as MessageValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
+from compaction.recap.handles import handles_of
 from compaction.recap.spans import Evicted
 from compaction.record import Change, PlanState, record_of
 from compaction.tokens import MESSAGE_OVERHEAD
@@ -86,6 +87,7 @@ def recap_shown(compaction: Compaction) -> ShownRecap | None:
             first=shown.position,
             last=max(edit.end for edit in edits),
             cap_tokens=max(recap.tokens, Policy.from_json(compaction.policy).recap_tokens_min),
+            handles=handles_of(recap_value(recap)),
         ),
         previous=recap_value(previous) if previous is not None else None,
     )

@@ -1,0 +1,68 @@
+"""The handles that a recap lists, so that evicting a descriptor does not lose what it retrieves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compaction.recap.values import Item, Recap
+from compaction.tokens import TokenCounter
+
+#: Share of a recap's cap for handles.
+HANDLE_SHARE = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """A handle, the file, command or tool whose output it retrieves, and the position of that output."""
+
+    handle: str
+    subject: str
+    position: int
+
+
+def handles_of(recap: Recap | None) -> tuple[Handled, ...]:
+    """Return the handles that a recap lists, oldest first."""
+    found = [
+        Handled(handle=handle, subject=item.text, position=max(item.sources, default=0))
+        for item in (recap.entities if recap else ())
+        for handle in reversed(item.handles)
+    ]
+    return tuple(sorted(found, key=lambda handled: handled.position))
+
+
+def with_handles(
+    recap: Recap,
+    handles: Iterable[Handled],
+    *,
+    room: int,
+    counter: TokenCounter,
+    files: Mapping[str, Item],
+) -> Recap:
+    """Return the recap with as many of the handles as fit in `room` tokens, newest first.
+
+    `handles` are in chronological order, `files` are the known lines of files. `handles_left_out` counts the
+    other handles.
+    """
+    lines = {item.text: item for item in recap.entities}
+    left_out = 0
+    for handled in reversed(list(handles)):
+        line = lines.get(handled.subject)
+        known = line or files.get(handled.subject) or Item(text=handled.subject, sources=(handled.position,))
+        room -= _cost(known, handled.handle, is_new=line is None, counter=counter)
+        if room < 0:
+            left_out += 1
+        else:
+            lines[handled.subject] = replace(known, handles=(*known.handles, handled.handle))
+    return replace(recap, entities=tuple(lines.values()), handles_left_out=recap.handles_left_out + left_out)
+
+
+def _cost(line: Item, handle: str, *, is_new: bool, counter: TokenCounter) -> int:
+    tokens = counter.count(f" {handle}")
+    tokens += counter.count("\n handles:") if not line.handles else 0
+    return tokens + (counter.count(line.render()) + 1 if is_new else 0)
+
+
+def merged(*groups: Sequence[Handled]) -> list[Handled]:
+    """Return handles in chronological order, each once."""
+    return list({handled.handle: handled for group in groups for handled in group}.values())

@@ -1,0 +1,155 @@
+"""A step that evicts messages runs only if it is needed or worth it, and handles stay reachable."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from compaction.edits import Op
+from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.policy import Budget, Policy, get_policy
+from compaction.recap import Recap
+from compaction.recap.handles import handles_of
+from compaction.recap.parse import recap_parse
+from compaction.recap.spans import Summary
+from compaction.strategies import STRATEGIES
+from compaction.view import View, apply
+from tests.compaction.builders import COUNTER, JSON, assistant, call, lines, parse, result, tool_loop, user
+
+HANDLE = re.compile(r"h_[0-9a-f]{10}")
+
+
+def planned(view: View, budget: int, policy: Policy | str = "balanced", **options: object) -> Plan:
+    chosen = get_policy(policy) if isinstance(policy, str) else policy
+    limit = Budget(input_tokens=budget)
+    return plan(PlanRequest(view=view, policy=chosen, counter=COUNTER, budget=limit, **options))
+
+
+def shown(view: View) -> str:
+    return "\n".join(message.text for message in view.messages)
+
+
+def evicts(made: Plan) -> bool:
+    return any(edit.op is Op.EVICT for edit in made.edits)
+
+
+def almost_all_tail() -> list[JSON]:
+    """Two large reads, then a tail that takes more than the target."""
+    items = [user("Make the tests pass.")]
+    for n in range(2):
+        items += [call(f"c{n}", "read_file", path=f"src/db_{n}.py"), result(f"c{n}", lines(270, word=f"v{n}"))]
+    items += [assistant("word " * 2_500), user("Go on."), assistant("word " * 2_000), user("And now?")]
+    return items
+
+
+def test_a_recap_that_gains_little_does_not_evict_fresh_descriptors() -> None:
+    view = apply((), parse(almost_all_tail()))
+    made = planned(view, view.tokens)
+    assert made.record.target < made.view.tokens < made.record.budget
+    assert made.record.strategies == ("collapse",)
+    assert len(HANDLE.findall(shown(made.view))) == 2
+
+
+@pytest.mark.parametrize("policy", ["balanced", "aggressive", "masking"])
+@pytest.mark.parametrize("budget", [1_500, 3_000, 6_000, 12_000])
+def test_no_trivial_gain_evicts_anything(policy: str, budget: int) -> None:
+    for count in range(4, 82, 9):
+        view = apply((), parse(tool_loop(40, width=50)[:count]))
+        for tokens in (budget, view.tokens):
+            made = planned(view, tokens, policy, trigger="user")
+            sizes = [view.tokens, *(step.tokens_after for step in made.record.steps)]
+            for step, before, after in zip(made.record.steps, sizes, sizes[1:], strict=False):
+                if step.name in ("recap", "drop_oldest") and before <= tokens:
+                    assert before - after >= 0.05 * min(tokens, view.tokens)
+
+
+def test_handles_of_evicted_descriptors_are_listed_in_the_recap() -> None:
+    """Every handle is in the prompt, once listed or counted, over many compactions."""
+    messages = parse(tool_loop(120, width=60))
+    edits, previous, known = (), None, set[str]()
+    recaps = 0
+    for count in range(4, len(messages)):
+        view = apply(edits, messages[:count])
+        made = planned(view, 9_000, previous=previous)
+        edits, previous = edits + made.edits, made.recap
+        text = shown(made.view)
+        known.update(HANDLE.findall(text))
+        missing = known - set(HANDLE.findall(text))
+        recaps += made.record.has_recap
+        left_out = made.recap.handles_left_out if made.recap else 0
+        assert len(missing) == left_out
+        if left_out and made.record.has_recap:
+            assert f"{left_out} older handles are not listed" in text
+    assert recaps > 2
+    newest = handles_of(previous)[-1]
+    assert newest.subject in {f"src/mod_{n}_0.py" for n in range(120)}
+
+
+def test_listed_handles_survive_storage_and_an_edit_by_a_user() -> None:
+    view = apply((), parse(tool_loop(60, width=60)))
+    recap = planned(view, 6_000).recap
+    assert recap is not None
+    assert handles_of(recap)
+    assert Recap.from_json(recap.to_json()) == recap
+    listed = set(HANDLE.findall(recap.render()))
+    edited = recap_parse(recap.render(), previous=recap, position=100)
+    assert set(HANDLE.findall(edited.render())) == listed
+
+
+def test_a_models_summary_lists_the_handles_too() -> None:
+    view = apply((), parse(tool_loop(60, width=60)))
+    evicted = planned(view, 6_000).evicted
+    assert evicted is not None
+    assert evicted.handles
+    summary = Summary.of(Recap(first_turn=0, last_turn=9), evicted, COUNTER)
+    text = summary.recap.render()
+    assert evicted.handles[-1].handle in text
+    assert evicted.handles[-1].subject in text
+
+
+def test_a_summarizer_is_not_needed_if_the_prompt_fits() -> None:
+    """The recap is worth it, because it reaches the target, but the prompt fits without it."""
+    view = apply((), parse([user("Go."), *[assistant("word " * 300) for _ in range(30)], user("And now?")]))
+    made = planned(view, view.tokens + 10)
+    assert made.record.has_recap
+    assert not made.record.summarizer_needed
+    assert planned(view, view.tokens - 10).record.summarizer_needed
+
+
+def test_a_policy_without_a_recap_never_needs_a_summarizer() -> None:
+    view = apply((), parse(tool_loop(60, width=60)))
+    for policy in ("baseline", "masking"):
+        made = planned(view, view.tokens // 3, policy)
+        assert made.record.fits
+        assert made.evicted is None
+        assert not made.record.summarizer_needed
+
+
+def test_no_summarizer_is_needed_where_only_offloading_helps() -> None:
+    items = [user("Read it."), call("c", "read_file", path="a.py"), result("c", lines(900))]
+    made = planned(apply((), parse(items)), 4_000)
+    assert made.record.strategies == ("offload",)
+    assert made.record.fits
+    assert not made.record.summarizer_needed
+
+
+def test_a_recap_that_was_not_applied_is_not_continued() -> None:
+    view = apply((), parse(almost_all_tail()))
+    made = planned(view, view.tokens)
+    assert not evicts(made)
+    assert made.recap is None
+    assert made.evicted is None
+
+
+def test_a_recap_gives_way_before_the_last_resort() -> None:
+    """Head and tail fit; with the recap they do not."""
+    free = tuple(name for name, strategy in STRATEGIES.items() if strategy.is_free)
+    policy = replace(get_policy("balanced"), steps=(*free, "recap", "shed", "last_resort"))
+    items = [user("Go."), *[assistant("word " * 100) for _ in range(20)]]
+    items += [assistant("word " * 600), user("And now?"), assistant("word " * 300), user("Go on.")]
+    made = planned(apply((), parse(items)), 1_250, policy)
+    assert made.record.fits
+    assert made.record.tail_verbatim
+    assert "last_resort" not in made.record.strategies
