@@ -39,7 +39,10 @@ def almost_all_tail() -> list[JSON]:
     """Two large reads, then a tail that takes more than the target."""
     items = [user("Make the tests pass.")]
     for n in range(2):
-        items += [call(f"c{n}", "read_file", path=f"src/db_{n}.py"), result(f"c{n}", lines(270, word=f"v{n}"))]
+        items += [
+            call(f"c{n}", "read_file", path=f"src/db_{n}.py"),
+            result(f"c{n}", lines(270, word=f"v{n}")),
+        ]
     items += [assistant("word " * 2_500), user("Go on."), assistant("word " * 2_000), user("And now?")]
     return items
 
