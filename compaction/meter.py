@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from compaction.breakdown import TokenBreakdown, component_of
 from compaction.messages import JSON, Message
@@ -64,17 +65,22 @@ class Verdict(StrEnum):
 
     FLAT = "flat"
     GROWING = "growing"
-    WALL = "hitting the wall"
+    HELD = "held by compaction"  #: a saw-tooth: it grows, and compactions bring it back down
+    WALL = "hitting the wall"  #: nothing holds it below the limit, or compactions hold it less each time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slope:
-    """`tokens_per_turn` is the least-squares slope; `turns_left` until the budget is full, None if never."""
+    """`tokens_per_turn` is the least-squares slope since the last compaction; `turns_left` until the limit is
+    reached, None if never."""
 
     verdict: Verdict
     tokens_per_turn: float
     turns_left: int | None
 
+
+#: A prompt smaller than this share of the previous one was compacted.
+FALL = 0.7
 
 #: The slope covers the newest prompts, without the first turns, which set up the session.
 SLOPE_TURNS = 20
@@ -84,20 +90,58 @@ _FLAT_SHARE = 0.002
 _WALL_SHARE = 0.9
 _WALL_TURNS = 10
 
+#: Compactions that each buy at most this many turns hold nothing.
+_SHORT_CYCLE = 3
+#: The newest compactions that are compared, and in how many more they must not reach the wall.
+_CYCLES, _CYCLES_LEFT = 5, 3
 
-def slope(sizes: Sequence[int], budget: int) -> Slope:
-    """Return the slope of the newest `SLOPE_TURNS` prompt sizes, oldest first."""
-    recent = list(sizes[_SETTLING_TURNS:] if len(sizes) > 2 * _SETTLING_TURNS else sizes)[-SLOPE_TURNS:]
-    rise = _least_squares(recent)
-    left = None
-    if rise > _FLAT_SHARE * budget:
-        left = max(0, int((budget - recent[-1]) / rise))
-    near = bool(recent) and recent[-1] >= _WALL_SHARE * budget
-    if left is not None and (left <= _WALL_TURNS or near):
+
+def slope(sizes: Sequence[int], limit: int, *, is_compacted: bool = False) -> Slope:
+    """Return the trend of prompt sizes, oldest first.
+
+    `is_compacted`: a compaction is due before the limit, so that a first rise toward it is no wall.
+    """
+    runs = _runs(sizes)
+    rise = _rise(runs)
+    last = sizes[-1] if sizes else 0
+    left = max(0, int((limit - last) / rise)) if rise > _FLAT_SHARE * limit else None
+    if last > limit:
         verdict = Verdict.WALL
+    elif left is None:
+        verdict = Verdict.FLAT
+    elif len(runs) > 1:
+        verdict = Verdict.WALL if _runs_away(runs, limit) else Verdict.HELD
     else:
-        verdict = Verdict.FLAT if left is None else Verdict.GROWING
+        is_near = last >= _WALL_SHARE * limit or left <= _WALL_TURNS
+        verdict = Verdict.WALL if is_near and not is_compacted else Verdict.GROWING
     return Slope(verdict=verdict, tokens_per_turn=round(rise, 1), turns_left=left)
+
+
+def _runs(sizes: Sequence[int]) -> list[Sequence[int]]:
+    """Split sizes at compactions."""
+    falls = [i for i in range(1, len(sizes)) if sizes[i] < FALL * sizes[i - 1]]
+    return [sizes[start:end] for start, end in pairwise([0, *falls, len(sizes)])]
+
+
+def _rise(runs: Sequence[Sequence[int]]) -> float:
+    """Return the tokens per turn of the newest run; of the one before it while it is too short to tell."""
+    run = max(runs[-2:], key=len) if len(runs[-1]) < 3 else runs[-1]
+    is_first = len(runs) == 1 or (len(runs) == 2 and run is runs[0])
+    settled = run[_SETTLING_TURNS:] if is_first and len(run) > 2 * _SETTLING_TURNS else run
+    return _least_squares(settled[-SLOPE_TURNS:])
+
+
+def _runs_away(runs: Sequence[Sequence[int]], limit: int) -> bool:
+    """Whether compactions fail to hold the prompt.
+
+    They buy a few turns only, or each leaves more than the one before and little is left to the limit.
+    """
+    lengths = [len(run) for run in runs[1:-1]][-2:]
+    if len(lengths) == 2 and max(lengths) <= _SHORT_CYCLE:
+        return True
+    lows = [run[0] for run in runs[1:]][-_CYCLES:]
+    rise = _least_squares(lows)
+    return len(lows) >= 3 and lows[-1] + _CYCLES_LEFT * rise >= _WALL_SHARE * limit > lows[0]
 
 
 def _least_squares(values: Sequence[int]) -> float:

@@ -6,35 +6,43 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compaction import meter
+from compaction.calibration import Calibration
+from compaction.meter import Slope, Verdict
 from sessions.charts.prompt_sizes import PromptSize
 
-#: A prompt smaller than this share of the previous one was compacted: measure growth from there.
-FALL = 0.7
+#: Number of newest turns from which growth is calculated.
+SLOPE_TURNS = 200
 #: Context window in tokens to assume for unknown models.
 ASSUMED_WINDOW = 200_000
 
 
-def slope_of(points: Sequence[PromptSize], limit: int | None, *, is_held: bool = False) -> meter.Slope | None:
-    """Return the growth over the newest points, or None for fewer than three since the last compaction.
+def slope_of(
+    points: Sequence[PromptSize],
+    limit: int | None,
+    *,
+    calibration: Calibration | None = None,
+    is_compacted: bool = False,
+) -> Slope | None:
+    """Return the trend of the newest prompts, or None for fewer than three.
 
-    `limit` is the budget or context window in tokens, if known. `is_held`: compactions keep the prompt below
-    the limit, so that reaching it is not reported as a wall.
+    `limit` is the budget or context window in tokens, if known. `calibration` converts the sizes of served
+    prompts to the provider's tokens. `is_compacted`: a compaction is due before the limit.
     """
-    sizes = _since_last_fall(points)
+    sizes = _sizes(points[-SLOPE_TURNS:], calibration or Calibration())
     if len(sizes) < 3:
         return None
-    found = meter.slope(sizes, limit or ASSUMED_WINDOW)
-    if limit is None and found.verdict is not meter.Verdict.FLAT:
-        return replace(found, verdict=meter.Verdict.GROWING, turns_left=None)
-    if is_held and found.verdict is meter.Verdict.WALL:
-        return replace(found, verdict=meter.Verdict.GROWING)
+    found = meter.slope(sizes, limit or ASSUMED_WINDOW, is_compacted=is_compacted)
+    if limit is None:
+        verdict = Verdict.GROWING if found.verdict is Verdict.WALL else found.verdict
+        return replace(found, verdict=verdict, turns_left=None)
     return found
 
 
-def _since_last_fall(points: Sequence[PromptSize]) -> Sequence[int]:
-    """Return sizes of one kind: mixing estimated and reported sizes would look like growth."""
+def _sizes(points: Sequence[PromptSize], calibration: Calibration) -> Sequence[int]:
+    """Return sizes of one kind: mixing estimated and reported sizes would look like growth.
+
+    The served prompt is the one that compaction holds. An imported session has none.
+    """
+    served = [calibration.provider(p.served) for p in points if p.served is not None]
     reported = [p.reported for p in points if p.reported is not None]
-    served = [p.served for p in points if p.served is not None]
-    sizes = reported or served or [p.estimate for p in points]
-    falls = (i for i in range(1, len(sizes)) if sizes[i] < FALL * sizes[i - 1])
-    return sizes[max(falls, default=0) :]
+    return served or reported or [p.estimate for p in points]

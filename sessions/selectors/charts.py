@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compaction.breakdown import TokenBreakdown
+from compaction.meter import Slope
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
+from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import calibration_of, limit_of, policy_of
 
 
 def chart_points(
@@ -44,6 +47,17 @@ def chart_points(
         )
         for index, estimate, served, reported, client, spike, at in columns.iterator(chunk_size=5_000)
     ]
+
+
+def prompt_slope(*, session: AgentSession, points: Sequence[PromptSize]) -> Slope | None:
+    """Return the trend of the newest prompts of a session, or None if there are too few."""
+    limit, policy = limit_of(session), policy_of(session.policy)
+    return slope_of(
+        points,
+        limit.tokens if limit else None,
+        calibration=calibration_of(session.calibration, model=session.model),
+        is_compacted=limit is not None and limit.name == "budget" and bool(policy.hard or policy.soft),
+    )
 
 
 def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Mapping[str, int]]:

@@ -19,7 +19,8 @@ REPEATED_TURNS = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
     """What is counted of a session. `pressed` and `burst` are turns whose prompt was over 90 % and over 100 %
-    of the limit; `churning` says that its memory throws away what it gained."""
+    of the limit; `churning` says that its memory throws away what it gained, `runaway` that its newest prompts
+    hit the wall."""
 
     turns: int
     pressed: int = 0
@@ -31,6 +32,7 @@ class Signs:
     lost: int = 0
     failures: int = 0
     churning: bool = False
+    runaway: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,12 @@ RULES: Mapping[str, Rule] = {
         most=20,
         count=lambda s: s.failures,
         text="background compactions that failed in a row: {n}",
+    ),
+    "runaway": Rule(
+        points=15,
+        most=15,
+        count=lambda s: int(s.runaway),
+        text="the newest prompts are hitting their limit, and no compaction holds them",
     ),
     "churn": Rule(
         points=10,

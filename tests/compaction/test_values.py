@@ -224,6 +224,11 @@ def test_a_calibrated_plan_fits_in_real_tokens() -> None:
     assert (made.record.calibration, made.record.overhead) == (1.5, 500)
 
 
+def saw_tooth(lows: list[int]) -> list[int]:
+    """Rises of 3,000 a turn to 95,000, each after a fall to one of `lows`."""
+    return [size for low in lows for size in range(low, 95_000, 3_000)]
+
+
 @pytest.mark.parametrize(
     ("sizes", "verdict"),
     [
@@ -233,12 +238,26 @@ def test_a_calibrated_plan_fits_in_real_tokens() -> None:
         ([1_000 * n for n in range(1, 6)] + [6_000] * 20, Verdict.FLAT),
         ([5_000 + 600 * n for n in range(30)], Verdict.GROWING),
         ([5_000 + 3_000 * n for n in range(30)], Verdict.WALL),
+        (saw_tooth([40_000] * 6), Verdict.HELD),
+        ([*saw_tooth([40_000] * 6), 41_000, 44_000], Verdict.HELD),
+        (saw_tooth([30_000, 34_000, 31_000, 33_000, 32_000]), Verdict.HELD),
+        ([10_000 * n for n in range(1, 10)] + [40_000, 43_000, 46_000], Verdict.HELD),
+        ([10_000 * n for n in range(1, 10)] + [40_000] * 10, Verdict.FLAT),
+        (saw_tooth([30_000, 42_000, 54_000, 64_000]), Verdict.WALL),
+        (saw_tooth([40_000] * 3) + [96_000, 60_000] * 4, Verdict.WALL),
+        (saw_tooth([40_000] * 3) + [50_000 + 4_000 * n for n in range(14)], Verdict.WALL),
     ],
 )
 def test_the_slope_has_a_verdict(sizes: list[int], verdict: Verdict) -> None:
     trend = slope(sizes, 100_000)
     assert trend.verdict is verdict
     assert (trend.turns_left is None) == (verdict is Verdict.FLAT)
+
+
+def test_a_first_rise_to_the_compaction_is_no_wall() -> None:
+    rising = [3_000 * n for n in range(30)]
+    assert slope(rising, 90_000, is_compacted=True).verdict is Verdict.GROWING
+    assert slope([*rising, 91_000], 90_000, is_compacted=True).verdict is Verdict.WALL
 
 
 def test_a_spike_of_outputs_is_distinguished_from_a_busy_session() -> None:

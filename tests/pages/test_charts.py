@@ -1,3 +1,4 @@
+from compaction.calibration import Calibration
 from compaction.meter import Verdict
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize, columns, downsample
 from sessions.charts.slope import slope_of
@@ -97,6 +98,14 @@ def test_near_the_window_it_hits_the_wall():
 def test_growth_is_measured_since_the_last_compaction():
     slope = slope_of(sizes(10, 50_000, 99_000, 20_000, 21_000, 22_000, 23_000), 100_000)
     assert slope.tokens_per_turn == 1_000
+    assert slope.verdict is Verdict.HELD
+
+
+def test_the_served_prompt_counts_in_the_provider_tokens():
+    reported = [PromptSize(turn=n, estimate=n, served=5_000, reported=5_000 * n) for n in range(30)]
+    assert slope_of(reported, 100_000).verdict is Verdict.FLAT
+    served = [PromptSize(turn=n, estimate=n, served=1_000 * n) for n in range(30)]
+    assert slope_of(served, 100_000, calibration=Calibration(initial=2.0)).tokens_per_turn == 2_000
 
 
 def test_without_a_window_there_is_no_wall():

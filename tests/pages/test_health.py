@@ -28,6 +28,7 @@ def test_a_session_without_issues_has_full_score():
         ({"lost": 1}, "lost", 6),
         ({"failures": 1}, "failures", 10),
         ({"churning": True}, "churn", 10),
+        ({"runaway": True}, "runaway", 15),
     ],
 )
 def test_each_issue_costs_points_up_to_its_limit(signs, code, points):
@@ -38,7 +39,7 @@ def test_each_issue_costs_points_up_to_its_limit(signs, code, points):
 
 def test_all_issues_together_give_the_worst_grade_and_no_negative_score():
     counts = dict.fromkeys(("pressed", "burst", "repeated", "mid_task", "spikes", "lost", "failures"), 9)
-    worst = health_of(Signs(turns=9, churning=True, **counts))
+    worst = health_of(Signs(turns=9, churning=True, runaway=True, **counts))
     assert (worst.score, worst.grade) == (0, "F")
     assert {reason.code for reason in worst.reasons} == set(RULES)
     assert [reason.points for reason in worst.reasons] == sorted(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from compaction.meter import Slope
-from sessions.charts.prompt_sizes import PromptSize
-from sessions.charts.slope import slope_of
+from sessions.charts.slope import SLOPE_TURNS
 from sessions.models import AgentSession, Message
 from sessions.pages.access import Viewer, number_of, page_or_fragment, wants_fragment, with_session
 from sessions.pages.blocks import part_text
@@ -18,15 +15,13 @@ from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.turns import IDLE, turn_views
 from sessions.selectors import convert
-from sessions.selectors.charts import chart_points
+from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.sessions import session_children
-from sessions.selectors.token_budgets import Limit, calibration_of
+from sessions.selectors.token_budgets import calibration_of
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
 
-#: Number of newest turns from which growth is calculated.
-SLOPE_TURNS = 200
 #: Characters of folded text that one request returns.
 TEXT_PAGE = 200_000
 
@@ -48,7 +43,7 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
         points = chart_points(session=session, last=SLOPE_TURNS)
         context |= {
             "children": session_children(session=session),
-            "slope": _slope(points, context["limit"]),
+            "slope": prompt_slope(session=session, points=points),
             "jumps": largest_jumps(session=session),
             "expensive": expensive_calls(session=session),
             "cache_life": IDLE,
@@ -82,12 +77,6 @@ def session_text(
         "left": max(len(text) - end, 0),
     }
     return page_or_fragment(request, "sessions/text.html", "sessions/_text.html", context)
-
-
-def _slope(points: Sequence[PromptSize], limit: Limit | None) -> Slope | None:
-    if limit is None:
-        return slope_of(points, None)
-    return slope_of(points, limit.tokens, is_held=limit.name == "budget")
 
 
 def _turns(request: HttpRequest, session: AgentSession) -> TurnsPage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
@@ -11,7 +10,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from compaction.memory import Churn, churn
+from compaction.meter import Verdict
+from sessions.charts.prompt_sizes import PromptSize
 from sessions.models import AgentSession, Compaction, Message, SessionProfile
+from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
 from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
@@ -26,17 +28,6 @@ _REVISIONS = 30
 
 #: Time after its last turn from which a session counts as inactive.
 _REST = timedelta(minutes=2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Size:
-    """One turn: the tokens of its prompt, whether its tool outputs are a spike, and whether the client
-    compacted before."""
-
-    index: int
-    tokens: int
-    is_spike: bool
-    client_compacted: bool
 
 
 def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
@@ -64,8 +55,8 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
 
 def profile_write(*, session: AgentSession) -> SessionProfile:
     """Recompute the profile of one session from small columns of all its turns."""
-    sizes = _sizes(session)
-    signs = _signs(session, sizes)
+    points = chart_points(session=session)
+    signs = _signs(session, points)
     health: Health = health_of(signs)
     profile, _ = SessionProfile.objects.update_or_create(
         session=session,
@@ -73,7 +64,7 @@ def profile_write(*, session: AgentSession) -> SessionProfile:
             "turn_count": session.turn_count,
             "edits_revision": session.edits_revision,
             "lost_references": signs.lost,
-            "sparkline": sparkline([size.tokens for size in sizes]),
+            "sparkline": sparkline([point.tokens for point in points]),
             "grade": health.grade,
             "score": health.score,
             "reasons": health.reasons_json(),
@@ -91,27 +82,8 @@ def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
     return [max(sizes[start:end]) for start, end in pairwise(edges)]
 
 
-def _sizes(session: AgentSession) -> list[_Size]:
-    rows = session.turns.order_by("index").values_list(
-        "index",
-        "prompt_reported",
-        "prompt_served",
-        "prompt_estimate",
-        "output_spike",
-        "client_compaction",
-    )
-    return [
-        _Size(
-            index=index,
-            tokens=next(size for size in (reported, served, estimate) if size is not None),
-            is_spike=spike is not None,
-            client_compacted=client is not None,
-        )
-        for index, reported, served, estimate, spike, client in rows
-    ]
-
-
-def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
+def _signs(session: AgentSession, points: Sequence[PromptSize]) -> Signs:
+    slope = prompt_slope(session=session, points=points)
     found = limit_of(session)
     limit = found.tokens if found is not None else None
     own = list(
@@ -119,20 +91,24 @@ def _signs(session: AgentSession, sizes: Sequence[_Size]) -> Signs:
         .order_by("number")
         .values_list("turn_index", "snapshot_position")
     )
-    places = sorted([turn + 1 for turn, _ in own] + [size.index for size in sizes if size.client_compacted])
+    places = sorted(
+        [turn + 1 for turn, _ in own]
+        + [point.turn for point in points if point.client_compaction is not None]
+    )
     return Signs(
-        turns=len(sizes),
-        pressed=sum(PRESSURE * limit < size.tokens for size in sizes) if limit else 0,
-        burst=sum(limit < size.tokens for size in sizes) if limit else 0,
+        turns=len(points),
+        pressed=sum(PRESSURE * limit < point.tokens for point in points) if limit else 0,
+        burst=sum(limit < point.tokens for point in points) if limit else 0,
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
         mid_task=_mid_task(session, [position - 1 for _, position in own]),
-        spikes=sum(size.is_spike for size in sizes),
+        spikes=sum(point.output_spike is not None for point in points),
         lost=session.edits.filter(
             referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED
         ).count(),
         failures=session.failures,
         churning=_is_churning(session),
+        runaway=slope is not None and slope.verdict is Verdict.WALL,
     )
 
 
