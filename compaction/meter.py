@@ -124,7 +124,7 @@ def _runs(sizes: Sequence[int]) -> list[Sequence[int]]:
 
 
 def _rise(runs: Sequence[Sequence[int]]) -> float:
-    """Return the tokens per turn of the newest run; of the one before it while it is too short to tell."""
+    """Return the tokens per turn of the newest run; of the one before it while it is too short."""
     run = max(runs[-2:], key=len) if len(runs[-1]) < 3 else runs[-1]
     is_first = len(runs) == 1 or (len(runs) == 2 and run is runs[0])
     settled = run[_SETTLING_TURNS:] if is_first and len(run) > 2 * _SETTLING_TURNS else run

@@ -18,9 +18,11 @@ REPEATED_TURNS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """What is counted of a session. `pressed` and `burst` are turns whose prompt was over 90 % and over 100 %
-    of the limit; `churning` says that its memory throws away what it gained, `runaway` that its newest prompts
-    hit the wall."""
+    """What is counted of a session.
+
+    `pressed` and `burst` are turns whose prompt was over 90 % and over 100 % of the limit; `churning` says
+    that its memory throws away what it gained, `runaway` that its newest prompts hit the wall.
+    """
 
     turns: int
     pressed: int = 0

@@ -11,7 +11,7 @@ from compaction.memory import Author, Notes, Origin, Via, WorkingMemory
 from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.updates.runs import run_of
 from compaction.memory.values import ASKED_TOKENS
-from tests.compaction.builders import COUNTER, call, result, user
+from tests.compaction.builders import COUNTER, assistant, call, result, user
 from tests.compaction.sessions import messages_of
 
 PYTEST_FAILS = "FAILED tests/test_pool.py::test_evicts - assert 3 == 2\n1 failed, 4 passed in 0.2s"
@@ -51,6 +51,57 @@ class TestAutomaticItems:
     def test_the_task_is_the_first_request(self) -> None:
         session = Session().read(user("Make the pool evict.\nAnd more.")).read(user("Now something else"))
         assert session.memory.task == "Make the pool evict."
+
+    @pytest.mark.parametrize(
+        ("text", "task"),
+        [
+            ("Forget that. Fix the login page instead.", "Forget that. Fix the login page instead."),
+            (
+                "Actually, never mind the pool. Port the queue.",
+                "Actually, never mind the pool. Port the queue.",
+            ),
+            ("New task:\nMove the docs to Sphinx", "New task: Move the docs to Sphinx"),
+            ("OK, let's switch to the billing service", "OK, let's switch to the billing service"),
+            ("Change of plan: no eviction, only a limit.", "Change of plan: no eviction, only a limit."),
+        ],
+    )
+    def test_a_change_of_task_replaces_it_at_once(self, text: str, task: str) -> None:
+        session = Session().read(
+            user("Make the pool evict."), call("c", "Bash", command="ls"), result("c", "x")
+        )
+        assert session.read(user(text)).memory.task == task
+        origin = session.notes.origin("task", task)
+        assert (origin.via, origin.turn) == (Via.AUTO_UPDATE, session.turn - 1)
+
+    def test_other_work_replaces_a_finished_task(self) -> None:
+        session = Session().read(user("Make the pool evict."), assistant("Done: it evicts now."))
+        session.read(user("Thanks! Now please add retries to the HTTP client."))
+        assert session.memory.task == "Thanks! Now please add retries to the HTTP client."
+        session.read(
+            call("c", "Bash", command="ls"), result("c", "x"), user("Add a test for the timeout too.")
+        )
+        assert session.memory.task == "Thanks! Now please add retries to the HTTP client."
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "yes",
+            "Yes, go ahead.",
+            "Why does it evict two entries?",
+            "That is wrong, the limit is 10.",
+            "Use Postgres instead.",
+            "run the tests",
+            "ok, continue",
+            "yes, add the test that you proposed",
+            "ok, let's implement this with a limit",
+            "<system-reminder>Write a plan for the next task first</system-reminder>",
+            "<local-command-stdout>Fix all four of the errors</local-command-stdout>",
+            "I forgot that it also runs on Windows.",
+        ],
+    )
+    def test_what_belongs_to_the_task_leaves_it(self, text: str) -> None:
+        session = Session().read(user("Make the pool evict."), assistant("Done, shall I commit it?"))
+        assert session.read(user(text)).memory.task == "Make the pool evict."
 
     def test_at_most_seven_read_or_edited_files_are_important(self) -> None:
         session = Session()
@@ -142,6 +193,21 @@ class TestItemsOfOthers:
         assert session.memory.decisions == ("use a clock",)
         assert session.memory.important_files == ("README.md", "src/pool.py")
         assert session.memory.blockers[0] == "VPN"
+
+    def test_a_task_of_the_agent_becomes_stale_when_the_user_changes_it(self) -> None:
+        for author, is_stale in ((Author.MODEL, True), (Author.HARNESS, True), (Author.PERSON, False)):
+            session = Session(written(author, task="Make the pool evict")).read(user("Make the pool evict."))
+            session.read(user("Forget that. Fix the login page."))
+            assert session.memory.task == "Make the pool evict"
+            assert bool(session.notes.origin("task", "Make the pool evict").stale) is is_stale
+            assert ("other work since turn 1" in session.notes.render()) is is_stale
+
+    def test_a_removed_task_comes_back_only_as_another_one(self) -> None:
+        session = Session().read(user("Make the pool evict."))
+        person = Origin(author=Author.PERSON, via=Via.PAGE)
+        session.notes = session.notes.written(session.memory.patched({"task": ""}), person)
+        assert session.read(assistant("Done.")).memory.task == ""
+        assert session.read(user("Forget that. Fix the login.")).memory.task == "Forget that. Fix the login."
 
     def test_removed_items_are_not_added_again(self) -> None:
         session = Session().ran("pytest", PYTEST_FAILS)

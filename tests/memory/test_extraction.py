@@ -238,6 +238,13 @@ class TestItemsOfOthers:
         notes = held((AGENT, {field: "something else"}))
         assert read(notes, op("add", "make the pool evict", field=field)).notes is notes
 
+    def test_an_observed_task_is_replaced(self) -> None:
+        observed = Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)
+        notes = held((observed, {"task": "something else"}))
+        made = read(notes, op("add", "make the pool evict", field="task")).notes
+        assert made.memory.task == "make the pool evict"
+        assert made.origin("task", "make the pool evict").via is Via.EXTRACTION
+
     def test_an_item_without_an_origin_can_be_stale(self) -> None:
         notes = Notes(memory=WorkingMemory(decisions=("a timer",)))
         assert read(notes, op("stale", "a queue is used", item="i1")).notes.stale

@@ -88,7 +88,7 @@ def _apply_one(notes: Notes, suggestion: Suggestion, schema: Schema, dismissed: 
         return notes
     if step is Step.ADD:
         current = notes.memory.value(key[0])
-        if isinstance(current, str) and current and not _is_own(notes, (key[0], current)):
+        if isinstance(current, str) and current and not _is_replaceable(notes, (key[0], current)):
             return notes
         operation = Operation(op=Op.ADD, field=key[0], item=text)
     elif _is_own(notes, key):
@@ -107,6 +107,11 @@ def _apply_one(notes: Notes, suggestion: Suggestion, schema: Schema, dismissed: 
 
 def _is_own(notes: Notes, key: Key) -> bool:
     return key in keys(notes.memory) and notes.origin(*key).via is Via.EXTRACTION
+
+
+def _is_replaceable(notes: Notes, key: Key) -> bool:
+    """Whether the model may write its own text over a single one: its own, or an observed one."""
+    return notes.origin(*key).via in (Via.EXTRACTION, Via.AUTO_UPDATE)
 
 
 def _mark_stale(notes: Notes, key: Key, reason: str) -> Notes:

@@ -23,7 +23,7 @@ from compaction.tokens import TokenCounter
 __all__ = ["Update", "UpdaterState", "refit", "update_notes"]
 
 #: Fields about the past, which nothing later contradicts.
-_PAST = frozenset({"task", "tried", "recent_edits"})
+_PAST = frozenset({"tried", "recent_edits"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +43,14 @@ def update_notes(
     Automatic items are shortened to keep the memory under `ASKED_TOKENS`; items of other authors are not.
     """
     claims = _contradictable(notes)
-    names = names_in(item for _, item in claims)
+    names = names_in(item for name, item in claims if name != "task")
     observations = [observation for message in messages for observation in observe(state, message, names)]
     turn = max((message.turn for message in messages), default=state.turn)
     give_up(state, turn)
     _note_dismissed(state, notes)
     state.bound()
     state.turn = turn + 1
-    updated = _fitted(notes.judged(_reasons(claims, observations)), state, counter)
+    updated = _fitted(notes.judged(_reasons(notes, claims, observations)), state, counter)
     state.shown = _shown(updated)
     if updated.memory == notes.memory and updated.stale == notes.stale:
         return Update(notes=notes, state=state)
@@ -77,23 +77,38 @@ def _note_dismissed(state: UpdaterState, notes: Notes) -> None:
 
 
 def _contradictable(notes: Notes) -> list[Key]:
-    """Return the items that an observation may contradict: other authors' items about the present."""
+    """Return the items that an observation may contradict: other authors' items about the present.
+
+    A task that a person set stays valid until a person changes it.
+    """
     return [
         key
         for key, origin in notes.origins.items()
-        if origin.via is not Via.AUTO_UPDATE and key[0] not in _PAST
+        if origin.via is not Via.AUTO_UPDATE
+        and key[0] not in _PAST
+        and not (key[0] == "task" and origin.author is Author.PERSON)
     ]
 
 
-def _reasons(claims: Sequence[Key], observations: Iterable[Observation]) -> Mapping[Key, str]:
+def _reasons(notes: Notes, claims: Sequence[Key], observations: Iterable[Observation]) -> Mapping[Key, str]:
     """Return why items are stale, or "" if they were confirmed. The last observation counts."""
     found: dict[Key, str] = {}
     for observation in observations:
         for key in claims:
-            reason = contradiction(key[1], observation)
+            if key[0] == "task":
+                reason = _task_contradiction(notes.origin(*key), observation)
+            else:
+                reason = contradiction(key[1], observation)
             if reason is not None:
                 found[key] = reason
     return found
+
+
+def _task_contradiction(origin: Origin, observation: Observation) -> str | None:
+    """Return why a task is stale: the user asked for other work after it was written."""
+    if not observation.task or origin.turn >= observation.turn:
+        return None
+    return f"the user asks for other work since turn {observation.turn}"
 
 
 def _fitted(notes: Notes, state: UpdaterState, counter: TokenCounter) -> Notes:

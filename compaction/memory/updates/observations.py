@@ -32,7 +32,7 @@ _MAX_LINES, _LONGEST_LINE = 2_000, 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A fact that a tool's result shows."""
+    """A fact that a tool's result shows, or another task of the user."""
 
     turn: int
     tool: str = ""  #: a tool of a family that ran successfully
@@ -42,6 +42,7 @@ class Observation:
     before: str = ""  #: … and had this one before, if the edit shows it
     path: str = ""  #: … in this file
     passing: str = ""  #: a test that passes
+    task: str = ""  #: what the user asks for instead of the task before
 
 
 def tools_in(command_segments: Iterator[str], turn: int) -> Iterator[Observation]:

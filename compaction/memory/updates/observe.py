@@ -11,6 +11,7 @@ from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
 from compaction.memory.updates.state import PendingCall, Remembered, UpdaterState
+from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.references import contains_handle
@@ -22,7 +23,7 @@ HALF_LIFE = 10
 #: Turns after which a failed command that was not retried counts as given up.
 GIVEN_UP_AFTER = 10
 
-_CHARACTERS = {"task": 240, "command": 100, "line": 140}
+_CHARACTERS = {"command": 100, "line": 140}
 _ERROR_LINE = re.compile(
     r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot|undefined)\b|Error\b", re.IGNORECASE
 )
@@ -45,8 +46,8 @@ def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) 
     """
     observations: list[Observation] = []
     for part in message.parts:
-        if isinstance(part, Text) and message.role is Role.USER and state.task is None:
-            state.task = _task(part.text, message)
+        if isinstance(part, Text) and message.role is Role.USER:
+            observations += _requested(state, part.text, message)
         elif isinstance(part, ToolCall):
             call = state.calls[part.call_id] = _pending(part, message, names)
             if call.kind in _TOUCHES and call.path:
@@ -55,7 +56,21 @@ def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) 
             answered = state.calls.pop(part.call_id, None)
             if answered is not None:
                 observations += _result(state, answered, part, names)
+    if message.role is Role.ASSISTANT:
+        state.finished = not message.tool_calls
     return observations
+
+
+def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Observation]:
+    """Process a text of the user: the first request is the task, until another one replaces it."""
+    if state.task is not None and not replaces_task(text, is_finished=state.finished):
+        return
+    if task := task_of(text):
+        is_new = state.task is not None
+        state.task = _observed(task, message.turn, message.position)
+        state.finished = False
+        if is_new:
+            yield Observation(turn=message.turn, task=task)
 
 
 def give_up(state: UpdaterState, turn: int) -> None:
@@ -64,13 +79,6 @@ def give_up(state: UpdaterState, turn: int) -> None:
         if turn - error.turn >= GIVEN_UP_AFTER:
             del state.errors[command]
             state.tried[command] = error
-
-
-def _task(text: str, message: Message) -> Remembered | None:
-    """Return the first meaningful line of the request."""
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    line = next((line for line in lines if line and not line.startswith("<")), "")
-    return _observed(_clip(line, _CHARACTERS["task"]), message.turn, message.position) if line else None
 
 
 def _pending(call: ToolCall, message: Message, names: Collection[str]) -> PendingCall:

@@ -46,12 +46,13 @@ LIMITS = {"files": 60, "failing": 60, "errors": 20, "tried": 4, "state": 5, "cal
 class UpdaterState:
     """The state. `turn` is the next one to read.
 
-    `shown` are the automatic items of the last update; `dismissed` are those that another author removed
-    since, which are not added again.
+    `finished`: the assistant has ended its turn. `shown` are the automatic items of the last update;
+    `dismissed` are those that another author removed since, which are not added again.
     """
 
     turn: int = 0
     task: Remembered | None = None
+    finished: bool = False
     edit: Remembered | None = None
     files: dict[str, Remembered] = field(default_factory=dict)
     failing: dict[str, Remembered] = field(default_factory=dict)
@@ -82,6 +83,7 @@ class UpdaterState:
         return cls(
             turn=data.get("turn", 0),
             task=_observed(data.get("task")),
+            finished=data.get("finished", False),
             edit=_observed(data.get("edit")),
             calls={key: PendingCall(**value) for key, value in data.get("calls", {}).items()},
             shown=_pairs(data.get("shown", ())),

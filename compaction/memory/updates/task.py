@@ -1,0 +1,73 @@
+"""The task that the user gives: the first request, and each later message that replaces it.
+
+A message replaces the task if it says so ("forget that, …", "new task: …"), or if the assistant had finished
+and the message asks for other work. Answers, questions and corrections belong to the task.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Characters of a task.
+_LONGEST = 240
+#: Longer messages are pasted data unless they are the first one (characters).
+_LONGEST_REQUEST = 8_000
+#: Words that a message must have to ask for other work.
+_MIN_WORDS = 4
+
+_TAGGED = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
+#: What may come before the words that matter.
+_COURTESY = (
+    r"(?:(?:ok(?:ay)?|alright|all right|great|perfect|good|nice|cool|thanks|thank you|thx|excellent|awesome"
+    r"|hey|hi|hello|no|actually|hmm+|wait|sorry|and|so|well|lgtm|looks good|sounds good)\b[\s,.!:;–—-]*)*"
+)
+_POLITE = (
+    r"(?:(?:now|next|then|also|finally|please|let'?s|let us|can you|could you|would you|will you|we should"
+    r"|i want(?: you)? to|i'd like(?: you)? to|i need(?: you)? to|we need to|you should|go ahead and"
+    r"|help me(?: to)?)\s*,?\s+)*"
+)
+_WORK = (
+    "add|analyse|analyze|build|bump|change|clean|configure|convert|create|debug|delete|deploy|design|develop"
+    "|document|draft|enable|extend|extract|find|fix|generate|implement|improve|install|integrate|introduce"
+    "|investigate|make|migrate|move|optimise|optimize|plan|port|prepare|publish|refactor|release|remove|rename"
+    "|replace|research|resolve|review|rewrite|set up|setup|simplify|solve|split|support|translate|turn|update"
+    "|upgrade|write"
+)
+_PIVOT = re.compile(
+    rf"{_COURTESY}{_POLITE}(?:"
+    r"(?:forget|drop|scrap|abandon|ignore)\s+(?:about\s+)?(?:that|this|it|all|everything|the|what)\b"
+    r"|never\s?mind\b|(?:there is a |there's a )?change of plans?\b"
+    r"|(?:here is |here's )?(?:a |your |the )?(?:new|next|another|different) (?:task|goal|job|topic)\b"
+    r"|(?:switch|move on|pivot|turn) to\b|on to the next\b"
+    r"|stop\s+(?:that|this|it|working)\b"
+    r"|(?:the )?(?:task|goal|plan|priority) (?:has )?changed\b)",
+    re.IGNORECASE,
+)
+#: Work on "this" or on "3" is a part of what was discussed, and so is what follows a "yes".
+_REQUEST = re.compile(
+    rf"{_COURTESY}{_POLITE}(?:{_WORK})\s+(?!(?:this|that|it|these|those|them|both|all|\d+)\b)\w",
+    re.IGNORECASE,
+)
+
+
+def task_of(text: str) -> str:
+    """Return the first meaningful line of a request, "" if there is none."""
+    lines = [" ".join(line.split()) for line in _TAGGED.sub("\n", text).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("<")]
+    if not lines:
+        return ""
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def replaces_task(text: str, *, is_finished: bool) -> bool:
+    """Return whether a later message of the user replaces the task.
+
+    `is_finished`: the assistant had ended its turn, so the message does not interrupt its work.
+    """
+    if len(text) > _LONGEST_REQUEST:
+        return False
+    task = task_of(text)
+    if _PIVOT.match(task):
+        return True
+    return is_finished and len(task.split()) >= _MIN_WORDS and _REQUEST.match(task) is not None
