@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 import genai_prices
 from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import ModelInfo, Provider, TieredPrices
+from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
 from compaction.messages import Usage
 
@@ -46,11 +46,11 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
         return Price(None, UNPRICED)
     provider, info = found
     source = f"{_table()} {provider.id}/{info.id}"
-    minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
+    prices = _prices_at(info, at or datetime.now(UTC))
     dollars, for_an_hour = Decimal(0), cache_write_1h_tokens
     for call in usage.calls or (usage,):
-        tier = max((start for start in _tiers(model, minute) if call.prompt_tokens > start), default=-1)
-        dollars += _rates(model, minute, tier).of(call, for_an_hour)
+        tier = max((start for start in _tiers(prices) if call.prompt_tokens > start), default=-1)
+        dollars += _rates(prices, tier).of(call, for_an_hour)
         for_an_hour = max(0, for_an_hour - call.cache_write_tokens)
     return Price(_microusd(dollars), source)
 
@@ -87,32 +87,41 @@ class Rates:
         )
 
 
-@lru_cache(maxsize=1024)
-def _tiers(model: str, at: datetime) -> tuple[int, ...]:
-    """Return the prompt sizes in tokens above which the model has different prices."""
-    found = _find(model)
-    assert found is not None
-    prices = vars(found[1].get_prices(at)).values()
-    return tuple({tier.start for price in prices if isinstance(price, TieredPrices) for tier in price.tiers})
+class _Prices:
+    """A set of prices as a cache key: the table's own class cannot be hashed, and the table never changes."""
+
+    def __init__(self, table: ModelPrice) -> None:
+        self.table = table
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Prices) and other.table is self.table
+
+    def __hash__(self) -> int:
+        return id(self.table)
+
+
+def _prices_at(info: ModelInfo, at: datetime) -> _Prices:
+    """Return the prices in force, which may depend on the date and the time of day."""
+    return _Prices(info.get_prices(at))
 
 
 @lru_cache(maxsize=1024)
-def _rates(model: str, at: datetime, tier: int) -> Rates:
-    """Return the rates of a model in one minute, for prompts of more than `tier` tokens.
+def _tiers(prices: _Prices) -> tuple[int, ...]:
+    """Return the prompt sizes in tokens above which there are different prices."""
+    values = vars(prices.table).values()
+    return tuple({tier.start for price in values if isinstance(price, TieredPrices) for tier in price.tiers})
 
-    Looking up the table takes longer than everything else that a push computes, so the result is cached, per
-    minute because the price may depend on the time of day.
+
+@lru_cache(maxsize=1024)
+def _rates(prices: _Prices, tier: int) -> Rates:
+    """Return the rates for prompts of more than `tier` tokens.
+
+    Looking up the table takes longer than everything else that a push computes, so the result is cached.
     """
-    found = _find(model)
-    assert found is not None
-    provider, info = found
     floor, step = tier + 1, 1_000
 
     def total(*, prompt: int = 0, **tokens: int) -> Decimal:
-        usage = genai_prices.Usage(input_tokens=floor + prompt, **tokens)
-        return genai_prices.calc_price(
-            usage, info.id, provider_id=provider.id, genai_request_timestamp=at
-        ).total_price
+        return prices.table.calc_price(genai_prices.Usage(input_tokens=floor + prompt, **tokens))["total_price"]
 
     def rate(**tokens: int) -> Decimal:
         return (total(**tokens) - total()) / step
@@ -129,10 +138,11 @@ def _rates(model: str, at: datetime, tier: int) -> Rates:
 
 def rates(model: str, at: datetime | None = None) -> tuple[Rates, ...]:
     """Return the model's rates at the time `at` (default: now), smallest prompts first."""
-    if _find(model) is None:
+    found = _find(model)
+    if found is None:
         return ()
-    minute = (at or datetime.now(UTC)).replace(second=0, microsecond=0)
-    return tuple(_rates(model, minute, tier) for tier in (-1, *sorted(_tiers(model, minute))))
+    prices = _prices_at(found[1], at or datetime.now(UTC))
+    return tuple(_rates(prices, tier) for tier in (-1, *sorted(_tiers(prices))))
 
 
 def context_window(model: str) -> int | None:
