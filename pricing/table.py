@@ -121,7 +121,9 @@ def _rates(prices: _Prices, tier: int) -> Rates:
     floor, step = tier + 1, 1_000
 
     def total(*, prompt: int = 0, **tokens: int) -> Decimal:
-        return prices.table.calc_price(genai_prices.Usage(input_tokens=floor + prompt, **tokens))["total_price"]
+        return prices.table.calc_price(genai_prices.Usage(input_tokens=floor + prompt, **tokens))[
+            "total_price"
+        ]
 
     def rate(**tokens: int) -> Decimal:
         return (total(**tokens) - total()) / step

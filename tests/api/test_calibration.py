@@ -44,6 +44,7 @@ def served_sizes(
             push(api, part, session=session, **usage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [18_000, 22_000])
 @pytest.mark.parametrize("model", [CLAUDE, UNKNOWN])
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -57,6 +58,7 @@ def test_every_prompt_fits_once_usage_is_reported(api: Api, provider: str, model
     assert all(told == pytest.approx(true, abs=0.03) for true, told in occupancies)
 
 
+@pytest.mark.slow
 def test_without_reports_the_prompts_of_a_known_family_fit_within_three_percent(api: Api) -> None:
     """The overhead cannot be known without a report."""
     for model, factor in ((CLAUDE, 1.25), ("deepseek-chat", 1.07), (UNKNOWN, 1.0), ("gpt-5", 1.0)):
@@ -64,6 +66,7 @@ def test_without_reports_the_prompts_of_a_known_family_fit_within_three_percent(
         assert max(factor * tokens for tokens, _ in prompts) <= 1.03 * 8_000
 
 
+@pytest.mark.slow
 def test_the_first_prompt_of_a_session_fits_by_what_the_project_has_learned(api: Api) -> None:
     count, budget = PROVIDERS["1.25 x + 12,000"], 30_000
     for name in ("s1", "s2"):

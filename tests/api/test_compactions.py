@@ -235,6 +235,7 @@ class TestRecords:
         assert api.get(f"sessions/s1/compactions/{10**25}/").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
 def test_between_compactions_each_prompt_starts_with_the_previous_one(api: Api, format: str) -> None:
     api.post("sessions/", {"id": "p", "format": format, "budget": {"input_tokens": 8_000}})

@@ -37,6 +37,7 @@ def memories(served: dict[str, Any]) -> list[str]:
     return [str(message) for message in served["messages"] if "[Working memory]" in str(message)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
 @pytest.mark.parametrize("policy", ["balanced", "aggressive", "masking", "baseline"])
 def test_a_decision_reaches_the_prompt_at_the_next_compaction(api: Api, policy: str, format: str) -> None:
@@ -71,6 +72,7 @@ def test_only_a_compaction_changes_it(api: Api) -> None:
     assert len(after) == len(before) + 4
 
 
+@pytest.mark.slow
 def test_free_steps_refresh_it_and_past_prompts_keep_the_old_one(api: Api) -> None:
     session(api, {"preset": "balanced", "soft": 0, "target": 0.7}, budget=12_000)
     decide(api, DECISION)

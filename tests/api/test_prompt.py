@@ -186,6 +186,7 @@ class TestManifest:
 
 
 class TestThePast:
+    @pytest.mark.slow
     @pytest.mark.parametrize("format", ["anthropic", "openai"])
     def test_every_past_prompt_can_be_rebuilt_byte_for_byte(self, api: Api, format: str) -> None:
         small(api, format=format, system="Be brief.")
@@ -201,6 +202,7 @@ class TestThePast:
             for turn, content in enumerate(contents):
                 assert api.get(f"sessions/small/prompt/{query}&at_turn={turn}").content == content
 
+    @pytest.mark.slow
     def test_few_edits_of_a_long_session_are_read(self, api: Api) -> None:
         """Those that a later eviction covers are left in the database, and nothing changes by it."""
         small(api)
@@ -245,6 +247,7 @@ class TestThePast:
 
 
 class TestFitting:
+    @pytest.mark.slow
     def test_every_prompt_fits(self, api: Api) -> None:
         small(api)
         for number in range(20):

@@ -28,6 +28,7 @@ def own(found: Sequence[str]) -> int:
     return sum(not sql.startswith(("SAVEPOINT", "RELEASE")) for sql in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", [QUIET, COMPACTING], ids=["without compactions", "with compactions"])
 def test_push_and_fetch_take_constant_statements(api: Api, session: dict[str, Any]) -> None:
     api.post("sessions/", session)
@@ -53,6 +54,7 @@ def test_push_and_fetch_take_constant_statements(api: Api, session: dict[str, An
     assert max(pasts.values()) <= 9
 
 
+@pytest.mark.slow
 def test_a_push_that_compacts_takes_constant_statements(api: Api) -> None:
     api.post("sessions/", COMPACTING)
     counts = []
@@ -89,6 +91,7 @@ def test_creating_a_session_reads_no_offered_facts(api: Api, project: Project) -
     assert made[0] == made[1] <= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [3, 40])
 def test_lists_take_constant_statements(api: Api, rows: int) -> None:
     for number in range(rows):

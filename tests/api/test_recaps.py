@@ -135,6 +135,7 @@ def test_the_newest_are_stored_whole_and_all_can_be_read(api: Api, compacted: di
     ]
 
 
+@pytest.mark.slow
 def test_after_reverts_the_next_compaction_merges_the_visible_recap(
     api: Api, compacted: dict[str, Any]
 ) -> None:

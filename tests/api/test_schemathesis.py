@@ -79,6 +79,7 @@ def known(module_db: None) -> dict[str, Any]:
     return {"key": key, "session_id": "s1", "number": 1, "handle": handle}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
 def test_responses_match_the_schema(operation: Any, mode: GenerationMode, known: dict[str, Any]) -> None:

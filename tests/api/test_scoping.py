@@ -165,6 +165,7 @@ def test_every_endpoint_requires_a_key(ids: dict[str, Any], method: str, pattern
         assert (response.status_code, code(response)) == (401, "not_authenticated")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "pattern"), CALLS)
 def test_the_projects_own_objects_are_found(
     project: Any, api: Api, ids: dict[str, Any], method: str, pattern: URLPattern

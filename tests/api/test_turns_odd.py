@@ -231,6 +231,7 @@ STORED: list[tuple[str, list[dict[str, Any]]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("messages", [row[1] for row in STORED], ids=[row[0] for row in STORED])
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
 def test_it_is_stored_unchanged_and_served_validly(

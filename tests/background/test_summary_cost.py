@@ -52,6 +52,7 @@ def assert_cheap(attempt: SummaryAttempt) -> None:
     assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= told["requests"]
 
 
+@pytest.mark.slow
 def test_each_request_is_priced_by_its_own_size(provider: FakeProvider, project: Project) -> None:
     attempt = ask(project)
     assert attempt.result is not None

@@ -32,6 +32,7 @@ def client(server: FlakyServer, **options: float) -> ContextApp:
 
 
 class TestRetries:
+    @pytest.mark.slow
     @pytest.mark.parametrize("failure", [BUSY, DROPPED, Canned(status=502, body=b"<html>")])
     def test_a_push_is_retried_with_the_same_key(self, flaky: Flaky, failure: object) -> None:
         server = flaky(failure, failure, PUSHED)

@@ -91,6 +91,7 @@ def test_the_latest_request_survives_a_long_tool_loop(preset: str) -> None:
         assert messages[3] in made.view.messages, budget
 
 
+@pytest.mark.slow
 @given(
     roles=st.lists(st.sampled_from(["ask", "answer", "tools"]), min_size=1, max_size=25),
     sizes=st.lists(st.integers(1, 60), min_size=25, max_size=25),

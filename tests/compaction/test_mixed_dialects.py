@@ -115,6 +115,7 @@ mixed = st.lists(st.one_of(one, pairs()), max_size=12).map(
 defaults = st.sampled_from([None, "anthropic", "openai"])
 
 
+@pytest.mark.slow
 @quick
 @given(mixed, defaults, st.sampled_from(sorted(PRESETS)), st.integers(1, 4_000), models)
 def test_a_mixed_session_is_valid_in_both_dialects(

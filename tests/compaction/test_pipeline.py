@@ -70,6 +70,7 @@ def steps(items: list[dict[str, Any]]) -> list[int]:
     return [n for n, item in enumerate(items) if item["role"] == "assistant"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("items", "length"), [(INPUT_A, 331), (INPUT_B, 317)])
 @pytest.mark.parametrize(
     ("policy", "share"),

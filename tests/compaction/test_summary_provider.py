@@ -74,6 +74,7 @@ def test_a_model_of_before_effort_is_not_asked_for_it(provider: FakeProvider, su
     assert efforts == [None, "low"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -104,6 +105,7 @@ def test_trouble_that_stays_is_given_up(provider: FakeProvider, summarizer: Make
     assert str(status) in str(raised.value)
 
 
+@pytest.mark.slow
 def test_pauses_grow_and_retry_after_is_obeyed(provider: FakeProvider, summarizer: Make) -> None:
     provider.script(it.overloaded(), it.rate_limited("1"))
     summarize(summarizer(backoff=0.2))
@@ -124,6 +126,7 @@ def test_a_retry_after_beyond_the_total_time_is_not_waited_for(
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.slow
 def test_a_slow_answer_is_waited_for_and_a_too_slow_one_is_asked_for_again(
     provider: FakeProvider, summarizer: Make
 ) -> None:

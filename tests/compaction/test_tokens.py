@@ -28,6 +28,7 @@ def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
     assert counter.count("a\ud800b") > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("character", ["a", " ", "\n", "!", "漢", "=", "é"])
 def test_a_run_of_millions_is_counted(counter: TiktokenCounter, character: str) -> None:
     """Of a run of blanks that long the splitting pattern gives up."""

@@ -120,6 +120,7 @@ def test_line_after_line(project: Project, whole: list[Any], cuts: list[int]) ->
     assert rows(project) == whole
 
 
+@pytest.mark.slow
 def test_each_cut_then_the_whole(project: Project, whole: list[Any], cuts: list[int]) -> None:
     for cut in cuts:
         take(project, LINES[:cut])
@@ -128,6 +129,7 @@ def test_each_cut_then_the_whole(project: Project, whole: list[Any], cuts: list[
         project.agent_sessions.all().delete()
 
 
+@pytest.mark.slow
 def test_some_cuts_on_the_way(project: Project, whole: list[Any], cuts: list[int]) -> None:
     choice = random.Random(7)
     for _ in range(20):
@@ -138,6 +140,7 @@ def test_some_cuts_on_the_way(project: Project, whole: list[Any], cuts: list[int
         project.agent_sessions.all().delete()
 
 
+@pytest.mark.slow
 def test_a_line_that_is_half_written(project: Project, whole: list[Any], cuts: list[int]) -> None:
     for cut in cuts:
         half = orjson.dumps(LINES[cut])

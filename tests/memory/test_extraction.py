@@ -348,6 +348,7 @@ GROUPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     groups=GROUPS,

@@ -179,6 +179,7 @@ class TestSchedule:
         assert "the third of them" not in told
         assert counts[1] == counts[2] == counts[3] <= 60
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("model_on")
     def test_a_long_session_is_read_in_separate_tasks(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
@@ -388,6 +389,7 @@ class TestFailures:
         row.refresh_from_db()
         assert (row.turn, row.attempts, row.lease_until, row.last_error) == (2, 0, None, "")
 
+    @pytest.mark.slow
     def test_the_pause_grows_with_each_attempt(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
@@ -418,6 +420,7 @@ class TestFailures:
             "done",
         ]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("behaviour", [it.says("no JSON"), it.says("{", stop_reason="max_tokens")])
     def test_unusable_replies_are_retried_twice(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, behaviour: it.Behaviour
@@ -552,6 +555,7 @@ class TestSettingsAndState:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
         assert "is unavailable" not in owner_client.get(page).content.decode()
 
+    @pytest.mark.slow
     def test_the_tab_and_the_api_show_the_progress(
         self,
         api: Api,

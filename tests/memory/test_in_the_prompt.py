@@ -46,6 +46,7 @@ def address(name: str, session: AgentSession, *more: Any) -> str:
     return reverse(name, args=[session.project.slug, session.pk, *more])
 
 
+@pytest.mark.slow
 def test_the_tab_tells_since_when_the_model_sees_it(
     api: Api, owner_client: Client, stored: AgentSession
 ) -> None:

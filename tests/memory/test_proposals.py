@@ -155,6 +155,7 @@ class TestLimits:
         come_to_rest()
         assert len(facts(api)) == auto_proposals.MAX_FACTS
 
+    @pytest.mark.slow
     def test_the_number_of_pending_proposals_is_limited(
         self, api: Api, say: Say, owner_client: Client, project: Project, other_project: Project
     ) -> None:
@@ -220,6 +221,7 @@ class TestLimits:
         memory_propose()
         assert len(facts(api)) == 3
 
+    @pytest.mark.slow
     def test_the_work_per_session_does_not_grow_with_the_project(self, say: Say) -> None:
         counts = []
         for start in (0, 10):
@@ -283,6 +285,7 @@ def test_a_fact_outlives_its_session(api: Api, say: Say) -> None:
     assert (fact["session"], fact["seen_in"], fact["doubts"]) == (None, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_passes_count_each_session_once(
     api: Api, say: Say, caplog: pytest.LogCaptureFixture

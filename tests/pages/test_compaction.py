@@ -40,6 +40,7 @@ def test_by_component_before_and_after_add_up(viewer_client, session):
     assert sum(change.after for change in changes) == TokenBreakdown(tokens=session.shown_components).total
 
 
+@pytest.mark.slow
 def test_each_edit_opens_its_original(viewer_client, session):
     for edit in session.edits.all():
         target = address("session_compaction_edit", session, 1, edit.ordinal)

@@ -31,6 +31,7 @@ def test_it_opens_at_the_newest_turns(member_client, long_session):
     assert "?after=" not in response.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "shown"),
     [

@@ -126,6 +126,7 @@ def test_show_changes_only(member_client, session):
     assert all(row.is_changed for row in rows)
 
 
+@pytest.mark.slow
 def test_a_long_prompt_shows_both_ends_and_loads_the_rest(member_client, project):
     long = make_session(project, [reading_turn(n) for n in range(200)], name="long")
     window = get(member_client, "session_turn", long, 199).context["window"]
@@ -179,6 +180,7 @@ def test_all_tabs_open(member_client, session):
         assert [other.label for other in page.context["tabs"] if other.is_current] == [tab.label]
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_max_num_queries):
     short = compacted_session(project, turns=8, name="short")
     long = compacted_session(project, turns=40, name="long")

@@ -53,6 +53,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values)
 @settings(deadline=None, max_examples=150)
 def test_it_is_valid_and_idempotent(value: Any) -> None:

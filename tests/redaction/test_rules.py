@@ -23,6 +23,7 @@ PATTERNS = [
 ] + [pytest.param(re.compile(f"{p}{c}{{{n}}}"), id=f"own-{kind}-{p[:6]}") for kind, p, c, n in PREFIXED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_anchors_hit_whatever_the_pattern_can_match(pattern: re.Pattern[str]) -> None:
     @given(st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii")))

@@ -52,6 +52,7 @@ def test_a_clean_message_costs_little(size: int) -> None:
 UNITS = ("password = ", "-----BEGIN RSA PRIVATE KEY-----\n", "eyJ", "://a:b", "A" * 50, '\\"', "[redacted:")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [*UNITS, TOKENS[0][1] + " "])
 def test_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
     small, large = (json.dumps(unit * (size // len(unit))).encode() for size in (20_000, 160_000))

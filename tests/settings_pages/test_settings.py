@@ -226,6 +226,7 @@ def test_the_audit_log_describes_events_in_plain_english(project, owner_client):
     assert "custom memory fields: none → name ticket single yes" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "queries"),
     [

@@ -47,6 +47,7 @@ def test_costs_are_proportional_to_the_price():
     assert two == pytest.approx(2 * one, abs=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     st.builds(

@@ -109,6 +109,7 @@ def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None
     assert headers["Contextapp-Event"] == "compaction.finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [500, 404, 302])
 def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, status: int) -> None:
     other.statuses = [status]
