@@ -16,7 +16,7 @@ demo: ## add a sample session of 79 turns, recorded offline with a scripted mode
 	@scripts/setup run
 	@PYTHONPATH=examples:clients/python/src $(PYTHON_BIN) -m demo
 
-check: ## lint, and run all tests without a browser, child processes or real transcripts
+check: ## lint, and run the fast tests: no browser, child processes, real transcripts or long inputs
 	@scripts/setup test
 	@scripts/check
 

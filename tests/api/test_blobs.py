@@ -54,6 +54,7 @@ class TestExpanding:
         )
         assert (content["lines"], content["next_offset"]) == (60, None)
 
+    @pytest.mark.slow
     def test_parts_by_lines_and_characters_add_up(self, api: Api, handles: dict[int, str]) -> None:
         address = f"sessions/s1/blobs/{next(iter(handles.values()))}/"
         whole = api.get(address).json()["text"]
@@ -113,6 +114,7 @@ class TestExpanding:
         texts = [api.get(f"sessions/o/blobs/{handle}/").json()["text"] for handle in shown_handles(api, "o")]
         assert set(texts) & {output(number, 60) for number in range(12)}
 
+    @pytest.mark.slow
     def test_a_handle_survives_compactions_and_a_revert(self, api: Api, handles: dict[int, str]) -> None:
         texts = {
             handle: api.get(f"sessions/s1/blobs/{handle}/").json()["text"] for handle in handles.values()

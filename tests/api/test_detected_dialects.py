@@ -145,6 +145,7 @@ class TestMixedSessions:
             assert prompt(api, f"?format={wanted}&at_turn=3", session="s2")["messages"] == served
             prompt(api, f"?format={wanted}&at_turn=1", session="s2")
 
+    @pytest.mark.slow
     def test_it_is_compacted(self, api: Api) -> None:
         body = {"id": "s2", "budget": {"input_tokens": 4_000}, "policy": "masking"}
         api.post("sessions/", body)

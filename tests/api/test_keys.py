@@ -62,7 +62,7 @@ class TestKnowing:
     def test_the_key_itself_is_not_stored(self, project: Project) -> None:
         key, text = api_key_create(project=project, name="tests")
         row = str(ApiKey.objects.filter(pk=key.pk).values().get())
-        assert text.rpartition("_")[2] not in row
+        assert text.split("_", 2)[2] not in row
 
     def test_its_last_use_is_recorded(self, project: Project) -> None:
         key, api = key_of(project)

@@ -94,6 +94,7 @@ def test_free_steps_refresh_it_and_past_prompts_keep_the_old_one(api: Api) -> No
     assert api.get(f"{PROMPT}?at_turn=22").json()["messages"] == last
 
 
+@pytest.mark.slow
 def test_reverting_removes_it(api: Api) -> None:
     session(api, "baseline")
     decide(api, DECISION)

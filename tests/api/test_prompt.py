@@ -214,6 +214,7 @@ class TestThePast:
             assert in_force([edit_value(edit) for edit in read]) == in_force([*map(edit_value, made)])
         assert 0 < len(read) < len(made) / 4
 
+    @pytest.mark.slow
     def test_a_prompt_with_an_open_call_can_be_rebuilt(self, api: Api) -> None:
         small(api)
         served = []
@@ -258,6 +259,7 @@ class TestFitting:
             assert served["raw_tokens"] == pushed["prompt"]["raw_tokens"] >= served["tokens"]
         assert served["raw_tokens"] > 3 * served["tokens"]
 
+    @pytest.mark.slow
     def test_a_prompt_that_cannot_fit_says_why_and_is_valid(self, api: Api) -> None:
         api.post("sessions/", {"id": "tiny", "budget": {"input_tokens": 300}})
         for number in range(3):

@@ -29,6 +29,7 @@ def operations(schema: Any) -> Iterator[tuple[str, str, Any]]:
             yield path, method, operation
 
 
+@pytest.mark.slow
 def test_it_is_valid_and_without_warnings(tmp_path: Any) -> None:
     call_command("spectacular", "--fail-on-warn", "--validate", "--file", str(tmp_path / "schema.yml"))
 

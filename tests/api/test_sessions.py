@@ -146,6 +146,7 @@ class TestMaking:
         assert reader_api.get(SESSIONS).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_one_of_many_concurrent_creations_succeeds(api_key: str) -> None:
     def make(_: int) -> tuple[int, str]:

@@ -89,6 +89,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(below)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("derive", [profiles_refresh, rollups_fill])
 def test_a_pass_reads_no_idle_session(derive: Callable[[], int], many: list[AgentSession]) -> None:
     AgentSession.objects.filter(pk=many[7].pk).update(last_active_at=timezone.now(), turn_count=2)
@@ -107,6 +108,7 @@ def test_a_pass_reads_no_idle_session(derive: Callable[[], int], many: list[Agen
     assert max(rows for _, rows in read) <= 2, read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("derive", [profiles_refresh, rollups_fill])
 def test_a_full_pass_finds_untimed_changes(derive: Callable[..., int], many: list[AgentSession]) -> None:
     AgentSession.objects.filter(pk=many[7].pk).update(turn_count=2)

@@ -59,6 +59,7 @@ def test_each_request_is_priced_by_its_own_size(provider: FakeProvider, project:
     assert_cheap(attempt)
 
 
+@pytest.mark.slow
 def test_unused_calls_are_counted_too(provider: FakeProvider, project: Project) -> None:
     provider.script(summary(), behaviours.refusal())
     attempt = ask(project)

@@ -83,6 +83,7 @@ def test_waiting_recaps_do_not_block_others(stuck: Stuck, project: Project, othe
     assert recap_upgrades_queue() == 0
 
 
+@pytest.mark.slow
 def test_a_pass_handles_a_limited_number(project: Project) -> None:
     for number in range(MANY):
         waiting(project, f"s{number}", AGO)

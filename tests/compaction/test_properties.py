@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ quick = settings(
 )
 
 
+@pytest.mark.slow
 @quick
 @given(transcripts, st.sampled_from(sorted(PRESETS)), st.integers(1, 4_000), models, st.integers(0, 300))
 def test_any_transcript_gives_a_valid_prompt(
@@ -99,6 +101,7 @@ def test_any_transcript_gives_a_valid_prompt(
         assert faults(shown, format) == []
 
 
+@pytest.mark.slow
 @quick
 @given(transcripts)
 def test_a_repair_is_done_once(transcript: tuple[str, list[dict[str, Any]]]) -> None:
@@ -108,6 +111,7 @@ def test_a_repair_is_done_once(transcript: tuple[str, list[dict[str, Any]]]) -> 
     assert again.messages == once.messages
 
 
+@pytest.mark.slow
 @quick
 @given(st.lists(openai_messages(), min_size=4, max_size=40), st.integers(60, 1_500), st.data())
 def test_a_session_goes_on_after_its_compactions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_any_text_is_taken_and_reads_back(text: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_next_recap_folds_every_line() -> None:
     later = Message(position=41, role=Role.USER, parts=(Text(text="Go on."),), tokens=3)
     text = extract((later,), counter=TiktokenCounter(), cap_tokens=2_000, previous=read(TEXT)).render()

@@ -113,6 +113,7 @@ def test_the_log_is_as_hard_as_it_should_be(whole: list[Any]) -> None:
     assert parent == SESSION
 
 
+@pytest.mark.slow
 def test_line_after_line(project: Project, whole: list[Any], cuts: list[int]) -> None:
     for cut in cuts:
         take(project, LINES[:cut])

@@ -124,6 +124,7 @@ class TestCatchingUp:
         assert memory["decisions"] == ["mine"]
         assert len(memory["blockers"]) == 1
 
+    @pytest.mark.slow
     def test_the_work_per_turn_does_not_grow_with_the_session(self, ran: Ran, stored: UUID) -> None:
         counts = []
         for _ in range(2):

@@ -495,6 +495,7 @@ class TestFailures:
         assert not MemoryExtraction.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("model_on")
 def test_concurrent_workers_pay_once(

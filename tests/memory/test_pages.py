@@ -77,6 +77,7 @@ class TestSessionTab:
         settings = reverse("settings_memory", args=[project.slug])
         assert f'Automatic updates are off in this project. <a href="{settings}">Turn them on</a>' in text
 
+    @pytest.mark.slow
     def test_the_history_is_paginated(self, owner_client: Client, stored: Any) -> None:
         for number in range(40):
             write(stored, next=f"step {number}")
@@ -96,6 +97,7 @@ class TestSessionTab:
         assert moves["Task"] == "motion-rewritten lasting"
         assert moves["Next"] == "motion-rewritten"
 
+    @pytest.mark.slow
     def test_the_number_of_queries_is_constant(self, owner_client: Client, stored: Any) -> None:
         counts = []
         for _ in range(2):

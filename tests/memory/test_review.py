@@ -116,6 +116,7 @@ class TestOverHttp:
         assert viewer_client.post(url, {"state": "accepted", "fact": str(fact.pk)}).status_code == 403
         assert ">Accept<" not in listed(viewer_client, project)
 
+    @pytest.mark.slow
     def test_the_number_of_queries_is_constant(self, owner_client: Client, project: Project) -> None:
         counts = []
         for start in (0, 5):

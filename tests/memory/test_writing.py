@@ -183,6 +183,7 @@ class TestTimeline:
         assert (motions["tried"], motions["blockers"]) == ("still", "empty")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_patches_lose_nothing(project: Project) -> None:
     key = api_key_create(project=project, name="writers")[1]

@@ -147,6 +147,7 @@ def test_history_restore_gets_the_full_page(member_client, many):
     assert "<html" in member_client.get(reverse("sessions", args=[many.slug]), headers=headers).text
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_num_queries):
     make_session(project, name="first")
     address = reverse("sessions", args=[project.slug])

@@ -36,6 +36,7 @@ def served(request: Any, api_key: str, project: Any) -> AgentSession:
     return made
 
 
+@pytest.mark.slow
 def test_outlines_are_as_large_as_the_served_prompts(served):
     sizes = {t.index: t.prompt_served for t in served.turns.all()}
     assert {n: outline_at(session=served, index=n).tokens for n in sizes} == sizes
@@ -51,6 +52,7 @@ def test_the_next_prompt_equals_a_fetched_prompt(served, api_key):
     )
 
 
+@pytest.mark.slow
 def test_past_prompts_equal_the_prompts_fetched_then(served, api_key):
     """The prompt of a call is the one after the previous turn plus the new input of the turn."""
     for index in range(1, served.turn_count, 2):  # turns whose call had no new input
@@ -105,6 +107,7 @@ def test_the_difference_of_two_turns(project):
     assert growing.shared == len(outline_at(session=session, index=4).entries)
 
 
+@pytest.mark.slow
 def test_the_json_is_valid_for_the_provider(served, member_client):
     for index in (0, 7, 20, 39, 40):
         response = member_client.get(address("session_past_prompt_json", served, index))

@@ -64,6 +64,7 @@ def test_it_is_valid_and_idempotent(value: Any) -> None:
     assert redact_bytes(once, redaction=KEY)[0] is once
 
 
+@pytest.mark.slow
 @given(joined, st.integers(0, len(ENCODERS) - 1))
 @settings(deadline=None, max_examples=150)
 def test_what_is_found_does_not_depend_on_the_encoder(text: str, encoder: int) -> None:

@@ -222,6 +222,7 @@ def test_only_a_policy_with_prompts_that_fit_can_be_adopted(
     assert owner_client.post("/p/alpha/replay/advice/", choice).status_code == 404
 
 
+@pytest.mark.slow
 def test_pages_take_few_queries(member_client: Client, session: AgentSession, run: ReplayRun) -> None:
     for address in (
         "/p/alpha/replay/",

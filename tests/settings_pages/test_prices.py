@@ -128,6 +128,7 @@ def test_a_full_price_list_can_still_be_changed(project, owner_client):
     assert owner_client.post(address(), {**FORM, "model": "m"}).status_code == 302
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_changes_lose_no_price(project, owner, logged_in):
     for number in range(8):
