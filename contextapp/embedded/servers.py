@@ -16,19 +16,20 @@ CELERY = (sys.executable, "-m", "celery", "--quiet", "-A")
 
 def web(host: str, port: int) -> Program:
     options = {
-        "interface": "wsgi",
+        "interface": "rsgi",
         "host": host,
         "port": str(port),
         "workers": str(env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)),
-        "blocking-threads": str(env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)),
+        "http1-header-read-timeout": "15000",  # milliseconds
+        "backpressure": "1024",
         "log-level": "warning",
         "workers-kill-timeout": "5",
     }
     arguments = (part for name, value in options.items() for part in (f"--{name}", value))
-    flags = ("--no-ws", "--respawn-failed-workers")
+    flags = ("--no-ws", "--respawn-failed-workers", "--factory")
     return Program(
         name="The web server",
-        command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.wsgi:application"),
+        command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.web:application_create"),
         # A checkout has no folder of collected static files: they are served from static/.
         environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
         is_ready=lambda: responds_to_http(host, port),

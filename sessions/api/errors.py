@@ -1,7 +1,7 @@
 """API errors: every error has the shape `{"error": {"type", "code", "message", "param"}}`.
 
 ApiError
-├── InvalidRequest   400, 413, 415, 422, 428  the request is invalid
+├── InvalidRequest   400, 408, 413, 415, 422, 428  the request is invalid
 ├── NotAuthenticated 401                      no valid API key
 ├── NotAllowed       403                      the key lacks the scope
 ├── NotFound         404                      the object does not exist in the key's project
@@ -120,8 +120,9 @@ CODES: Mapping[str, str] = {
     "memory_too_large": "The change would make the working memory exceed its limit.",
     "unknown_tool": "No tool with this name exists.",
     "rate_limited": "The API key exceeded its rate limit; retry after `Retry-After` seconds.",
+    "request_timeout": "The body was not received in time.",
     "internal_error": "The server failed; the message has the request ID under which it is logged.",
-    "unavailable": "The database is unavailable; retry after `Retry-After` seconds.",
+    "unavailable": "The database is unavailable or the server is busy; retry after `Retry-After` seconds.",
 }
 
 

@@ -1,0 +1,226 @@
+"""The application that granian serves. It receives a request completely before a thread handles it.
+
+Threads are few, and a client may send its body as slowly as it likes. Therefore the event loop receives the
+bodies, with a deadline, and only complete requests wait for a thread. It also decodes chunked bodies, which
+WSGI does not support, and rejects those that were cut off. Responses are sent after the thread has finished,
+so a client that reads slowly does not hold one either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+from granian.rsgi import ProtocolClosed
+
+from contextapp import env
+from sessions.api.errors import error_response
+
+log = logging.getLogger(__name__)
+
+Environ = dict[str, Any]
+Headers = list[tuple[str, str]]
+
+#: A body must arrive within this many seconds, plus one for each `BODY_RATE` bytes.
+BODY_SECONDS, BODY_RATE = 20.0, 50_000
+#: Bodies that a process receives at once. The next one ends the reception that began first.
+MAX_RECEIVING = 400
+#: Larger bodies are kept in a temporary file (bytes).
+MEMORY_BYTES = 256 * 1024
+#: Seconds after which a request that found no free thread is rejected: its client has given up.
+QUEUE_SECONDS = 30.0
+
+#: Answered by the event loop, so that it responds when all threads are busy.
+LIVENESS = "/healthz"
+
+
+class BodyError(Exception):
+    """The body did not arrive: the response has this status, code and message."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Application:
+    """Serve a WSGI application with `threads` threads.
+
+    `limit` is the size of the largest body in bytes. The rest of a larger one is received and discarded, so
+    that the client sees the response; beyond four times the limit the connection is closed.
+    """
+
+    def __init__(
+        self,
+        wsgi: Callable[..., Iterable[bytes]],
+        *,
+        threads: int,
+        limit: int,
+        body_seconds: float = BODY_SECONDS,
+        max_receiving: int = MAX_RECEIVING,
+    ) -> None:
+        self.wsgi, self.limit = wsgi, limit
+        self.body_seconds, self.max_receiving = body_seconds, max_receiving
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
+        self.receiving: dict[asyncio.Timeout, None] = {}
+
+    async def __rsgi__(self, scope: Any, proto: Any) -> None:
+        environ = environ_of(scope)
+        try:
+            environ["wsgi.input"] = await self._receive(environ, proto)
+        except ProtocolClosed:
+            return
+        except BodyError as error:
+            _send_error(proto, error)
+            return
+        if scope.path == LIVENESS:
+            self._respond(environ, proto)
+            return
+        loop = asyncio.get_running_loop()
+        expires = loop.time() + QUEUE_SECONDS
+        await loop.run_in_executor(self.pool, self._respond, environ, proto, lambda: loop.time() > expires)
+
+    # -- Bodies -----------------------------------------------------------------------------------
+
+    async def _receive(self, environ: Environ, proto: Any) -> IO[bytes]:
+        """Return the body, and set its length. Raises `BodyError`, or `ProtocolClosed` if the client left."""
+        declared = environ.get("CONTENT_LENGTH")
+        if declared is None and "HTTP_TRANSFER_ENCODING" not in environ:
+            return io.BytesIO()
+        length = int(declared) if declared is not None and declared.isdigit() else None
+        if length == 0 or (length is not None and length > 4 * self.limit):
+            return io.BytesIO()  # the application rejects the latter by its length
+        deadline = asyncio.timeout(self.body_seconds)
+        try:
+            async with deadline:
+                self._begin(deadline)
+                if length is not None and length <= MEMORY_BYTES:
+                    body: IO[bytes] = io.BytesIO(await proto())
+                else:
+                    body, length = await self._receive_large(proto, deadline, length)
+        except TimeoutError:
+            raise BodyError(408, "request_timeout", "The body was not received in time.") from None
+        finally:
+            self.receiving.pop(deadline, None)
+        environ["CONTENT_LENGTH"] = str(length)
+        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        return body
+
+    def _begin(self, deadline: asyncio.Timeout) -> None:
+        """Register a reception. If there are too many, end the oldest one."""
+        if len(self.receiving) >= self.max_receiving:
+            oldest = next(iter(self.receiving))
+            del self.receiving[oldest]
+            oldest.reschedule(0)
+        self.receiving[deadline] = None
+
+    async def _receive_large(
+        self, proto: Any, deadline: asyncio.Timeout, declared: int | None
+    ) -> tuple[IO[bytes], int]:
+        """Return the body, without the part over the limit, and its length with that part."""
+        begun = asyncio.get_running_loop().time()
+        body, size, ends = SpooledTemporaryFile(MEMORY_BYTES), 0, 0  # noqa: SIM115 (closed by `_handle`)
+        async for chunk in proto:
+            ends += not chunk
+            size += len(chunk)
+            if size <= self.limit:
+                body.write(chunk)
+            elif size > 4 * self.limit:
+                return body, size
+            if deadline in self.receiving and not deadline.expired():
+                deadline.reschedule(begun + self.body_seconds + size / BODY_RATE)
+        # The end is an empty chunk. If the body is cut off, granian adds another one instead of an error.
+        if ends > 1 or declared not in (None, size):
+            raise BodyError(400, "bad_json", "The connection closed before the whole body was received.")
+        body.seek(0)
+        return body, size
+
+    # -- Responses --------------------------------------------------------------------------------
+
+    def _respond(self, environ: Environ, proto: Any, is_late: Callable[[], bool] = bool) -> None:
+        """Handle a complete request. Runs in a thread."""
+        with suppress(ProtocolClosed):  # the client left
+            if is_late():
+                _send_error(proto, BodyError(503, "unavailable", "The server is busy. Try again later."))
+                return
+            try:
+                self._handle(environ, proto)
+            except ProtocolClosed:
+                raise
+            except Exception:
+                log.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
+                message = "Something went wrong on the server."
+                _send_error(proto, BodyError(500, "internal_error", message))
+
+    def _handle(self, environ: Environ, proto: Any) -> None:
+        started: list[tuple[int, Headers]] = []
+
+        def start_response(status: str, headers: Headers, exc_info: Any = None) -> None:
+            started.append((int(status[:3]), headers))
+
+        response = self.wsgi(environ, start_response)
+        try:
+            content = b"".join(response)
+            proto.response_bytes(*started[-1], content)
+        finally:
+            environ["wsgi.input"].close()
+            if (close := getattr(response, "close", None)) is not None:
+                close()
+
+
+def environ_of(scope: Any) -> Environ:
+    """Return the WSGI environment of a request, without `wsgi.input`."""
+    server, _, port = scope.server.rpartition(":")
+    environ: Environ = {
+        "SCRIPT_NAME": "",
+        "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+        "SERVER_NAME": server,
+        "SERVER_PORT": port,
+        "REMOTE_ADDR": scope.client.rpartition(":")[0],
+        "REQUEST_METHOD": scope.method,
+        "PATH_INFO": scope.path.encode("utf-8", "replace").decode("latin-1"),
+        "QUERY_STRING": scope.query_string,
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multiprocess": True,
+        "wsgi.multithread": True,
+        "wsgi.run_once": False,
+        "wsgi.version": (1, 0),
+    }
+    if scope.authority:  # the host of HTTP/2, and of a request with an absolute URL
+        environ["HTTP_HOST"] = scope.authority
+    for name, value in scope.headers.items():
+        _add_header(environ, name, value)
+    return environ
+
+
+def _add_header(environ: Environ, name: str, value: str) -> None:
+    if "_" in name or (name == "host" and "HTTP_HOST" in environ):
+        return  # `X_Forwarded_For` would pass for `X-Forwarded-For`, which a proxy removes
+    key = name.upper().replace("-", "_")
+    if name not in ("content-type", "content-length"):
+        key = f"HTTP_{key}"
+    separator = "; " if name == "cookie" else ","
+    environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
+
+
+def _send_error(proto: Any, error: BodyError) -> None:
+    kind = {503: "unavailable", 500: "internal_error"}.get(error.status, "invalid_request")
+    response = error_response(error.status, kind, error.code, str(error))
+    proto.response_bytes(error.status, list(response.items()), response.content)
+
+
+def application_create() -> Application:
+    """Return the application with its settings from the environment."""
+    from django.conf import settings
+
+    from contextapp.wsgi import application as wsgi
+
+    limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
+    return Application(wsgi, threads=env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1), limit=limit)

@@ -1,0 +1,204 @@
+"""Requests as they arrive at the web server: in chunks, slowly, cut off, too large."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from contextapp.web import Application
+from tests.api.talk import request, whole_turn
+
+TIMEOUT = 30
+LOG = b'{"messages":[{"role":"user","content":"one"},{"role":"user","content":"two"}]}\n'
+
+
+@pytest.fixture
+def api_url(served_url: str) -> str:
+    return f"{served_url}/api/v1"
+
+
+@pytest.fixture
+def client(api_key: str) -> Iterator[requests.Session]:
+    with requests.Session() as client:
+        client.headers["Authorization"] = f"Bearer {api_key}"
+        client.headers["Content-Type"] = "application/json"
+        yield client
+
+
+def chunks(body: dict[str, Any]) -> Iterator[bytes]:
+    """Yield the body in two parts, which makes `requests` send it in chunks."""
+    data = json.dumps(body).encode()
+    yield data[:5]
+    yield data[5:]
+
+
+def test_chunked_bodies_are_read(api_url: str, client: requests.Session) -> None:
+    made = client.post(f"{api_url}/sessions/", data=chunks({"id": "chunked"}), timeout=TIMEOUT)
+    assert made.json()["external_id"] == "chunked"
+    address = f"{api_url}/sessions/chunked"
+    for number in range(3):
+        body = {"messages": whole_turn(number)}
+        assert client.post(f"{address}/turns/", data=chunks(body), timeout=TIMEOUT).status_code == 201
+    preview = client.post(f"{address}/compact/", data=chunks({"preview": True}), timeout=TIMEOUT)
+    assert preview.json()["state"] == "preview"
+    assert client.get(f"{address}/compactions/", timeout=TIMEOUT).json()["data"] == []
+    headers = {"If-Match": "*"}
+    memory = {"task": "Ship it."}
+    patched = client.patch(f"{address}/memory/", data=chunks(memory), headers=headers, timeout=TIMEOUT)
+    assert patched.json()["memory"]["task"] == "Ship it."
+
+
+def test_large_chunked_bodies_are_read(api_url: str, client: requests.Session) -> None:
+    client.post(f"{api_url}/sessions/", json={"id": "large"}, timeout=TIMEOUT)
+    content = "x" * 2_000_000
+    body = {"messages": [request(content)]}
+    assert client.post(f"{api_url}/sessions/large/turns/", data=chunks(body), timeout=TIMEOUT).ok
+    [turn] = client.get(f"{api_url}/sessions/large/turns/", timeout=TIMEOUT).json()["data"]
+    assert turn["messages"][0]["content"] == content
+
+
+@contextmanager
+def unfinished(url: str, path: str, *, length: int, sent: bytes, header: str = "") -> Iterator[socket.socket]:
+    """Send the first part of a request and yield the connection."""
+    address = urlsplit(url)
+    framing = f"Content-Length: {length}" if length else "Transfer-Encoding: chunked"
+    head = f"POST {path} HTTP/1.1\r\nHost: {address.hostname}\r\n{framing}\r\n{header}\r\n"
+    with socket.create_connection((address.hostname, address.port), timeout=TIMEOUT) as connection:
+        connection.sendall(head.encode() + sent)
+        yield connection
+
+
+def test_slow_bodies_hold_up_nobody(
+    served_url: str, api_url: str, client: requests.Session, api_key: str
+) -> None:
+    form = f"Cookie: csrftoken={'a' * 32}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    push = f"Authorization: Bearer {api_key}\r\nContent-Type: application/json\r\n"
+    slow = {"/login/": form, "/api/v1/sessions/quick/turns/": push}
+    client.post(f"{api_url}/sessions/", json={"id": "quick"}, timeout=TIMEOUT)
+    with ExitStack() as stack:
+        for path, header in [*slow.items()] * 20:
+            stack.enter_context(unfinished(served_url, path, length=100, sent=b"a", header=header))
+        assert requests.get(f"{served_url}/healthz", timeout=TIMEOUT).status_code == 200
+        pushed = client.post(
+            f"{api_url}/sessions/quick/turns/", json={"messages": [request()]}, timeout=TIMEOUT
+        )
+        assert pushed.status_code == 201
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_upload_that_is_cut_off_is_not_imported(
+    api_url: str, served_url: str, client: requests.Session, api_key: str, chunked: bool
+) -> None:
+    header = f"Authorization: Bearer {api_key}\r\nContent-Type: application/octet-stream\r\n"
+    sent = b"%x\r\n%b\r\n" % (len(LOG), LOG) if chunked else LOG
+    length = 0 if chunked else 2 * len(LOG)
+    with unfinished(served_url, "/api/v1/imports/", length=length, sent=sent, header=header) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(100)
+    assert client.get(f"{api_url}/sessions/", timeout=TIMEOUT).json()["data"] == []
+
+
+@pytest.mark.parametrize(("key", "size", "status"), [("wrong", 4_000_000, 401), ("", 20_000_000, 413)])
+def test_early_errors_reach_the_client(api_url: str, api_key: str, key: str, size: int, status: int) -> None:
+    headers = {"Authorization": f"Bearer {key or api_key}"}
+    body = {"id": "x" * size}
+    told = requests.post(f"{api_url}/sessions/", json=body, headers=headers, timeout=TIMEOUT)
+    assert told.status_code == status
+    assert told.json()["error"]["message"]
+
+
+# -- Without a server -----------------------------------------------------------------------------
+
+
+class Scope:
+    http_version, server, client, scheme, method = "1.1", "127.0.0.1:1", "127.0.0.1:2", "http", "POST"
+    path, query_string, authority = "/", "", None
+
+    def __init__(self, **headers: str) -> None:
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class Connection:
+    """A client that sends these parts of its body and then waits."""
+
+    def __init__(self, *parts: bytes, ends: bool = False) -> None:
+        self.parts, self.ends = parts, ends
+        self.status = 0
+        self.content = b""
+
+    async def __call__(self) -> bytes:
+        return b"".join([part async for part in self])
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self.parts:
+            yield part
+        if not self.ends:
+            await asyncio.get_running_loop().create_future()
+
+    def response_bytes(self, status: int, headers: Sequence[tuple[str, str]], content: bytes) -> None:
+        self.status, self.content = status, content
+
+
+def echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response("200 OK", [])
+    return [environ["CONTENT_LENGTH"].encode(), b" ", environ["wsgi.input"].read(10)]
+
+
+def served(*requests: tuple[Scope, Connection], **options: Any) -> list[tuple[int, bytes]]:
+    application = Application(echo, threads=1, **{"limit": 1_000, **options})
+
+    async def serve() -> None:
+        await asyncio.gather(*(application.__rsgi__(*each) for each in requests))
+
+    asyncio.run(serve())
+    return [(connection.status, connection.content) for _, connection in requests]
+
+
+def error_code(content: bytes) -> str:
+    return str(json.loads(content)["error"]["code"])
+
+
+@pytest.mark.parametrize("headers", [{"content_length": "5"}, {"transfer_encoding": "chunked"}])
+def test_a_body_that_does_not_arrive_in_time_is_rejected(headers: dict[str, str]) -> None:
+    [(status, content)] = served((Scope(**headers), Connection(b"ab")), body_seconds=0.01)
+    assert (status, error_code(content)) == (408, "request_timeout")
+
+
+def test_the_oldest_of_too_many_bodies_is_rejected() -> None:
+    slow = [(Scope(content_length="5"), Connection(b"ab")) for _ in range(3)]
+    quick = (Scope(content_length="2"), Connection(b"ab", ends=True))
+    answers = served(*slow, quick, max_receiving=3, body_seconds=0.2)
+    assert [status for status, _ in answers] == [408, 408, 408, 200]
+
+
+def test_a_body_over_the_limit_is_discarded() -> None:
+    parts = [b"x" * 600] * 3
+    chunked = (Scope(transfer_encoding="chunked"), Connection(*parts, b"", ends=True))
+    declared = (Scope(content_length="1800"), Connection(*parts, b"", ends=True))
+    enormous = (Scope(content_length="9000"), Connection())
+    endless = (Scope(transfer_encoding="chunked"), Connection(*[b"x" * 600] * 9))
+    answers = served(chunked, declared, enormous, endless)
+    assert [int(content.split()[0]) for _, content in answers] == [1_800, 1_800, 9_000, 4_200]
+
+
+def test_headers_with_underscores_are_ignored() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def remember(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        seen.append(environ)
+        start_response("200 OK", [])
+        return []
+
+    scope = Scope(cookie="a=1")
+    scope.headers |= {"x-real": "1", "x_forwarded_for": "1.2.3.4"}
+    asyncio.run(Application(remember, threads=1, limit=1).__rsgi__(scope, Connection()))
+    assert seen[0]["HTTP_X_REAL"] == "1"
+    assert "HTTP_X_FORWARDED_FOR" not in seen[0]
