@@ -15,7 +15,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
     rollup = env.seconds("CONTEXTAPP_ROLLUP_SECONDS", 60)
     idle = env.seconds("CONTEXTAPP_IDLE_CHECK_SECONDS", 30)
     periods = {
-        "budgets": ("sessions.tasks.budgets_watch", rollup),
+        "budgets": ("sessions.tasks.cost_budgets_check", rollup),
         "retention": ("sessions.tasks.retention_run", 3_600.0),
         "rollups": ("sessions.tasks.rollups_fill", rollup),
         "derive": ("sessions.tasks.derive_everywhere", 300.0),

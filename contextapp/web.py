@@ -18,7 +18,7 @@ from contextlib import suppress
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-from granian.rsgi import ProtocolClosed
+from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
 from contextapp import env
 from sessions.api.errors import error_response

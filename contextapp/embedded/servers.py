@@ -20,8 +20,7 @@ def web(host: str, port: int) -> Program:
         "host": host,
         "port": str(port),
         "workers": str(env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)),
-        "http1-header-read-timeout": "15000",  # milliseconds
-        "backpressure": "1024",
+        "backpressure": "1024",  # connections per process
         "log-level": "warning",
         "workers-kill-timeout": "5",
     }

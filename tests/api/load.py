@@ -67,6 +67,17 @@ def _until_taken(
         time.sleep(0.05)
 
 
+def _read(client: requests.Session, address: str) -> dict[str, Any]:
+    """Return the JSON at this address. Retries while the database is unavailable."""
+    deadline = time.monotonic() + PATIENCE
+    while (response := client.get(address, timeout=30)).status_code == 503:
+        assert time.monotonic() < deadline, response.text
+        time.sleep(0.05)
+    assert response.status_code == 200, response.text
+    read: dict[str, Any] = response.json()
+    return read
+
+
 def at_once(jobs: list[Callable[[], Acknowledged]]) -> Acknowledged:
     """Run the jobs concurrently and return what was acknowledged to any of them."""
     whole = Acknowledged()
@@ -84,9 +95,9 @@ def assert_all_stored_once(url: str, key: str, session: str, answers: dict[str, 
     base = f"{url}/api/v1/sessions/{session}/"
     with client_of(key) as client:
         while cursor is not None:
-            page = client.get(f"{base}turns/?limit=200&cursor={cursor}", timeout=30).json()
+            page = _read(client, f"{base}turns/?limit=200&cursor={cursor}")
             turns, cursor = turns + page["data"], page["next_cursor"]
-        told = client.get(base, timeout=30).json()
+        told = _read(client, base)
     assert [turn["turn"] for turn in turns] == list(range(len(turns)))
     assert [turn["positions"]["first"] for turn in turns] == list(range(0, 2 * len(turns), 2))
     assert all(len(turn["messages"]) == 2 for turn in turns)
