@@ -240,6 +240,7 @@ def _record(before: int, after: int, budget: int, rebilled: int, dropped: int, b
         "tail_bound": "messages",
         "head_verbatim": True,
         "tail_verbatim": True,
+        "exceptions": [],
         "tokens_rebilled": rebilled,
         "break_even_turns": round(11.5 * rebilled / saved, 1) if saved else None,
         "policy": "balanced",

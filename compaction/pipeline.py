@@ -145,7 +145,9 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
         else:
             progress = progress.recorded(name, result)
     if progress.total.edits and clear_last and clear_thinking.NAME in policy.steps:
-        progress = progress.applied(clear_thinking.run(progress.total.view, context))
+        cleared = clear_thinking.run(progress.total.view, context)
+        if cleared.edits:
+            progress = progress.recorded(clear_thinking.NAME, cleared)
     view = progress.total.view
     if view.tokens > context.budget:  # the policy may lack the steps that shed the memory
         progress = progress.applied(StepResult.of(view, shed_edit(MEMORY, MEMORY, view, context)))

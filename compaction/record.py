@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 
 from compaction.components import shown_memory
 from compaction.edits import Edit, Op
@@ -11,6 +12,7 @@ from compaction.messages import JSON
 from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
 from compaction.strategies import STRATEGIES
+from compaction.verbatim import VerbatimException, verbatim_exceptions
 from compaction.view import View
 
 #: The step that a summarizing model can do better.
@@ -70,6 +72,7 @@ class Record:
     tail_bound: str
     head_verbatim: bool
     tail_verbatim: bool
+    exceptions: tuple[VerbatimException, ...]  #: what changed head or tail, and why
     tokens_rebilled: int
     break_even_turns: float | None
     policy: str
@@ -136,6 +139,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         tail_bound=layout.bound,
         head_verbatim=_is_same(before, after, range(head)),
         tail_verbatim=_is_same(before, after, range(-tail, 0)),
+        exceptions=verbatim_exceptions(before, edits, layout),
         tokens_rebilled=rebilled,
         break_even_turns=_break_even_turns(policy, rebilled, saved),
         policy=policy.name,
@@ -151,7 +155,8 @@ def _needs_summarizer(request: PlanRequest, change: Change) -> bool:
     """Whether the free steps did not make the prompt fit its budget, and a recap was written."""
     if not change.edits or all(step.name != _RECAP for step in change.steps):
         return False
-    free = [step.tokens_after for step in change.steps if STRATEGIES[step.name].is_free]
+    earlier = takewhile(lambda step: step.name != _RECAP, change.steps)
+    free = [step.tokens_after for step in earlier if STRATEGIES[step.name].is_free]
     return (free[-1] if free else request.view.tokens) > request.budget_tokens
 
 

@@ -20,7 +20,12 @@ NAME = "clear_thinking"
 
 def run(view: View, context: Context) -> StepResult:
     stripped = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.STRIP}
-    edits = [edit for entry in _entries(view, context) for edit in _strip_edits(entry, stripped, context)]
+    reason = "thinking that the model no longer needs"
+    if context.capabilities.bound_thinking:
+        reason = "thinking that the provider rejects after an edit of the prompt before it"
+    edits = [
+        edit for entry in _entries(view, context) for edit in _strip_edits(entry, stripped, reason, context)
+    ]
     return StepResult.of(view, edits)
 
 
@@ -43,7 +48,9 @@ def _open_loop_start(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _strip_edits(entry: Entry, stripped: set[tuple[int, int | None]], context: Context) -> list[Edit]:
+def _strip_edits(
+    entry: Entry, stripped: set[tuple[int, int | None]], reason: str, context: Context
+) -> list[Edit]:
     if entry.is_generated or not any(isinstance(part, Thinking) for part in entry.message.parts):
         return []
     return [
@@ -53,7 +60,7 @@ def _strip_edits(entry: Entry, stripped: set[tuple[int, int | None]], context: C
             position=entry.first,
             end=entry.first,
             part=index,
-            reason="thinking from before this compaction",
+            reason=reason,
             tokens_before=context.size(entry.first, index),
         )
         for index, part in enumerate(context.original(entry.first).parts)

@@ -112,6 +112,11 @@ def test_no_step_removes_the_latest_request(
     view = apply((), messages, components=Components(tools=120, memory=80))
     made = planned(view, budget, policy=get_policy(preset))
     assert latest_request(messages) in made.view.messages
+    record = made.record
+    changed = {exception.part for exception in record.exceptions}
+    assert changed == {
+        part for part, same in (("head", record.head_verbatim), ("tail", record.tail_verbatim)) if not same
+    }
     again = planned(made.view, budget, policy=get_policy(preset))
     assert latest_request(messages) in again.view.messages
 
@@ -141,6 +146,9 @@ def test_a_giant_paste_among_the_newest_messages_is_offloaded_unless_it_is_the_r
     made = planned(apply((), followed), budget)
     [offloaded] = [edit for edit in made.edits if edit.strategy == "offload"]
     assert offloaded.position == request.position
+    [exception] = made.record.exceptions
+    assert (exception.part, exception.step, exception.messages) == ("tail", "offload", 1)
+    assert exception.reason == offloaded.reason
     assert offloaded.handle is not None
     assert made.fits
     assert made.view.messages[-1] is followed[-1]

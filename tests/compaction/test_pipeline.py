@@ -294,6 +294,11 @@ def test_bound_thinking_goes_with_every_edit_before_it() -> None:
     )
     assert made.edits
     assert not any(isinstance(part, Thinking) for m in made.view.messages for part in m.parts)
+    assert made.record.strategies[-1] == "clear_thinking"
+    assert not made.record.tail_verbatim
+    [exception] = made.record.exceptions
+    assert (exception.part, exception.step) == ("tail", "clear_thinking")
+    assert "provider rejects" in exception.reason
     shown = render(made.view.messages, format="anthropic", capabilities=bound).messages
     assert validate(shown, "anthropic", capabilities=bound, edited=range(len(shown))) == ()
 

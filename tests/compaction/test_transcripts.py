@@ -91,6 +91,9 @@ class Replay:
             self._fault(count, "does not fit, and gives no reason")
         if not made.fits and self._smallest(messages) <= self.budget:
             self._fault(count, "does not fit, though the smallest prompt would")
+        parts = {exception.part for exception in record.exceptions}
+        if ("head" in parts) == record.head_verbatim or ("tail" in parts) == record.tail_verbatim:
+            self._fault(count, "the exceptions do not name what was changed")
         if not record.head_verbatim and "last_resort" not in record.strategies:
             self._fault(count, "the head was changed")
         if not record.tail_verbatim and not {"offload", "last_resort"} & set(record.strategies):

@@ -57,6 +57,21 @@ def test_the_recap_names_its_sources(viewer_client, session):
     assert f"?message={sources[0]}#message-{sources[0]}" in page.text
 
 
+def test_what_changed_the_first_and_the_newest_messages_is_named(viewer_client, session):
+    row = session.compactions.get()
+    assert row.record["exceptions"] == []
+    assert "were left unchanged. The " in one_line(page_of(viewer_client, session))
+    reason = "thinking that the provider rejects after an edit of the prompt before it"
+    exception = {"part": "tail", "step": "clear_thinking", "reason": reason, "messages": 3}
+    row.record |= {"exceptions": [exception], "tail_verbatim": False, "tail_bound": "messages"}
+    row.save()
+    text = one_line(page_of(viewer_client, session))
+    assert "were left unchanged, except:" in text
+    assert "3 of the newest messages:" in text
+    assert reason in text
+    assert "the minimum number of messages decided where they start" in text
+
+
 def test_break_even(viewer_client, session):
     row = session.compactions.get()
     row.record |= {"break_even_turns": 2.4}

@@ -29,6 +29,16 @@ from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, Re
 _MAX_LENGTH = 60_000
 
 
+#: What determined the start of the tail, by `tail_bound` of the record.
+_TAIL_RULES = {
+    "tokens": "their share of the budget decided where they start",
+    "messages": "the minimum number of messages decided where they start",
+    "both": "their share of the budget and the minimum number of messages start at the same one",
+    "giant": "they start after an oversized message",
+    "all": "everything after the first messages",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentChange:
     """Tokens of a prompt component before and after a compaction."""
@@ -50,6 +60,7 @@ def session_compaction(
         "detail": detail,
         "row": row,
         "record": row.record,
+        "tail_rule": _TAIL_RULES.get(row.record.get("tail_bound", ""), ""),
         "components": _components(row.record.get("components")),
         "sections": _sections(detail.recap.lines) if detail.recap else (),
         "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
