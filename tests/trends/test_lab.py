@@ -10,7 +10,7 @@ from django.urls import reverse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessions.pages.lab.scenario import Scenario, simulate
+from sessions.pages.lab.scenario import POLICIES, Scenario, simulate
 from sessions.pages.lab.views import SLIDERS
 
 
@@ -42,6 +42,20 @@ def test_a_lower_target_leaves_smaller_prompts():
     assert len(strong["balanced"].compactions) <= len(weak["balanced"].compactions)
 
 
+def test_a_longer_tail_leaves_larger_prompts():
+    short, long = (by_policy(Scenario(window=60_000, output=10_000, turns=40, tail=t)) for t in (5, 60))
+    assert short["balanced"].mean < long["balanced"].mean
+    assert short["off"] == long["off"]
+
+
+def test_the_components_add_up_to_the_last_prompt():
+    scenario = Scenario(window=60_000, output=10_000, turns=40)
+    for name, one in by_policy(scenario).items():
+        assert sum(one.components.values()) == one.prompts[-1]
+        assert one.components["tools"] == scenario.tools
+        assert ("recap" in one.components) == (name in {"baseline", "masking", "balanced", "aggressive"})
+
+
 def test_costs_are_proportional_to_the_price():
     one, two = (by_policy(Scenario(turns=10, price=price))["off"].cost_microusd for price in (3.0, 6.0))
     assert two == pytest.approx(2 * one, abs=1)
@@ -57,6 +71,7 @@ def test_costs_are_proportional_to_the_price():
         result=st.integers(100, 12_000),
         target=st.integers(10, 90),
         trigger=st.integers(30, 100),
+        tail=st.integers(0, 80),
         system=st.integers(0, 20_000),
         tools=st.integers(0, 40_000),
     )
@@ -84,6 +99,17 @@ class TestPage:
         assert f"overflows at turn {off.overflow}" in response.content.decode()
         drawn = json.loads(re.search(r'id="lab-series"[^>]*>(.*?)</script>', response.content.decode())[1])
         assert drawn["policies"][0]["prompts"] == list(off.prompts)
+
+    def test_the_last_prompt_is_drawn_by_component(self, viewer_client):
+        page = self.ask(viewer_client, window=40_000, output=8_000, turns=30, figures=1).content.decode()
+        one = by_policy(Scenario(window=40_000, output=8_000, turns=30))["balanced"]
+        assert f"recap: {one.components['recap']:,} tokens" in page
+        assert page.count('role="img"') == len(POLICIES)
+
+    @pytest.mark.parametrize(("target", "is_unreachable"), [(10, True), (60, False)])
+    def test_a_target_below_what_stays_is_reported(self, viewer_client, target, is_unreachable):
+        page = self.ask(viewer_client, target=target, tail=30, turns=5, figures=1).content.decode()
+        assert ("cannot be reached" in page) is is_unreachable
 
     def test_a_budget_below_the_fixed_tokens_is_reported(self, viewer_client):
         response = self.ask(viewer_client, window=8_000, tools=40_000, turns=5, figures=1)

@@ -6,10 +6,11 @@ and their results. They are replayed like recorded sessions (`compaction.replay`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from compaction.breakdown import TokenBreakdown
 from compaction.dialects import DEFAULT
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
@@ -34,8 +35,8 @@ POLICIES = ("off", "baseline", "masking", "balanced", "aggressive")
 class Scenario:
     """The parameters of a simulated session.
 
-    Sizes are in tokens, `trigger` and `target` in percent of the budget, `price` in dollars per million
-    tokens.
+    Sizes are in tokens, `trigger`, `target` and `tail` in percent of the budget, `price` in dollars per
+    million tokens.
     """
 
     window: int = 100_000
@@ -48,6 +49,7 @@ class Scenario:
     result: int = 2_500
     trigger: int = 95
     target: int = 40
+    tail: int = 25
     price: float = 3.0
 
     @property
@@ -61,6 +63,11 @@ class Scenario:
         return Prices.of_rates({**rates, "output": self.price * 5})
 
     @property
+    def kept_percent(self) -> int:
+        """The percentage of the budget that no compaction removes: the fixed tokens and the tail."""
+        return min(100, round(100 * self.fixed_tokens / self.budget) + self.tail)
+
+    @property
     def fixed_tokens(self) -> int:
         """Tokens that every prompt contains in addition to the messages."""
         return self.system + self.tools + self.memory
@@ -68,7 +75,10 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one policy. `overflow` is the first turn whose prompt exceeds the budget."""
+    """The result of one policy. `overflow` is the first turn whose prompt exceeds the budget.
+
+    `components` are the tokens of the last prompt by component.
+    """
 
     policy: str
     prompts: tuple[int, ...]
@@ -77,6 +87,7 @@ class Outcome:
     overflow: int | None
     cost_microusd: int
     uncached_microusd: int
+    components: Mapping[str, int]
 
     @property
     def peak(self) -> int:
@@ -95,12 +106,16 @@ def simulate(scenario: Scenario) -> tuple[Outcome, ...]:
 
 
 def policy_for(scenario: Scenario, name: str) -> Policy:
-    """Return the preset with the scenario's trigger and target. `off` is returned unchanged."""
+    """Return the preset with the scenario's trigger, target and tail.
+
+    `off` is returned unchanged, and `baseline`, a sliding window, has no tail.
+    """
     policy = without_model(PRESETS[name])
     if name == "off":
         return policy
     trigger = scenario.trigger / 100
-    return replace(policy, hard=trigger, target=min(scenario.target / 100, trigger))
+    policy = replace(policy, hard=trigger, target=min(scenario.target / 100, trigger))
+    return policy if name == "baseline" else replace(policy, tail_share=scenario.tail / 100)
 
 
 def build_transcript(scenario: Scenario) -> Transcript:
@@ -144,10 +159,11 @@ def _text(first_line: str, tokens: int) -> str:
 
 def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
     served = Served(transcript, policy_for(scenario, name), _COUNTER, budget=scenario.budget)
-    tally = _Tally()
+    tally, view = _Tally(), View(entries=())
     for call in transcript.calls:
         before = len(served.records)
-        tally.add(served.prompt(call), compacted=len(served.records) > before)
+        view = served.prompt(call)
+        tally.add(view, compacted=len(served.records) > before)
     return Outcome(
         policy=name,
         prompts=tuple(tally.prompts),
@@ -156,7 +172,14 @@ def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
         overflow=next((turn for turn, size in enumerate(tally.prompts) if size > scenario.budget), None),
         cost_microusd=tally.cost(scenario, cached=True),
         uncached_microusd=tally.cost(scenario, cached=False),
+        components=_components(scenario, view),
     )
+
+
+def _components(scenario: Scenario, view: View) -> Mapping[str, int]:
+    """Return the tokens of a prompt by component. The replay has one figure for all fixed tokens."""
+    fixed = {"system": scenario.system, "tools": scenario.tools, "memory": scenario.memory}
+    return TokenBreakdown.of_view(view).set(**fixed).tokens
 
 
 @dataclass(kw_only=True)

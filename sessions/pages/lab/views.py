@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
 from sessions.pages.lab.scenario import Outcome, Scenario, simulate
+from sessions.pages.session.prompt import COMPONENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,29 @@ class Slider:
     step: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One component of a bar. `x` and `width` are in units of the drawing."""
+
+    key: str
+    label: str
+    x: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """The last prompt under a policy, by component. `limit` is the position of the budget."""
+
+    policy: str
+    tokens: int
+    pieces: Sequence[Piece]
+    limit: str
+
+
+#: Units of a bar's viewBox, which is stretched to the column.
+_BAR_WIDTH = 1_000
+
 SLIDERS: Sequence[Slider] = (
     Slider(name="window", label="Context window", unit="tokens", low=8_000, high=1_000_000, step=4_000),
     Slider(name="output", label="Reserved for output", unit="tokens", low=1_000, high=64_000, step=1_000),
@@ -37,6 +61,7 @@ SLIDERS: Sequence[Slider] = (
     Slider(name="result", label="Tool output per turn", unit="tokens", low=100, high=12_000, step=100),
     Slider(name="trigger", label="Compact at", unit="percent of budget", low=30, high=100, step=5),
     Slider(name="target", label="Compact down to", unit="percent of budget", low=10, high=90, step=5),
+    Slider(name="tail", label="Recent messages", unit="percent of budget", low=0, high=80, step=5),
     Slider(name="price", label="Input price", unit="$ per million tokens", low=0.1, high=30, step=0.1),
 )
 
@@ -85,7 +110,29 @@ def _figures(scenario: Scenario) -> dict[str, Any]:
         "overflow": next((one.overflow for one in outcomes if one.policy == "off"), None),
         "series": _series(outcomes, scenario),
         "is_too_small": scenario.fixed_tokens >= scenario.budget,
+        "bars": [_bar(one, scenario) for one in outcomes],
+        "shown_components": [
+            pair for pair in COMPONENTS if any(pair[0] in one.components for one in outcomes)
+        ],
     }
+
+
+def _bar(outcome: Outcome, scenario: Scenario) -> Bar:
+    """Return the bar of an outcome's last prompt. All bars of a scenario have the same scale."""
+    largest = max(sum(one.components.values()) for one in simulate(scenario))
+    scale = _BAR_WIDTH / max(largest, scenario.budget)
+    pieces, x = [], 0.0
+    for key, name in COMPONENTS:
+        if tokens := outcome.components.get(key, 0):
+            label = f"{name}: {tokens:,} tokens"
+            pieces.append(Piece(key=key, label=label, x=f"{x:.1f}", width=f"{tokens * scale:.1f}"))
+            x += tokens * scale
+    return Bar(
+        policy=outcome.policy,
+        tokens=sum(outcome.components.values()),
+        pieces=pieces,
+        limit=f"{scenario.budget * scale:.1f}",
+    )
 
 
 def _series(outcomes: Sequence[Outcome], scenario: Scenario) -> dict[str, Any]:
