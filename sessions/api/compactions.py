@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
 from compaction.edits import Edit as EditValue
 from compaction.pipeline import Plan
@@ -17,13 +18,16 @@ from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.selectors.compactions import compaction_json
+from sessions.selectors.compactions import compaction_json, compactions_jsonl
 from sessions.selectors.convert import edit_value
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import session_plan, view_load
 from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
+
+#: Media type of JSON Lines.
+JSON_LINES = "application/x-ndjson"
 
 
 class Compact(Endpoint):
@@ -113,6 +117,19 @@ class Compactions(Endpoint):
         return json_response(
             page_json(list(rows[: limit + 1]), limit, compaction_json, lambda row: [row.number])
         )
+
+
+class CompactionsExport(Endpoint):
+    @operation(
+        operation_id="compactions_export",
+        summary="Export the compactions of a session",
+        responses={(200, JSON_LINES): serializers.ExportedCompaction, **error_responses()},
+    )
+    def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
+        """Streams all compactions of a session as JSON Lines, oldest first: one record per line, including
+        those without effect. Without edits and recaps."""
+        session = session_or_404(call, session_id)
+        return StreamingHttpResponse(compactions_jsonl(session), content_type=JSON_LINES)
 
 
 class CompactionView(Endpoint):

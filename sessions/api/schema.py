@@ -118,7 +118,13 @@ class CallSchema(AutoSchema):
                 for name, value in found.get("request", {}).items()
             ),
             *(
-                OpenApiExample(name, value=value, response_only=True, status_codes=[status])
+                OpenApiExample(
+                    name,
+                    value=value,
+                    response_only=True,
+                    status_codes=[status],
+                    media_type=found.get("media_type", "application/json"),
+                )
                 for status, answers in found.get("response", {}).items()
                 for name, value in answers.items()
             ),

@@ -50,6 +50,11 @@ urlpatterns = [
     path("sessions/<str:session_id>/compact/", compactions.Compact.as_view(), name="compact"),
     path("sessions/<str:session_id>/compactions/", compactions.Compactions.as_view(), name="compactions"),
     path(
+        "sessions/<str:session_id>/compactions/export/",
+        compactions.CompactionsExport.as_view(),
+        name="compactions-export",
+    ),
+    path(
         "sessions/<str:session_id>/compactions/<int:number>/",
         compactions.CompactionView.as_view(),
         name="compaction",

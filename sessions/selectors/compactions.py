@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,11 +12,14 @@ from django.utils import timezone
 
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
 from sessions.selectors.recaps import RecapLines, recap_lines, recap_newest
+from sessions.store import bodies
 
 #: Compactions per page of the list.
 SHOWN = 20
 #: Edits shown on the page of a compaction. The API returns all of them.
 EDITS_SHOWN = 200
+#: Compactions that an export reads at once.
+_EXPORT_PAGE = 500
 
 #: How long after the last change a list is refreshed automatically.
 _LIVE_PERIOD = timedelta(minutes=1)
@@ -38,6 +41,18 @@ def compaction_json(row: Compaction) -> dict[str, Any]:
         "created_at": row.created_at,
         "finished_at": row.finished_at,
     }
+
+
+def compactions_jsonl(session: AgentSession) -> Iterator[bytes]:
+    """Yield the session's compactions as JSON Lines, oldest first. Memory does not grow with their number."""
+    number = 0
+    while rows := list(session.compactions.filter(number__gt=number).order_by("number")[:_EXPORT_PAGE]):
+        yield b"".join(bodies.json_bytes(_export_json(session, row)) + b"\n" for row in rows)
+        number = rows[-1].number
+
+
+def _export_json(session: AgentSession, row: Compaction) -> dict[str, Any]:
+    return {"session": session.pk, "external_id": session.external_id, **compaction_json(row)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -93,6 +94,17 @@ class TestTheList:
         assert "custom settings" not in member_client.get(page).text
         refused = member_client.post(address("session_policy", session), {"preset": "tiny"}, follow=True)
         assert "Choose one of the policies." in refused.text
+
+    def test_the_records_are_downloaded(self, member_client: Client, session: AgentSession) -> None:
+        page = address("session_compactions", session)
+        export = address("session_compactions_export", session)
+        assert export not in member_client.get(page).text
+        member_client.post(address("session_compact", session))
+        assert export in member_client.get(page).text
+        response = member_client.get(export)
+        assert response["Content-Disposition"] == f'attachment; filename="compactions-{session.pk}.jsonl"'
+        [line] = response.getvalue().splitlines()
+        assert json.loads(line)["tokens_before"] == Compaction.objects.get().tokens_before
 
     def test_a_viewer_sees_the_policy_only(self, viewer_client: Client, session: AgentSession) -> None:
         shown = viewer_client.get(address("session_compactions", session)).text

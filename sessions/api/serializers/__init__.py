@@ -5,6 +5,7 @@ from sessions.api.serializers.compactions import (
     CompactionDetail,
     CompactionPage,
     CompactRequest,
+    ExportedCompaction,
     RecapText,
 )
 from sessions.api.serializers.contents import Content, Pinned, SearchPage, ToolCall, ToolResult, Tools
@@ -55,6 +56,7 @@ __all__ = [
     "CompactionPage",
     "Content",
     "Error",
+    "ExportedCompaction",
     "HistorySent",
     "ImportResult",
     "ImportUpload",

@@ -58,6 +58,13 @@ class CompactionPage(serializers.Serializer):
     next_cursor = NextCursor()
 
 
+class ExportedCompaction(Compaction):
+    """One line of the export."""
+
+    session = serializers.UUIDField(help_text="The session's id.")
+    external_id = serializers.CharField(help_text="The session's external id.")
+
+
 class CompactionEdit(serializers.Serializer):
     strategy = serializers.CharField(help_text="The strategy that made the edit, such as `collapse`.")
     op = serializers.CharField(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
@@ -15,6 +15,7 @@ from sessions.pages.access import (
     actor_of,
     number_of,
     page_or_fragment,
+    private,
     wants_fragment,
     with_session,
     with_writable_session,
@@ -23,7 +24,7 @@ from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
-from sessions.selectors.compactions import compactions_newest
+from sessions.selectors.compactions import compactions_jsonl, compactions_newest
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
@@ -44,6 +45,17 @@ _PAGE, _FRAGMENT = "sessions/compactions.html", "sessions/_compactions.html"
 @with_session
 def session_compactions(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     return _list(request, viewer, session)
+
+
+@require_safe
+@with_session
+def session_compactions_export(
+    request: HttpRequest, viewer: Viewer, session: AgentSession
+) -> StreamingHttpResponse:
+    """Download the session's compactions as JSON Lines."""
+    response = StreamingHttpResponse(compactions_jsonl(session), content_type="application/x-ndjson")
+    response["Content-Disposition"] = f'attachment; filename="compactions-{session.pk}.jsonl"'
+    return private(response)
 
 
 @require_safe

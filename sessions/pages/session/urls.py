@@ -39,6 +39,11 @@ urlpatterns = [
     ),
     path(f"{_SESSION}compactions/", compactions.session_compactions, name="session_compactions"),
     path(
+        f"{_SESSION}compactions/export/",
+        compactions.session_compactions_export,
+        name="session_compactions_export",
+    ),
+    path(
         f"{_SESSION}compactions/preview/", compactions.session_compact_preview, name="session_compact_preview"
     ),
     path(f"{_SESSION}policy/", compactions.session_policy, name="session_policy"),
