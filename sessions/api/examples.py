@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 from django.apps import apps
 
-#: By operation: {"request": {name: body}, "response": {status: {name: body}}}, and "media_type" of the response
-#: if it is not JSON.
+#: By operation: {"request": {name: body}, "response": {status: {name: body}}}, and the "media_type" of a
+#: response that is not JSON.
 EXAMPLES: Mapping[str, Any] = {
     name: example
     for app in apps.get_app_configs()
