@@ -1,6 +1,7 @@
 // Behavior shared by all pages: theme, local times, clipboard, keyboard, clean URLs. The parts are independent.
 
 import "./palette.js";
+import "./requests.js";
 
 const THEMES = ["auto", "light", "dark"];
 const YEAR_SECONDS = 31_536_000;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -62,3 +63,18 @@ def test_the_password_can_be_changed(member, member_client):
     form = {"old_password": RIGHT, "new_password1": new, "new_password2": new}
     assert member_client.post("/password/", form).status_code == 302
     assert log_in("marc", new).status_code == 302
+
+
+def test_htmx_is_sent_to_the_login_page_and_back(project):
+    page = f"/p/{project.slug}/sessions/?q=pool"
+    response = Client().get(
+        f"/p/{project.slug}/sessions/",
+        headers={"HX-Request": "true", "HX-Current-URL": f"http://testserver{page}"},
+    )
+    assert response.status_code == 204
+    assert response.headers["HX-Redirect"] == f"/login/?next={quote(page)}"
+
+
+def test_other_scripts_get_401(project):
+    response = Client().get(f"/p/{project.slug}/sessions/", headers={"Sec-Fetch-Dest": "empty"})
+    assert response.status_code == 401

@@ -1,0 +1,34 @@
+"""Middleware for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import resolve_url
+
+
+class LoginRequired(LoginRequiredMiddleware):
+    """Require a login for every page, also for requests by scripts.
+
+    A browser follows a redirect on its own, so htmx would put the login page inside the current page. It
+    gets an `HX-Redirect` instead; the user returns to the current page after the login. Other scripts get
+    the status 401.
+    """
+
+    def handle_no_permission(self, request: HttpRequest, view_func: Callable[..., Any]) -> HttpResponseBase:
+        if "HX-Request" in request.headers:
+            return HttpResponse(status=204, headers={"HX-Redirect": self._login_url(request, view_func)})
+        if request.headers.get("Sec-Fetch-Dest") == "empty":
+            return HttpResponse(status=401)
+        return super().handle_no_permission(request, view_func)
+
+    def _login_url(self, request: HttpRequest, view_func: Callable[..., Any]) -> str:
+        current = urlsplit(request.headers.get("HX-Current-URL", ""))
+        path = current._replace(scheme="", netloc="").geturl() or "/"
+        return redirect_to_login(path, resolve_url(self.get_login_url(view_func))).url

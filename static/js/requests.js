@@ -1,0 +1,59 @@
+// What htmx leaves out: a progress bar while a request runs, and a message with a retry when one fails.
+
+const SLOW_MS = 250;
+const running = new Set();
+const bar = document.getElementById("progress");
+
+function progressUpdate() {
+  bar.hidden = running.size === 0;
+}
+
+document.addEventListener("htmx:beforeSend", ({ detail }) => {
+  if (isPoll(detail)) return;
+  // Most requests end before a progress bar would be anything but a flicker.
+  const timer = setTimeout(() => { running.add(detail.xhr); progressUpdate(); }, SLOW_MS);
+  detail.xhr.addEventListener("loadend", () => {
+    clearTimeout(timer);
+    running.delete(detail.xhr);
+    progressUpdate();
+  });
+});
+
+const notice = document.getElementById("request-error");
+const text = notice.querySelector("p");
+let retry = null;
+
+function isPoll({ elt }) {
+  return elt.getAttribute("hx-trigger")?.startsWith("every ") ?? false;
+}
+
+function reason(status) {
+  if (!status) return "The server did not respond. Check your connection.";
+  if (status === 403) return "You do not have permission to do this.";
+  if (status === 404) return "This page has changed or no longer exists. Reload the page.";
+  if (status >= 500) return "Something went wrong on the server. We logged the error.";
+  return `The server rejected the request (HTTP ${status}).`;
+}
+
+function failureShow({ detail }) {
+  if (isPoll(detail)) return; // the next poll retries
+  const { elt, target, requestConfig, xhr } = detail;
+  text.textContent = reason(xhr.status);
+  retry = () => window.htmx.ajax(requestConfig.verb, requestConfig.path, { source: elt, target });
+  for (const hint of target.querySelectorAll("[data-loading]")) hint.textContent = "Could not be loaded.";
+  // Results that do not match the filters above them must not look current.
+  target.classList.add("outdated");
+  notice.hidden = false;
+}
+
+function failureHide() {
+  notice.hidden = true;
+  for (const element of document.querySelectorAll(".outdated")) element.classList.remove("outdated");
+}
+
+for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
+  document.addEventListener(name, failureShow);
+}
+document.addEventListener("htmx:afterSwap", ({ detail }) => { if (!isPoll(detail)) failureHide(); });
+notice.querySelector("[data-retry]").addEventListener("click", () => retry?.());
+notice.querySelector("[data-dismiss]").addEventListener("click", failureHide);

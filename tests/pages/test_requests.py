@@ -1,0 +1,79 @@
+"""Requests that htmx sends: progress, failures, an expired login."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from playwright.sync_api import Page, Route, expect
+
+from accounts.models import Project
+from tests.pages.transcripts import make_session
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def listing(project: Project, member: User, page_as: Callable[[User], Page]) -> Page:
+    """Return the list of two sessions."""
+    make_session(project, name="alpha")
+    make_session(project, name="beta")
+    page = page_as(member)
+    page.goto(reverse("sessions", args=[project.slug]))
+    expect(page.locator("[data-row]")).to_have_count(2)
+    return page
+
+
+def search(page: Page, words: str) -> None:
+    page.locator("[data-search]").fill(words)
+    page.locator("[data-search]").press("Enter")
+
+
+def answered_with(page: Page, action: Callable[[Route], Any]) -> None:
+    """Let `action` answer the requests of htmx instead of the server."""
+    page.route(lambda url: "/sessions/?" in url or "?q=" in url, action)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda route: route.abort(), "did not respond"),
+        (lambda route: route.fulfill(status=500, body=""), "Something went wrong on the server"),
+        (lambda route: route.fulfill(status=403, body=""), "You do not have permission"),
+    ],
+    ids=["no connection", "500", "403"],
+)
+def test_a_failure_is_reported_and_can_be_retried(listing, complaints, action, message):
+    answered_with(listing, action)
+    search(listing, "alpha")
+    expect(listing.get_by_role("alert")).to_contain_text(message)
+    listing.unroute_all()
+    complaints.clear()  # the browser reports the failed request
+    listing.get_by_role("alert").get_by_role("button", name="Retry").click()
+    expect(listing.locator("[data-row]")).to_have_count(1)
+    expect(listing.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_slow_request_shows_a_progress_bar(listing):
+    waiting: list[Route] = []
+    answered_with(listing, lambda route: waiting.append(route))
+    search(listing, "alpha")
+    expect(listing.get_by_role("progressbar")).to_be_visible()
+    for route in waiting:
+        route.continue_()
+    expect(listing.locator("[data-row]")).to_have_count(1)
+    expect(listing.get_by_role("progressbar")).to_be_hidden()
+
+
+def test_an_expired_login_leads_to_the_login_page_and_back(listing, member):
+    listing.context.clear_cookies()
+    search(listing, "alpha")
+    expect(listing).to_have_url(re.compile(r"/login/\?next=/p/alpha/"))
+    listing.get_by_label("Username").fill(member.username)
+    listing.get_by_label("Password").fill("correct horse battery")
+    listing.get_by_role("button", name="Log in").click()
+    expect(listing.locator("[data-row]").first).to_be_visible()
