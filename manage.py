@@ -2,10 +2,11 @@
 """Django's command line."""
 
 import os
-import sys
 
-from django.core.management import execute_from_command_line
+from contextapp.command_line import main
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
-    execute_from_command_line(sys.argv)
+    # A command needs one connection, and without a pool a refused one is an error at once.
+    os.environ.setdefault("CONTEXTAPP_DB_POOL", "0")
+    main()

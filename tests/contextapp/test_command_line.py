@@ -1,0 +1,34 @@
+"""`manage.py` without a database: one line, at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+IN_URL = "the database in DATABASE_URL does not accept connections."
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("", "contextapp is not running. Start it with `make run`.\n"),
+        ("postgres://x:secret@127.0.0.1:1/x", f"contextapp is not running: {IN_URL}\n"),
+    ],
+)
+def test_without_a_database_a_command_says_so_in_one_line(url: str, message: str, tmp_path: Path) -> None:
+    environment = os.environ | {"CONTEXTAPP_HOME": str(tmp_path / "home"), "DATABASE_URL": url}
+    environment.pop("CONTEXTAPP_DB_POOL", None)
+    environment["DJANGO_SETTINGS_MODULE"] = "contextapp.settings"
+    command = [sys.executable, "manage.py", "keys", "--project", "alpha", "list"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == message
