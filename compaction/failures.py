@@ -58,9 +58,15 @@ _SIGNS = {
         r"^(?:-?bash|sh|zsh|/bin/sh|/bin/bash)(?:: line \d+|: \d+)?: ",
         r"^fatal: ",
         r"^Segmentation fault",
+        r"^Killed$",
         r"^[\w./-]+: (?:cannot |can't )",
         r"^[\w./-]+: .*: (?:No such file or directory|Permission denied|Is a directory)$",
     ),
+    "containers": (r"^Error response from daemon: ", r"^Error from server \("),
+    "terraform": (r"^│ Error: ",),
+    "elixir": (r"^ *\*\* \(\w[\w.]*(?:Error|EXIT|exit)\w*[\) ]",),
+    "pip": (r"^ERROR: (?:Could not|No matching|Cannot|Failed|Command errored|pip's)",),
+    "linters": (r"^Found [1-9]\d* errors?\b",),
     "node": (r"^Uncaught \w*Error\b", r"^Error: ", r"^Error \[ERR_"),
 }
 

@@ -1,5 +1,5 @@
-"""Prometheus metrics: requests by route and status, with their duration; compactions by trigger and state;
-spikes of tool output.
+"""Prometheus metrics: requests by route and status, with their duration; compactions by trigger and state,
+and by step; spikes of tool output.
 
 All processes of the web server and the workers count into files of one folder, and whichever process is
 asked adds them up. Labels are routes and not addresses: no id, no name and no secret is in them.
@@ -8,7 +8,7 @@ asked adds them up. Labels are routes and not addresses: no id, no name and no s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,7 @@ class Instruments:
     requests: Counter
     seconds: Histogram
     compactions: Counter
+    steps: Counter
     spikes: Counter
 
 
@@ -65,6 +66,12 @@ def instruments() -> Instruments:
             "contextapp_compactions",
             "Compactions that came to an end, or were reverted",
             ["trigger", "state"],
+            registry=registry,
+        ),
+        steps=Counter(
+            "contextapp_compaction_steps",
+            "Applied compactions that needed the step",
+            ["step"],
             registry=registry,
         ),
         spikes=Counter(
@@ -106,7 +113,11 @@ def _spike_stored(**_: Any) -> None:
 
 
 @receiver(post_save, sender=Compaction)
-def _compaction_saved(instance: Compaction, **_: Any) -> None:
-    if instance.state in _FINISHED:
-        counter = instruments().compactions.labels(instance.trigger, instance.state)
+def _compaction_saved(instance: Compaction, update_fields: Collection[str] | None = None, **_: Any) -> None:
+    if instance.state not in _FINISHED or (update_fields is not None and "state" not in update_fields):
+        return
+    counters = [instruments().compactions.labels(instance.trigger, instance.state)]
+    if instance.state == Compaction.State.DONE:
+        counters += [instruments().steps.labels(step) for step in instance.record.get("strategies", ())]
+    for counter in counters:
         transaction.on_commit(counter.inc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.db import connection
 from django.test import Client
 
 from tests.api.client import Api
+from tests.api.talk import push, whole_turn
 
 
 class TestHealth:
@@ -72,6 +74,19 @@ class TestMetrics:
         text = client.get("/metrics").content.decode()
         assert 'contextapp_compactions_total{state="skipped",trigger="user"}' in text
 
+    @pytest.mark.django_db(transaction=True)
+    def test_the_steps_of_applied_compactions_are_counted_once(self, api: Api, client: Client) -> None:
+        before = _steps(client)
+        api.post("sessions/", {"id": "s1", "policy": {"soft": 0, "hard": 0, "tail_share": 0.01}})
+        for number in range(6):
+            push(api, whole_turn(number))
+        record = api.post("sessions/s1/compact/", {}).json()["record"]
+        after = _steps(client)
+        assert record["strategies"]
+        assert {step: after[step] - before.get(step, 0) for step in after} == dict.fromkeys(
+            after, 0
+        ) | dict.fromkeys(record["strategies"], 1)
+
     def test_without_a_token_only_local_requests_are_allowed(self, client: Client) -> None:
         assert client.get("/metrics").status_code == 200
         assert client.get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == 403
@@ -82,3 +97,10 @@ class TestMetrics:
         assert client.get("/metrics").status_code == 403
         sent = {"authorization": "Bearer letmein"}
         assert client.get("/metrics", headers=sent, REMOTE_ADDR="10.0.0.7").status_code == 200
+
+
+def _steps(client: Client) -> dict[str, float]:
+    """Return the compactions by the steps that they needed."""
+    text = client.get("/metrics").content.decode()
+    found = re.findall(r'^contextapp_compaction_steps_total\{step="(\w+)"\} (\S+)$', text, re.MULTILINE)
+    return {step: float(count) for step, count in found}

@@ -102,7 +102,7 @@ def test_c_the_free_steps_alone_bring_it_down() -> None:
     view = view_of(big_middle())
     assert len(view.messages) == 9
     assert view.tokens / 4_000 == pytest.approx(1.55, abs=0.06)
-    made = planned(view, replace(get_policy("balanced"), tail_share=0.2), 4_000)
+    made = planned(view, "balanced", 4_000)
     assert made.record.strategies == ("collapse",)
     assert made.record.collapsed == 2
     assert made.view.tokens / 4_000 == pytest.approx(0.24, abs=0.04)

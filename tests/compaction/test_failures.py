@@ -48,6 +48,13 @@ FAILURES = {
     "shell": "bash: pytst: command not found",
     "dotnet": "Program.cs(3,5): error CS1002: ; expected",
     "ruby": "12 examples, 1 failure",
+    "docker": "Error response from daemon: No such container: web",
+    "kubectl": 'Error from server (NotFound): pods "web" not found',
+    "terraform": "│ Error: Reference to undeclared resource",
+    "elixir": "** (RuntimeError) total failed",
+    "pip": "ERROR: Could not find a version that satisfies the requirement total",
+    "ruff": "a.py:1:8: F401 `os` imported but unused\nFound 1 error.",
+    "out of memory": "Killed",
     "node": "Error: Cannot find module './total'",
 }
 
@@ -60,6 +67,8 @@ SUCCESSES = [
     "ok  \tgithub.com/acme/total\t0.1s",
     "    Finished `dev` profile in 0.1s",
     "fixed the error in total(); no failures left",
+    "Found 0 errors.",
+    "Killed 3 processes",
 ]
 
 
