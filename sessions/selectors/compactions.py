@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from compaction.triggers import hard
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
 from sessions.selectors.recaps import RecapLines, recap_lines, recap_newest
 from sessions.store import bodies
@@ -150,6 +151,18 @@ def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDe
         previous=row.number - 1 or None,
         next=following.values_list("number", flat=True).first(),
     )
+
+
+def recap_fallback(row: Compaction) -> str:
+    """Return why a compaction's recap was written without a model, "" if a model wrote it or none exists."""
+    record = row.record
+    if "recap" not in record.get("strategies", ()) or record.get("summary_used"):
+        return ""
+    if reason := record.get("fallback"):
+        return str(reason)
+    if row.trigger == hard.TRIGGER.name:
+        return "the hard trigger compacts at once and does not wait for a model"
+    return "the prompt changed while the model was running" if "summary" in record else ""
 
 
 def recap_version(row: Compaction) -> RecapVersion | None:

@@ -25,9 +25,9 @@ MODEL_NAME = r"^[\w.:/@-]+$"
 
 
 def summarizer_missing(project: Project) -> str:
-    """Why no model summarises for the project; "" where one does."""
+    """Return why no model summarizes for the project; "" if one does."""
     if summarizer_model(project) == OFF:
-        return "no model is wanted"
+        return "the project has turned off the summarizer model"
     return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "no API key is set"
 
 

@@ -13,7 +13,7 @@ from tests.pages.transcripts import make_session, reading_turn
 
 
 def compacted_session(
-    project: Project, *, turns: int = 12, name: str = "s-1", budget: int = 6_000
+    project: Project, *, turns: int = 12, name: str = "s-1", budget: int = 2_700
 ) -> AgentSession:
     """Create a session of `turns` file reads, compacted once after the last turn.
 

@@ -57,6 +57,46 @@ def test_the_recap_names_its_sources(viewer_client, session):
     assert f"?message={sources[0]}#message-{sources[0]}" in page.text
 
 
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_it_says_whether_a_summary_was_needed(viewer_client, session, is_needed):
+    row = session.compactions.get()
+    row.record["summarizer_needed"] = is_needed
+    row.save()
+    shown = one_line(page_of(viewer_client, session)).split("Summary needed</span>")[1].split("</li>")[0]
+    assert (">yes<" in shown, ">no<" in shown) == (is_needed, not is_needed)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "notes", "reason"),
+    [
+        (
+            "soft",
+            {"fallback": "SummaryUnavailable: 529"},
+            "No model wrote this recap: SummaryUnavailable: 529.",
+        ),
+        ("hard", {}, "does not wait for a model"),
+        ("soft", {"summary": {}, "summary_used": False}, "the prompt changed while the model was running"),
+        ("soft", {"summary": {}, "summary_used": True}, None),
+    ],
+)
+def test_it_says_why_no_model_wrote_the_recap(viewer_client, session, trigger, notes, reason):
+    row = session.compactions.get()
+    row.trigger, row.record = trigger, {**row.record, **notes}
+    row.save()
+    page = one_line(page_of(viewer_client, session))
+    assert reason in page if reason else "No model wrote" not in page
+
+
+def test_a_requested_compaction_records_why_no_model_was_called(member_client, project):
+    session = compacted_session(project)
+    session.compactions.all().delete()
+    member_client.post(address("session_compact", session))
+    [row] = session.compactions.all()
+    assert "recap" in row.record["strategies"]
+    assert row.record["fallback"] == "no API key is set"
+    assert "No model wrote this recap: no API key is set." in one_line(page_of(member_client, session))
+
+
 def test_what_changed_the_first_and_the_newest_messages_is_named(viewer_client, session):
     row = session.compactions.get()
     assert row.record["exceptions"] == []

@@ -119,9 +119,9 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     turns_add(session, [turn_make(session, 0, NOON, cache_read_tokens=9_000, **shrunk)])
     kinds = [
         (0, {"strategies": ["collapse"]}),
-        (20_000, {"strategies": ["recap"], "summary_used": True}),
+        (20_000, {"strategies": ["recap"], "summary_used": True, "summarizer_needed": True}),
         (0, {"strategies": ["recap"]}),  # no key: the recap was extracted
-        (5_000, {"strategies": ["recap"], "fallback": "SummaryUnavailable"}),
+        (5_000, {"strategies": ["recap"], "fallback": "SummaryUnavailable", "summarizer_needed": True}),
         (7_000, {}),
     ]
     for number, (cost, notes) in enumerate(kinds, start=1):
@@ -160,6 +160,11 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert savings.reader == 3_000
     assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000
     assert (savings.compactions, savings.without_model) == (4, 1)
+    assert (savings.needed, savings.recaps, savings.by_model) == (2, 3, 1)
+    page = one_line(response)
+    assert "25% without a recap" in page
+    assert "1 of 3 recaps by a model" in page
+    assert "2 needed a summary to fit" in page
 
 
 def test_the_csv_is_exact_and_cannot_be_a_formula(project, viewer_client):

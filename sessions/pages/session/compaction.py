@@ -19,7 +19,12 @@ from sessions.pages.session.past_prompt import edit_context
 from sessions.pages.session.prompt import COMPONENTS
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
-from sessions.selectors.compactions import compaction_detail, compaction_get, recap_version
+from sessions.selectors.compactions import (
+    compaction_detail,
+    compaction_get,
+    recap_fallback,
+    recap_version,
+)
 from sessions.selectors.recaps import Line, RecapLines
 from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
 from sessions.services.compactions.lifecycle import CompactionInProgress
@@ -62,6 +67,7 @@ def session_compaction(
         "record": row.record,
         "tail_rule": _TAIL_RULES.get(row.record.get("tail_bound", ""), ""),
         "components": _components(row.record.get("components")),
+        "fallback": recap_fallback(row),
         "sections": _sections(detail.recap.lines) if detail.recap else (),
         "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
         "is_open": row.state in Compaction.OPEN,

@@ -22,7 +22,8 @@ class Savings:
     `gross` is the price of the removed tokens. `rebilled` is the cost of re-writing the prompt cache after
     compactions, `summariser` that of summaries, `reader` that of memory extraction. `without_model` are the
     compactions that needed no summary: a recap that was written without a model, because there is no key or
-    the model failed, does not count.
+    the model failed, does not count. `needed` are those whose free steps left the prompt over its budget.
+    `recaps` are the compactions with a recap, `by_model` those whose recap a model wrote.
     """
 
     gross: int
@@ -31,6 +32,9 @@ class Savings:
     reader: int
     compactions: int
     without_model: int
+    needed: int
+    recaps: int
+    by_model: int
 
     @property
     def net(self) -> int:
@@ -44,6 +48,9 @@ class _ModelCosts(NamedTuple):
     rebilled_tokens: float | None
     compactions: int
     without_model: int
+    needed: int
+    recaps: int
+    by_model: int
     cost_microusd: int | None
 
 
@@ -63,6 +70,9 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
         reader=extraction or 0,
         compactions=sum(row.compactions for row in rows),
         without_model=sum(row.without_model for row in rows),
+        needed=sum(row.needed for row in rows),
+        recaps=sum(row.recaps for row in rows),
+        by_model=sum(row.by_model for row in rows),
     )
 
 
@@ -85,6 +95,12 @@ def _sql(query: TrendQuery) -> str:
                                 AND NOT coalesce(c.record->'strategies' @> '["recap"]', false)
                                 AND NOT coalesce((c.record->>'summary_used')::bool, false))
                    AS without_model,
+               count(*) FILTER (WHERE c.state IN ('done', 'reverted')
+                                AND (c.record->>'summarizer_needed')::bool) AS needed,
+               count(*) FILTER (WHERE c.state IN ('done', 'reverted')
+                                AND c.record->'strategies' @> '["recap"]') AS recaps,
+               count(*) FILTER (WHERE c.state IN ('done', 'reverted')
+                                AND (c.record->>'summary_used')::bool) AS by_model,
                sum(c.cost_microusd)::bigint AS cost_microusd
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id

@@ -40,11 +40,13 @@ def session_compact(
     instructions: str = "",
     policy: Policy | None = None,
     supersede: bool = False,
+    fallback: str = "",
 ) -> Compaction:
     """Compact a session at once, without a model, and lock it meanwhile.
 
     If another compaction is in progress, `supersede` ends it; otherwise raises `CompactionInProgress`. If
-    planning fails, the compaction fails with the reason, and the prompt stays unchanged.
+    planning fails, the compaction fails with the reason, and the prompt stays unchanged. `fallback` is why no
+    model writes the recap, for the record.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     other = compaction_in_progress(locked)
@@ -65,7 +67,10 @@ def session_compact(
         with transaction.atomic():
             loaded = view_load(locked)
             plan = session_plan(loaded, trigger=trigger, policy=policy)
-            return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+            notes = {"fallback": fallback} if fallback and plan.record.has_recap else {}
+            return compaction_apply(
+                compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(notes=notes)
+            )
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:

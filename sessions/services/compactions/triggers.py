@@ -64,13 +64,14 @@ def compaction_request(
 
     Raises `CompactionInProgress`.
     """
-    if summarizer_missing(session.project):
+    if missing := summarizer_missing(session.project):
         return session_compact(
             session=session,
             trigger=user.TRIGGER.name,
             reason=reason,
             instructions=instructions,
             policy=policy,
+            fallback=missing,
         )
     with transaction.atomic():
         locked = AgentSession.objects.select_for_update().get(pk=session.pk)
