@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -158,8 +159,14 @@ def served(*requests: tuple[Scope, Connection], **options: Any) -> list[tuple[in
     async def serve() -> None:
         await asyncio.gather(*(application.__rsgi__(*each) for each in requests))
 
-    asyncio.run(serve())
+    run(serve())
     return [(connection.status, connection.content) for _, connection in requests]
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine in a thread: the browser tests leave an event loop in the main thread."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
 
 
 def error_code(content: bytes) -> str:
@@ -199,6 +206,6 @@ def test_headers_with_underscores_are_ignored() -> None:
 
     scope = Scope(cookie="a=1")
     scope.headers |= {"x-real": "1", "x_forwarded_for": "1.2.3.4"}
-    asyncio.run(Application(remember, threads=1, limit=1).__rsgi__(scope, Connection()))
+    run(Application(remember, threads=1, limit=1).__rsgi__(scope, Connection()))
     assert seen[0]["HTTP_X_REAL"] == "1"
     assert "HTTP_X_FORWARDED_FOR" not in seen[0]
