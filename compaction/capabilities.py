@@ -1,4 +1,4 @@
-"""Capabilities that differ between models (rules A7, A9 and A11 of Anthropic's API)."""
+"""Capabilities that differ between models (rules A7, A9 and A11 of Anthropic's API, C5 of OpenAI's)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Capabilities:
     prefill: bool = True  #: A7: the last message may be from the assistant
     system_messages: bool = False  #: A9: `messages` may contain the role `system`
     bound_thinking: bool = False  #: A11: thinking is only valid after an unchanged prompt
+    reasoning_field: bool = True  #: C5: assistant messages may have `reasoning_content`
 
 
 #: (family, first version without prefill, first with bound thinking and with system messages)
@@ -23,14 +24,17 @@ _CLAUDE = {
     "fable": ((4, 6), (5, 1)),
     "mythos": ((4, 6), (5, 1)),
 }
+#: OpenAI's own models. Others that are offered with its API have a field for their reasoning.
+_OPENAI = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt-|o\d)")
 _NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def capabilities_of(model: str) -> Capabilities:
     """Return the capabilities of a model by its name; the defaults for an unknown name."""
-    found = _NAME.search(model.lower())
+    name = model.lower()
+    found = _NAME.search(name)
     if not found:
-        return Capabilities()
+        return Capabilities(reasoning_field=_OPENAI.search(name) is None)
     version = (int(found[2]), int(found[3] or 0))
     no_prefill, bound = _CLAUDE[found[1]]
     return Capabilities(

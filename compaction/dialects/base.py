@@ -13,7 +13,7 @@ from compaction.capabilities import Capabilities
 from compaction.invariants import pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import JSON, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 
@@ -110,6 +110,16 @@ class Dialect(ABC):
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
         """Repair and render a whole prompt. `system` and `tools` may be in any dialect."""
+
+    def open_calls(self, items: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return the ids of the calls at the end of a rendered prompt, which still need their results."""
+        found: list[str] = []
+        for item in reversed(items):
+            message = self.parse_message(item, position=0, turn=0)
+            if message.role is not Role.ASSISTANT:
+                break
+            found[:0] = [call.call_id for call in pairs.calls_of(message)]
+        return found
 
     @abstractmethod
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:

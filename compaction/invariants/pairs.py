@@ -46,10 +46,12 @@ def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int
     """Map each result (message index, part index) to its call.
 
     Ids may repeat, as some models restart their numbering in each turn: a result belongs to the newest open
-    call with its id, otherwise to the first later call with that id that has no other result.
+    call with its id, otherwise to the first later call with that id that has no other result. Parallel calls
+    with one id get their results in order.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    parallel = _parallel_start(messages)
     early: list[tuple[str, tuple[int, int]]] = []
     for index, message in enumerate(messages):
         for place, part in enumerate(message.parts):
@@ -57,7 +59,11 @@ def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int
                 waiting[part.call_id].append((index, place))
             elif isinstance(part, ToolResult) and not part.server:
                 if waiting.get(part.call_id):
-                    found[index, place] = waiting[part.call_id].pop()
+                    calls = waiting[part.call_id]
+                    newest = parallel[calls[-1][0]]
+                    first = next(call for call in calls if parallel[call[0]] == newest)
+                    calls.remove(first)
+                    found[index, place] = first
                 else:
                     early.append((part.call_id, (index, place)))
     for call_id, result in early:
@@ -66,6 +72,15 @@ def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int
             waiting[call_id].remove(later)
             found[result] = later
     return found
+
+
+def _parallel_start(messages: Sequence[Message]) -> list[int]:
+    """Return for each message the index of the first of the assistant messages that it directly follows."""
+    starts: list[int] = []
+    for index, message in enumerate(messages):
+        follows = index > 0 and message.role is messages[index - 1].role is Role.ASSISTANT
+        starts.append(starts[-1] if follows else index)
+    return starts
 
 
 def safe_cuts(messages: Sequence[Message]) -> set[int]:

@@ -54,7 +54,8 @@ class Prompt(Endpoint):
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the prompt of the next model call: valid for the provider, within the budget and ready to
-        pass to the provider's SDK. If it cannot fit the budget, `fits` is false and `reason` says why."""
+        pass to the provider's SDK. If it cannot fit the budget, or has no messages, `fits` is false and
+        `reason` says why. If it ends with tool calls, `open_calls` has their ids: append the results."""
         format = format_param(call)
         manifest = choice_param(call, "manifest", ["0", "1"]) == "1"
         with_memory = choice_param(call, "memory", ["latest"]) is not None
@@ -109,7 +110,11 @@ def prompt_json(
         is_regular=state.regular,
         capabilities=capabilities_of(state.model),
     )
-    fits = state.provider_tokens <= state.budget
+    shown = fields["messages"]  # a list only if they had to be rendered
+    is_empty, fits = shown == [], state.provider_tokens <= state.budget
+    reason = None if fits else unfit_reason(state, turn=turn)
+    if fits and is_empty:
+        fits, reason = False, "the session has no messages to send"
     fields |= {
         "format": format,
         "turn": turn,
@@ -118,7 +123,8 @@ def prompt_json(
         "budget": state.budget,
         "occupancy": round(state.provider_tokens / state.budget, 4),
         "fits": fits,
-        "reason": None if fits else unfit_reason(state, turn=turn),
+        "reason": reason,
+        "open_calls": get_dialect(format).open_calls(shown) if isinstance(shown, list) else [],
         "compactions": state.compaction_count,
     }
     if manifest:

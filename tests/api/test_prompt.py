@@ -301,3 +301,15 @@ def test_a_push_returns_the_size_of_the_next_prompt(api: Api) -> None:
         sizes = {name: served[name] for name in ("tokens", "raw_tokens", "budget", "occupancy")}
         assert sizes == pushed["prompt"]
     assert api.get(TURNS).json()["data"][-1]["turn"] == 2
+
+
+class TestReadiness:
+    def test_a_prompt_without_messages_is_not_ready(self, api: Api) -> None:
+        served = api.get(PROMPT).json()
+        assert (served["fits"], served["reason"]) == (False, "the session has no messages to send")
+
+    def test_calls_that_end_the_prompt_are_named(self, api: Api) -> None:
+        push(api, [request(), call("toolu_1", path="a.py")])
+        assert api.get(PROMPT).json()["open_calls"] == ["toolu_1"]
+        push(api, [result("toolu_1", "content")])
+        assert api.get(PROMPT).json()["open_calls"] == []

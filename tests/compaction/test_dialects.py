@@ -239,7 +239,8 @@ def test_an_unknown_dialect_is_named_in_the_error() -> None:
 
 
 def test_capabilities_depend_on_the_model() -> None:
-    assert capabilities_of("gpt-5") == Capabilities()
+    assert capabilities_of("some-model") == Capabilities()
+    assert capabilities_of("gpt-5") == Capabilities(reasoning_field=False)
     assert capabilities_of("claude-opus-4-5-20251101").prefill
     assert not capabilities_of("claude-sonnet-4-6").prefill
     assert capabilities_of("anthropic/claude-opus-5-5").bound_thinking

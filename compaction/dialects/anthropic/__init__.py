@@ -59,6 +59,7 @@ class Anthropic(Dialect):
         system_field = rendering.system_field(sound[:lead], system) or None
         definitions = rendering.tools_field(tools)
         items = roles.frame(rendering.conversation(sound[lead:]), capabilities)
+        items = content.without_trailing_blanks(items)
         items = limits.within_breakpoints(items, system_field, definitions)
         return Prompt(format=self.name, messages=items, system=system_field, tools=definitions or None)
 
@@ -92,7 +93,7 @@ class Anthropic(Dialect):
 
     @staticmethod
     def _is_joinable(stored: StoredPrompt, capabilities: Capabilities) -> bool:
-        """Check ids (A3), roles (A5, A7, A9), cache breakpoints (A12) and the dialect of the tools."""
+        """Check ids (A3), roles (A5, A7, A9), the end (A8), breakpoints (A12) and the tools' dialect."""
         if not stored.messages or stored.has_repeated_ids:
             return False
         if stored.tools is not None and b'"function"' in stored.tools:
@@ -103,5 +104,6 @@ class Anthropic(Dialect):
             breakpoints <= limits.MAX_BREAKPOINTS
             and stored.roles[0] == "user"
             and (stored.roles[-1] == "user" or capabilities.prefill)
+            and not (stored.roles[-1] == "assistant" and content.may_end_blank(stored.messages))
             and "system" not in stored.roles
         )

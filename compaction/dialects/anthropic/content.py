@@ -1,11 +1,17 @@
-"""Message content: no empty text and no empty messages (A8)."""
+"""Message content (A8): no empty text, no empty messages, and no blanks at the end of a prefill."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON
+
+#: A JSON string that ends with a blank, an escaped one included. Another character may be a Unicode blank.
+_BLANK_END = re.compile(rb'(?:\s|\\[nrtf]|\\u....|[\x80-\xff])"')
+#: The end of the last message in which its text ends (bytes).
+_END_BYTES = 4_096
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
@@ -13,6 +19,37 @@ def violations(subject: Subject) -> Iterator[Violation]:
     for position, item in enumerate(subject.items):
         for message in _faults(item):
             yield Violation(rule="A8", position=position, message=message)
+    if subject.items and _trimmed(subject.items[-1]) is not None:
+        message = "the text of a trailing assistant message must not end with blanks"
+        yield Violation(rule="A8", position=len(subject.items) - 1, message=message)
+
+
+def without_trailing_blanks(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """Return the messages without blanks at the end of a trailing assistant message."""
+    trimmed = _trimmed(items[-1]) if items else None
+    return items if trimmed is None else [*items[:-1], trimmed]
+
+
+def _trimmed(item: JSON) -> dict[str, JSON] | None:
+    """Return an assistant message without the blanks at its end, or None if there are none."""
+    if not isinstance(item, Mapping) or item.get("role") != "assistant":
+        return None
+    content = item.get("content")
+    if isinstance(content, str):
+        text = content.rstrip()
+        return None if text == content else {**item, "content": text}
+    if not isinstance(content, list) or not content or not isinstance(content[-1], Mapping):
+        return None
+    block = content[-1]
+    if block.get("type") != "text" or not isinstance(block.get("text"), str):
+        return None
+    text = block["text"].rstrip()
+    return None if text == block["text"] else {**item, "content": [*content[:-1], {**block, "text": text}]}
+
+
+def may_end_blank(messages: bytes) -> bool:
+    """Return whether the last of the joined messages may end with blanks; only parsing it tells for sure."""
+    return _BLANK_END.search(messages, max(0, len(messages) - _END_BYTES)) is not None
 
 
 def _faults(item: JSON) -> Iterator[str]:

@@ -43,6 +43,8 @@ class OpenAI(Dialect):
     ) -> Prompt:
         sound = pair_repair.repair(messages, pairing=self.pairing, open_end=capabilities.prefill)
         items = rendering.system_message(system) + rendering.conversation(sound)
+        if not capabilities.reasoning_field:
+            items = rendering.without_reasoning(items)
         return Prompt(format=self.name, messages=items, tools=rendering.tools_field(tools) or None)
 
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
@@ -57,6 +59,8 @@ class OpenAI(Dialect):
         if not stored.messages or stored.has_repeated_ids:
             return None
         if stored.tools is not None and b'"function"' not in stored.tools:
+            return None
+        if not capabilities.reasoning_field and b'"reasoning_content"' in stored.messages:
             return None
         messages = stored.messages
         if stored.system is not None:

@@ -61,15 +61,23 @@ def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> b
     """Return whether the message can be sent unchanged: it follows C3 to C5 and nothing had to be guessed."""
     if any(getattr(part, "patched", False) for part in parts) or not KNOWN_FIELDS.issuperset(item):
         return False
-    if role is Role.ASSISTANT and item.get("tool_calls"):
-        return isinstance(item.get("content"), str | list | None) and item.get("function_call") is None
-    return isinstance(item.get("content"), str | list) or bool(item.get("audio"))
+    if item.get("function_call") is not None or ("tool_calls" in item and not item["tool_calls"]):
+        return False
+    if role is Role.ASSISTANT and (item.get("tool_calls") or item.get("audio")):
+        return item.get("content") is None or _has_content(item)
+    return _has_content(item)
+
+
+def _has_content(item: Mapping[str, Any]) -> bool:
+    """Return whether the content is a string, which may be empty, or a list, which must not be."""
+    content = item.get("content")
+    return isinstance(content, str) or (isinstance(content, list) and bool(content))
 
 
 def _answer(item: Mapping[str, Any]) -> tuple[Part, ...]:
     text, media = joined_text(item.get("content"))
     call_id = item.get("tool_call_id")
-    sound = isinstance(call_id, str) and isinstance(item.get("content"), str | list)
+    sound = isinstance(call_id, str) and bool(call_id) and _has_content(item)
     return (
         ToolResult(call_id=as_text(call_id), text=text, media_tokens=media, source=item, patched=not sound),
     )
@@ -116,7 +124,7 @@ def _call(item: JSON) -> ToolCall:
     arguments = {"input": function.get("input")} if custom else function.get("arguments")
     call_id, name = call.get("id"), as_text(function.get("name"))
     text = arguments if isinstance(arguments, str) else dumps(arguments or {})
-    sound = bool(name) and isinstance(call_id, str) and (custom or text is arguments)
+    sound = bool(name) and isinstance(call_id, str) and bool(call_id) and (custom or text is arguments)
     return ToolCall(
         call_id=as_text(call_id),
         name=name or "unknown",

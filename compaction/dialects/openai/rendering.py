@@ -152,6 +152,16 @@ def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
     return out + postponed
 
 
+def without_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """Return the messages without `reasoning_content`, and without those that have nothing else."""
+    kept = ({k: v for k, v in item.items() if k != "reasoning_content"} for item in items)
+    return [
+        item
+        for item in kept
+        if item.get("content") is not None or item.get("tool_calls") or item.get("audio")
+    ]
+
+
 def system_message(given: JSON) -> list[dict[str, JSON]]:
     """Return another dialect's `system` field as a system message; an empty list if it is empty."""
     text = joined_text(given)[0]

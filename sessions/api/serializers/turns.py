@@ -145,6 +145,10 @@ class Prompt(serializers.Serializer):
     )
     fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
     reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")
+    open_calls = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Ids of the tool calls that end the prompt. Append their results before the call.",
+    )
     compactions = serializers.IntegerField(help_text=COMPACTION_COUNT)
     manifest = ManifestEntry(
         many=True, required=False, help_text="With `manifest=1`: the source of each message."

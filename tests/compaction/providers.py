@@ -1,0 +1,119 @@
+"""What the providers reject, checked on the JSON of a request. Shares no code with the renderer.
+
+Each function returns the faults of a list of messages. The calls of the last message may be open.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_OPENAI_FIELDS = {
+    "system": {"role", "content", "name", "cache_control"},
+    "developer": {"role", "content", "name", "cache_control"},
+    "user": {"role", "content", "name", "cache_control"},
+    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "annotations", "cache_control"}
+    | {"reasoning_content", "function_call"},
+    "tool": {"role", "content", "tool_call_id", "name", "cache_control"},
+}
+_ANTHROPIC_FIELDS = {"role", "content"}
+
+
+def faults(messages: list[Any], format: str) -> list[str]:
+    if not messages:
+        return ["no messages"]
+    return list(_openai(messages) if format == "openai" else _anthropic(messages))
+
+
+def _openai(messages: list[dict[str, Any]]) -> Iterator[str]:
+    at = 0
+    while at < len(messages):
+        message = messages[at]
+        yield from _openai_message(at, message)
+        if message["role"] == "tool":
+            yield f"{at}: a result without a call"
+        calls = [call["id"] for call in message.get("tool_calls") or ()]
+        at += 1
+        if not calls or at == len(messages):
+            continue
+        results = messages[at : at + len(calls)]
+        answered = [result.get("tool_call_id") for result in results]
+        if sorted(map(str, answered)) != sorted(calls):
+            yield f"{at}: {calls} answered by {answered}"
+        for result in results:
+            yield from _openai_message(at, result)
+            at += 1
+
+
+def _openai_message(at: int, message: dict[str, Any]) -> Iterator[str]:
+    role, content = message["role"], message.get("content")
+    if role not in _OPENAI_FIELDS or (unknown := message.keys() - _OPENAI_FIELDS[role]):
+        yield f"{at}: {role} with {sorted(unknown) if role in _OPENAI_FIELDS else ''}"
+        return
+    calls = message.get("tool_calls")
+    if message.get("function_call") is not None:
+        yield f"{at}: function_call"
+    is_filled = isinstance(content, str) or (isinstance(content, list) and bool(content))
+    may_lack = role == "assistant" and content is None and bool(calls or message.get("audio"))
+    if not is_filled and not may_lack:
+        yield f"{at}: content {content!r}"
+    if calls is not None:
+        ids = [call.get("id") for call in calls]
+        if not ids or not all(isinstance(each, str) and each for each in ids) or len({*ids}) < len(ids):
+            yield f"{at}: ids {ids}"
+        for call in calls:
+            if not call["function"]["name"] or not isinstance(
+                json.loads(call["function"]["arguments"]), dict
+            ):
+                yield f"{at}: call {call}"
+    if role == "tool" and not message.get("tool_call_id"):
+        yield f"{at}: no tool_call_id"
+
+
+def _anthropic(messages: list[dict[str, Any]]) -> Iterator[str]:
+    merged: list[tuple[str, list[dict[str, Any]]]] = []
+    for at, message in enumerate(messages):
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if message.keys() != _ANTHROPIC_FIELDS or message["role"] not in ("user", "assistant"):
+            yield f"{at}: {message['role']} with {sorted(message)}"
+        if not isinstance(blocks, list) or not blocks:
+            yield f"{at}: content {content!r}"
+            continue
+        yield from (f"{at}: blank text" for b in blocks if b["type"] == "text" and not b["text"].strip())
+        if merged and merged[-1][0] == message["role"]:
+            merged[-1][1].extend(blocks)
+        else:
+            merged.append((message["role"], [*blocks]))
+    if merged and merged[0][0] != "user":
+        yield "the assistant speaks first"
+    yield from _anthropic_pairs(merged)
+    if json.dumps(messages).count('"cache_control"') > 4:
+        yield "too many breakpoints"
+    role, blocks = merged[-1]
+    if (
+        role == "assistant"
+        and blocks[-1]["type"] == "text"
+        and blocks[-1]["text"] != blocks[-1]["text"].rstrip()
+    ):
+        yield "trailing blanks"
+
+
+def _anthropic_pairs(merged: list[tuple[str, list[dict[str, Any]]]]) -> Iterator[str]:
+    used: set[str] = set()
+    waiting: list[str] = []
+    for at, (role, blocks) in enumerate(merged):
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        first = [block["tool_use_id"] for block in blocks[: len(results)] if block["type"] == "tool_result"]
+        if sorted(results) != sorted(waiting) or first != results:
+            yield f"turn {at}: {waiting} answered by {results}, first {first}"
+        calls = [block for block in blocks if block["type"] == "tool_use"]
+        waiting = [call["id"] for call in calls]
+        for call in calls:
+            if call["id"] in used or not re.fullmatch(r"[a-zA-Z0-9_-]+", call["id"]) or role != "assistant":
+                yield f"turn {at}: id {call['id']!r}"
+            if not isinstance(call["input"], dict) or not call["name"]:
+                yield f"turn {at}: call {call}"
+            used.add(call["id"])

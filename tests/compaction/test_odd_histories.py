@@ -1,0 +1,198 @@
+"""Histories that clients should not write, but do: every prompt of them is one that the provider accepts."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from compaction import dialects
+from compaction.capabilities import Capabilities, capabilities_of
+from compaction.continuation import Continuation
+from compaction.dialects.base import StoredPrompt
+from compaction.rendering import render
+from tests.compaction.providers import faults
+
+ids = st.sampled_from(["", "a", "a", "b", "call 1", "x" * 60])
+texts = st.sampled_from(["", " ", "words", "words \n", "\n"])
+arguments = st.sampled_from(["{}", '{"path": "a.py"}', "", "[]", "no json", '{"a":' * 300 + "1" + "}" * 300])
+parts = st.lists(st.builds(lambda text: {"type": "text", "text": text}, texts), max_size=2)
+extras = st.dictionaries(
+    st.sampled_from(["audio", "annotations", "refusal", "function_call", "tool_calls", "reasoning_content"]),
+    st.none(),
+    max_size=2,
+)
+
+
+def call(id: str, arguments: str) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}}
+
+
+def tool(id: str, content: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+calls = st.lists(st.builds(call, ids, arguments), max_size=3)
+openai_messages = st.one_of(
+    st.builds(lambda c: {"role": "user", "content": c}, texts | parts),
+    st.builds(lambda c: {"role": "system", "content": c}, texts | parts),
+    st.builds(lambda c, more: {**more, "role": "assistant", "content": c}, texts | parts, extras),
+    st.builds(
+        lambda c, t, r: {"role": "assistant", "content": c, "tool_calls": t, "reasoning_content": r},
+        st.none() | texts | parts,
+        calls,
+        st.none() | texts,
+    ),
+    st.builds(
+        lambda c, a: {"role": "assistant", "content": c, "function_call": {"name": "f", "arguments": a}},
+        st.none() | texts,
+        arguments,
+    ),
+    st.builds(lambda c: {"role": "function", "name": "f", "content": c}, st.none() | texts),
+    st.builds(tool, ids, st.none() | texts | parts),
+    st.builds(tool, ids, texts),
+)
+blocks = st.one_of(
+    st.builds(lambda text: {"type": "text", "text": text}, texts),
+    st.builds(lambda id: {"type": "tool_use", "id": id, "name": "read", "input": {}}, ids),
+    st.builds(lambda id, text: {"type": "tool_result", "tool_use_id": id, "content": text}, ids, texts),
+    st.builds(lambda id: {"type": "tool_result", "tool_use_id": id, "content": []}, ids),
+    st.just({"type": "text", "text": "cached", "cache_control": {"type": "ephemeral"}}),
+)
+anthropic_messages = st.builds(
+    lambda role, content: {"role": role, "content": content},
+    st.sampled_from(["user", "assistant"]),
+    texts | st.lists(blocks, max_size=4),
+)
+histories = st.lists(openai_messages | anthropic_messages, min_size=1, max_size=12)
+some_histories = st.one_of(
+    st.lists(openai_messages, min_size=1, max_size=12),
+    st.lists(anthropic_messages, min_size=1, max_size=12),
+    histories,
+)
+formats = st.sampled_from(["openai", "anthropic"])
+quick = settings(
+    max_examples=int(os.environ.get("CONTEXTAPP_EXAMPLES", "300")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+NEWEST = Capabilities(prefill=False)
+
+
+def served(items: list[Any], stored: str, format: str, capabilities: Capabilities) -> list[Any]:
+    """Return the messages as the store serves them: joined bytes if possible, else rendered."""
+    messages = dialects.parse_mixed(items, default=stored)
+    state = Continuation().after(messages, stored)
+    if state.regular and not state.open_calls and stored == format:
+        prompt = StoredPrompt(
+            messages=b",".join(json.dumps(item).encode() for item in items),
+            roles=[message.role.value for message in messages],
+        )
+        if (joined := dialects.get_dialect(format).join_stored(prompt, capabilities)) is not None:
+            shown: list[Any] = json.loads(joined["messages"])
+            return shown
+    return render(messages, format=format, capabilities=capabilities).messages
+
+
+@quick
+@given(some_histories, formats, formats, st.booleans())
+@example([tool("a", "x"), {"role": "user", "content": []}], "openai", "openai", True)
+def test_any_history_is_served_as_the_provider_accepts_it(
+    items: list[Any], stored: str, format: str, prefill: bool
+) -> None:
+    known = [item for item in items if dialects.detect(item, stored) is not None]
+    shown = served(known, stored, format, Capabilities(prefill=prefill))
+    if shown:
+        assert faults(shown, format) == []
+    else:
+        assert not any(_says_something(item) for item in known)
+
+
+def _says_something(item: dict[str, Any]) -> bool:
+    return isinstance(item.get("content"), str) and bool(item["content"].strip()) and item["role"] == "user"
+
+
+def both(items: list[Any], stored: str = "openai") -> tuple[list[Any], list[Any]]:
+    return (
+        served(items, stored, "openai", Capabilities()),
+        served(items, stored, "anthropic", Capabilities()),
+    )
+
+
+def test_an_empty_message_between_a_call_and_its_result_is_left_out() -> None:
+    items = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call("a", "{}")]},
+        {"role": "user", "content": []},
+        tool("a", "done"),
+    ]
+    shown, _ = both(items)
+    assert shown == [items[0], items[1], items[3]]
+
+
+def test_a_legacy_function_call_is_answered() -> None:
+    items = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "done"},
+    ]
+    for format, shown in zip(("openai", "anthropic"), both(items), strict=True):
+        assert faults(shown, format) == []
+        assert "done" in json.dumps(shown[-1])
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_parallel_calls_with_the_same_id_keep_their_results(apart: bool) -> None:
+    pair = [call("a", '{"n": 1}'), call("a", '{"n": 2}')]
+    asked = [pair[:1], pair[1:]] if apart else [pair]
+    items = [
+        {"role": "user", "content": "go"},
+        *({"role": "assistant", "content": None, "tool_calls": each} for each in asked),
+        tool("a", "first"),
+        tool("a", "second"),
+    ]
+    shown, other = both(items)
+    wanted = [
+        (made["id"], json.loads(made["function"]["arguments"])["n"])
+        for item in shown
+        for made in item.get("tool_calls") or ()
+    ]
+    results = {item["tool_call_id"]: item["content"] for item in shown if item["role"] == "tool"}
+    assert [(results[id], n) for id, n in wanted] == [("first", 1), ("second", 2)]
+    uses = [b for m in other if isinstance(m["content"], list) for b in m["content"] if "input" in b]
+    answers = {b["tool_use_id"]: b["content"] for m in other for b in m["content"] if "tool_use_id" in b}
+    assert [(answers[use["id"]], use["input"]["n"]) for use in uses] == [("first", 1), ("second", 2)]
+
+
+def test_reasoning_is_left_out_for_openai_and_kept_for_others() -> None:
+    items = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "done", "reasoning_content": "because"},
+    ]
+    for model, kept in (("gpt-5", False), ("openai/o4-mini", False), ("deepseek-v4", True), ("", True)):
+        shown = served(items, "openai", "openai", capabilities_of(model))
+        assert ("reasoning_content" in shown[1]) is kept, model
+
+
+def test_the_last_text_of_the_assistant_ends_without_blanks() -> None:
+    for content in ("done \n", [{"type": "text", "text": "done\t"}]):
+        items = [{"role": "user", "content": "go "}, {"role": "assistant", "content": content}]
+        shown = served(items, "anthropic", "anthropic", Capabilities())
+        assert faults(shown, "anthropic") == []
+        assert shown[0] == items[0]
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_open_calls_at_the_end_are_named(format: str) -> None:
+    items = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call("a", "{}"), call("b", "{}")]},
+    ]
+    shown = served(items, "openai", format, Capabilities())
+    assert dialects.get_dialect(format).open_calls(shown) == ["a", "b"]
+    closed = served([*items, tool("a", "1"), tool("b", "2")], "openai", format, Capabilities())
+    assert dialects.get_dialect(format).open_calls(closed) == []
