@@ -1,4 +1,4 @@
-# One image for every role: `web`, `worker`, `beat`, `migrate` (see docker/role). See docs/operations/deployment.md.
+# One image for every role: `web`, `gateway`, `worker`, `beat`, `migrate` (see docker/role). See docs/operations/deployment.md.
 
 FROM python:3.11-slim-bookworm AS build
 RUN pip install --no-cache-dir 'uv>=0.8,<1'
@@ -14,7 +14,7 @@ RUN mkdir staticfiles \
     && /opt/venv/bin/python -m compileall -q .
 
 FROM python:3.11-slim-bookworm
-RUN useradd --uid 10001 --create-home contextapp && install --directory --owner contextapp --mode 700 /data
+RUN useradd --uid 10001 --create-home contextapp && install --directory --owner contextapp --mode 700 /data /spool
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
 # Metrics are not stored in /data: containers that share this volume use the same process ids.
@@ -22,6 +22,6 @@ ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     CONTEXTAPP_HOME=/data CONTEXTAPP_REQUIRE_SECRET_KEY=1 PROMETHEUS_MULTIPROC_DIR=/tmp/metrics
 WORKDIR /app
 USER contextapp
-EXPOSE 8000
+EXPOSE 8000 8001
 ENTRYPOINT ["/app/docker/role"]
 CMD ["web"]

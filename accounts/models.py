@@ -8,6 +8,9 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+#: The purpose for which the provider keys of projects are encrypted (`accounts.encryption`).
+PROVIDER_SECRETS = "provider-secrets"
+
 
 class Role(models.TextChoices):
     """The role of a member: viewers read, members also change sessions, owners also change the project."""
@@ -52,6 +55,10 @@ class Project(models.Model):
     memory_proposals = models.BooleanField(default=True)
     # Custom fields of working memory: [{"name", "single", "max_items", "description"}].
     memory_fields = models.JSONField(default=list)
+    # Settings of the gateway: {"mode", "upstreams": {provider: URL}, "adds_usage"}.
+    gateway = models.JSONField(default=dict)
+    # Provider keys that the gateway uses for the project's agents: {provider: encrypted key}.
+    provider_secrets = models.JSONField(default=dict)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
     def __str__(self) -> str:

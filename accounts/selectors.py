@@ -1,4 +1,4 @@
-"""Queries for projects, API keys and changes of settings."""
+"""Queries for projects, API keys, provider keys and changes of settings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from cryptography.fernet import InvalidToken
 from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.encryption import cipher
 from accounts.keys import key_split, secret_matches
-from accounts.models import ApiKey, AuditEvent, Project
+from accounts.models import PROVIDER_SECRETS, ApiKey, AuditEvent, Project
 
 
 def projects_of(user: User | AnonymousUser) -> QuerySet[Project]:
@@ -64,3 +66,14 @@ def api_key_find(text: str) -> ApiKey | None:
     if key.expires_at is not None and key.expires_at <= timezone.now():
         return None
     return key
+
+
+def provider_secrets(project: Project) -> dict[str, str]:
+    """Return the provider keys of a project, without those that the server's secret key cannot read."""
+    found = {}
+    for provider, value in project.provider_secrets.items():
+        try:
+            found[provider] = cipher(PROVIDER_SECRETS).decrypt(value.encode()).decode()
+        except InvalidToken:
+            continue
+    return found

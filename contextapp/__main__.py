@@ -49,9 +49,11 @@ def read_arguments() -> None:
     """Reject every argument except --help, so that a misspelled one does not start a server."""
     parser = argparse.ArgumentParser(
         prog="python -m contextapp",
-        description="Run contextapp on this machine: database, broker, web server, worker and scheduler. "
+        description="Run contextapp on this machine: database, broker, web server, gateway, worker and "
+        "scheduler. "
         "Ctrl-C stops it.",
-        epilog="Environment variables configure it: CONTEXTAPP_PORT (8000), CONTEXTAPP_HOST (127.0.0.1), "
+        epilog="Environment variables configure it: CONTEXTAPP_PORT (8000), CONTEXTAPP_GATEWAY_PORT (8001), "
+        "CONTEXTAPP_HOST (127.0.0.1), "
         "CONTEXTAPP_HOME (.contextapp), DATABASE_URL, CELERY_BROKER_URL and others; "
         "see docs/reference/configuration.md.",
     )
@@ -67,7 +69,9 @@ def stop(number: int, frame: object) -> NoReturn:
 
 def run(home: Path, host: str, port: int) -> None:
     """Run until a signal arrives. Raises Stop, or StartError if a program does not start or keeps failing."""
+    gateway_port = env.integer("CONTEXTAPP_GATEWAY_PORT", port + 1, minimum=1, maximum=65535)
     servers.check_port(host, port)
+    servers.check_port(host, gateway_port, variable="CONTEXTAPP_GATEWAY_PORT")
     web, worker, scheduler = servers.web(host, port), servers.worker(), servers.scheduler(home)
     os.chdir(env.ROOT)
     os.environ["CONTEXTAPP_HOME"] = str(home)
@@ -76,8 +80,8 @@ def run(home: Path, host: str, port: int) -> None:
         prepare_data()
         # One after the other: if they started together, the first page would be available later.
         supervisor.start(web)
-        supervisor.start(worker, scheduler)
-        print_welcome(home, host, port)
+        supervisor.start(servers.gateway(host, gateway_port), worker, scheduler)
+        print_welcome(home, host, port, gateway_port)
         supervisor.watch()
 
 
@@ -118,15 +122,16 @@ def one_line_reason(output: str) -> str | None:
     return None
 
 
-def print_welcome(home: Path, host: str, port: int) -> None:
-    """Print the URL and the paths of the admin password, the API key and the data folder."""
+def print_welcome(home: Path, host: str, port: int, gateway_port: int) -> None:
+    """Print the URLs and the paths of the admin password, the API key and the data folder."""
     name = servers.connect_host(host)
-    url = f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
-    lines = [f"contextapp is running at {url}"]
+    address = f"http://[{name}]" if ":" in name else f"http://{name}"
+    lines = [f"contextapp is running at {address}:{port}/"]
     if (password := home / "admin-password").exists():
         lines.append(f"  Log in       as admin with the password in {password}")
     if (key := home / "api-key").exists():
         lines.append(f"  API key      {key}")
+    lines += [f"  Gateway      {address}:{gateway_port}/gateway/"]
     lines += [f"  Data folder  {home}", "Press Ctrl-C to stop."]
     print("\n".join(lines), flush=True)  # noqa: T201
 

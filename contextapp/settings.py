@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import dj_database_url
@@ -145,6 +146,21 @@ CONTEXTAPP_RATE_LIMIT = env.integer("CONTEXTAPP_RATE_LIMIT", 0)
 CONTEXTAPP_DEFAULT_BUDGET = env.integer("CONTEXTAPP_DEFAULT_BUDGET", 100_000, minimum=1)
 #: Tokens of the context window that are reserved for the model's output.
 CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
+
+# -- Gateway ------------------------------------------------------------------------------------
+
+#: The providers' addresses. Projects can set others.
+CONTEXTAPP_GATEWAY_UPSTREAMS = {
+    "anthropic": env.text("CONTEXTAPP_GATEWAY_ANTHROPIC_URL", "https://api.anthropic.com"),
+    "openai": env.text("CONTEXTAPP_GATEWAY_OPENAI_URL", "https://api.openai.com"),
+}
+#: The address of the gateway, as agents reach it, for the page Connect. Empty: derived from the port.
+CONTEXTAPP_GATEWAY_PUBLIC_URL = env.text("CONTEXTAPP_GATEWAY_PUBLIC_URL").rstrip("/")
+CONTEXTAPP_GATEWAY_PORT = env.integer("CONTEXTAPP_GATEWAY_PORT", env.integer("CONTEXTAPP_PORT", 8000) + 1)
+#: Bytes of a request. Anthropic's limit is 32 MB.
+CONTEXTAPP_GATEWAY_MAX_BODY_BYTES = env.integer("CONTEXTAPP_GATEWAY_MAX_BODY_BYTES", 64 * 1024 * 1024)
+#: Calls wait in this folder while the database is unavailable.
+CONTEXTAPP_GATEWAY_SPOOL = Path(env.text("CONTEXTAPP_GATEWAY_SPOOL") or HOME / "gateway-spool")
 
 # -- Background work ----------------------------------------------------------------------------
 

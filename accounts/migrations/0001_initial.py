@@ -116,6 +116,8 @@ class Migration(migrations.Migration):
                 ("memory_model", models.CharField(blank=True, max_length=200)),
                 ("memory_proposals", models.BooleanField(default=True)),
                 ("memory_fields", models.JSONField(default=list)),
+                ("gateway", models.JSONField(default=dict)),
+                ("provider_secrets", models.JSONField(default=dict)),
                 (
                     "members",
                     models.ManyToManyField(

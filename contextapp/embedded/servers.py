@@ -1,4 +1,4 @@
-"""The web server, the worker and the scheduler: their commands and numbers of processes."""
+"""The web server, the gateway, the worker and the scheduler: their commands and numbers of processes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,26 @@ def web(host: str, port: int) -> Program:
         # A checkout has no folder of collected static files: they are served from static/.
         environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
         is_ready=lambda: responds_to_http(host, port),
+    )
+
+
+def gateway(host: str, port: int) -> Program:
+    """Return the gateway. It runs as one process: calls wait in its memory and in its folder."""
+    seconds = env.integer("CONTEXTAPP_GATEWAY_STOP_SECONDS", 10, minimum=1)
+    options = {
+        "interface": "asgi",
+        "host": host,
+        "port": str(port),
+        "log-level": "warning",
+        "workers-kill-timeout": str(seconds),
+    }
+    arguments = (part for name, value in options.items() for part in (f"--{name}", value))
+    flags = ("--factory", "--no-ws", "--respawn-failed-workers")
+    return Program(
+        name="The gateway",
+        command=(sys.executable, "-m", "granian", *arguments, *flags, "gateway.asgi:create"),
+        is_ready=lambda: responds_to_http(host, port),
+        stop_seconds=seconds + 5,
     )
 
 
@@ -83,7 +103,7 @@ def connect_host(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
 
 
-def check_port(host: str, port: int, *, patience: float = 2) -> None:
+def check_port(host: str, port: int, *, variable: str = "CONTEXTAPP_PORT", patience: float = 2) -> None:
     """Raise StartError if the port cannot be bound.
 
     Retries for `patience` seconds, because the server of an instance that was just killed may still be
@@ -93,7 +113,7 @@ def check_port(host: str, port: int, *, patience: float = 2) -> None:
     while (reason := bind_error(host, port)) is not None:
         if time.monotonic() > deadline:
             raise StartError(
-                f"Port {port} of {host} cannot be used: {reason}. Set CONTEXTAPP_PORT to another port."
+                f"Port {port} of {host} cannot be used: {reason}. Set {variable} to another port."
             )
         time.sleep(0.1)
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-ROLES = ("web", "worker", "beat", "migrate")
+ROLES = ("web", "gateway", "worker", "beat", "migrate")
 GIVEN = """CONTEXTAPP_SECRET_KEY=k
 POSTGRES_PASSWORD=p
 CONTEXTAPP_DOMAIN=ctx.example.com
@@ -58,7 +58,7 @@ def test_compose_accepts_the_files(tmp_path: Path, more: tuple[str, ...]) -> Non
 def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
     assert len({services[role]["image"] for role in ROLES}) == 1
     roles = (ROOT / "docker" / "role").read_text()
-    known = set(re.findall(r"^(\w+)\) (?:web|exec|healthy)", roles, re.MULTILINE))
+    known = set(re.findall(r"^(\w+)\) (?:web|gateway|exec|healthy)", roles, re.MULTILINE))
     for role in ROLES:
         assert services[role]["command"] == [role]
         assert role in known
@@ -69,7 +69,7 @@ def test_every_lasting_service_has_a_health_check(services: dict[str, Any]) -> N
 
 
 def test_services_start_after_the_migration(services: dict[str, Any]) -> None:
-    for role in ("web", "worker", "beat"):
+    for role in ("web", "gateway", "worker", "beat"):
         assert services[role]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 

@@ -20,6 +20,7 @@ UNSET = (
     "CONTEXTAPP_HOME",
     "CONTEXTAPP_SECRET_KEY",
     "CONTEXTAPP_HOST",
+    "CONTEXTAPP_GATEWAY_PORT",
     "PROMETHEUS_MULTIPROC_DIR",  # an instance empties it at the start, and the tests use it
 )
 START_SECONDS = 180  # a slow start on a busy machine is not a failure
@@ -40,13 +41,15 @@ class Instance:
         self.output = output
         self.root = root
         self.port = port or free_port()
+        self.gateway_port = free_port()
         inherited = {name: value for name, value in os.environ.items() if name not in UNSET}
+        ports = {"CONTEXTAPP_PORT": str(self.port), "CONTEXTAPP_GATEWAY_PORT": str(self.gateway_port)}
         inherited |= {"DJANGO_SETTINGS_MODULE": "contextapp.settings", "CONTEXTAPP_HOME": str(home)}
         with output.open("wb") as stream:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "contextapp"],
                 cwd=root,
-                env=inherited | {"CONTEXTAPP_PORT": str(self.port)} | environment,
+                env=inherited | ports | environment,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -41,7 +41,10 @@ def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path):
             assert str(first.home / "api-key") in first.printed
         assert [niceness(first, name) for name in ("granian", WORKER)] == [0, 10]
         commands = "\n".join(children(first.process.pid).values())
-        assert all(part in commands for part in ("postgres", "valkey-server", "granian", "celery"))
+        assert all(
+            part in commands for part in ("postgres", "valkey-server", "granian", "gateway.asgi", "celery")
+        )
+        assert f"http://127.0.0.1:{first.gateway_port}/gateway/" in first.printed
 
         assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance runs in")
         third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)

@@ -110,8 +110,9 @@ def _session_find_or_create(
             "last_active_at": started,
         },
     )
-    if not created and session.origin == "api":
-        raise ImportConflictError(f"session {facts.external_id} was pushed over the API, not imported")
+    if not created and session.origin in {"api", "gateway"}:
+        source = "recorded by the gateway" if session.origin == "gateway" else "pushed over the API"
+        raise ImportConflictError(f"session {facts.external_id} was {source}, not imported")
     return session, created
 
 

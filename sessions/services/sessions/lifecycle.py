@@ -39,6 +39,8 @@ class NewSession:
     policy: Mapping[str, Any] = field(default_factory=dict)
     preamble: NewPreamble | None = None
     created_by_id: int | None = None
+    parent_id: UUID | None = None
+    origin: str = "api"
 
 
 @transaction.atomic
@@ -60,6 +62,8 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
         tags=list(new.tags),
         metadata=dict(new.metadata),
         created_by_id=new.created_by_id,
+        parent_id=new.parent_id,
+        origin=new.origin,
         budget_tokens=new.budget_tokens,
         context_window=pricing.context_window(new.model),
         policy=_policy(project_id, new.policy),

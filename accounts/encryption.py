@@ -1,0 +1,21 @@
+"""Encryption at rest, with keys that are derived from the server's secret key."""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+
+def cipher(purpose: str) -> Fernet:
+    """Return a cipher for one purpose. After a change of the secret key it cannot read what it wrote."""
+    return _cipher(settings.SECRET_KEY, purpose)
+
+
+@lru_cache(maxsize=8)
+def _cipher(server_key: str, purpose: str) -> Fernet:
+    key = salted_hmac("accounts.encryption", purpose, secret=server_key, algorithm="sha256").digest()
+    return Fernet(base64.urlsafe_b64encode(key))

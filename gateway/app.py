@@ -1,0 +1,223 @@
+"""The ASGI application: authenticate, forward, record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+
+import httpx2
+from prometheus_client import CONTENT_TYPE_LATEST
+from uuid_utils.compat import uuid7
+
+from gateway import upstream
+from gateway.callers import Caller, Callers
+from gateway.calls import Call
+from gateway.credentials import Credentials, credentials_of
+from gateway.exchange import Copy, Cut, Forward, exchange
+from gateway.http import Disconnected, Receive, Scope, Send, TooLarge, body_read, respond
+from gateway.metrics import exposition, may_be_seen, metrics
+from gateway.recording.recorder import Recorder
+from gateway.routing import Route, route_of
+
+log = logging.getLogger(__name__)
+
+#: The request headers that are kept with a recorded call, by name and by beginning.
+_KEPT = frozenset({"user-agent", "content-encoding", "anthropic-beta", "x-session-id", "x-session-affinity"})
+_KEPT_BEGINNINGS = (
+    "x-claude-code-", "x-codex-", "x-opencode-", "x-grok-", "x-openai-subagent", "session", "thread",
+)  # fmt: skip
+
+
+class Refused(Exception):
+    """A request that the gateway does not forward."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class Gateway:
+    """The application. `upstreams` are the providers' addresses by name; projects may set others."""
+
+    def __init__(
+        self,
+        *,
+        recorder: Recorder,
+        callers: Callers,
+        upstreams: Mapping[str, str],
+        most_bytes: int,
+    ) -> None:
+        self._recorder = recorder
+        self._callers = callers
+        self._upstreams = upstreams
+        self._most_bytes = most_bytes
+        self._http = upstream.client()
+        self._recording: set[asyncio.Task[None]] = set()
+        self._open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self._recorder.start()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self._finish()
+                await self._recorder.stop()
+                await self._http.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in {"/healthz", "/metrics"}:
+            await _serve_status(scope, send)
+            return
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        route = route_of(scope["method"], raw_path.partition(b"?")[0], scope["query_string"])
+        if route is None:
+            await respond(send, 404, b'{"error":{"type":"not_found_error","message":"No such URL."}}')
+            return
+        try:
+            await self._forward(route, scope, receive, send)
+        except Refused as error:
+            body = route.provider.error(error.kind, str(error))
+            await respond(send, error.status, body, [(b"x-contextapp", b"refused")])
+        except Disconnected:
+            return
+
+    async def _forward(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = list(scope["headers"])
+        if any(name == b"upgrade" for name, _ in headers):
+            raise Refused(426, "invalid_request_error", "WebSockets are not supported. Use HTTP.")
+        credentials = credentials_of(headers, url_key=route.key)
+        caller = await self._caller(credentials)
+        try:
+            body = await body_read(receive, most=self._most_bytes)
+        except TooLarge:
+            text = f"The request exceeds {self._most_bytes:,} bytes."
+            raise Refused(413, "request_too_large", text) from None
+        started, at = time.monotonic(), time.time()
+        forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
+        endpoint = "" if dict(headers).get(b"x-contextapp-bypass") else route.endpoint
+        metrics().overhead.observe(time.monotonic() - started)
+        copy = Copy()
+        self._open += 1
+        try:
+            with metrics().open.track_inprogress():
+                await exchange(self._http, forward, receive, send, copy)
+        finally:  # also if the server cancels this task because the agent has disconnected
+            metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
+            if endpoint:
+                self._record(_call(route, headers, body, caller, forward, copy, at))
+            self._open -= 1
+        if copy.status and copy.status != 502 and not copy.is_complete:
+            raise Cut
+
+    async def settle(self) -> None:
+        """Return when every response is sent and every call is recorded."""
+        await self._finish()
+        await self._recorder.settle()
+
+    async def _finish(self) -> None:
+        """Return when every response is sent and its call in the queue or on disk."""
+        while self._open or self._recording:
+            await asyncio.sleep(0.01)
+
+    def _record(self, call: Call) -> None:
+        task = asyncio.create_task(self._recorder.add(call))
+        self._recording.add(task)
+        task.add_done_callback(self._recording.discard)
+
+    async def _caller(self, credentials: Credentials) -> Caller:
+        """Return who calls. Raises `Refused`."""
+        if not credentials.key:
+            text = "No contextapp API key. Send it as `X-Contextapp-Key: ctx_…`, or in the URL."
+            raise Refused(401, "authentication_error", text)
+        caller = await self._callers.find(credentials.key)
+        if caller is None:
+            text = "The contextapp API key is unknown, expired or revoked, or lacks the scope `push`."
+            raise Refused(401, "authentication_error", text)
+        return caller
+
+    def _forward_of(
+        self,
+        route: Route,
+        method: str,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        credentials: Credentials,
+        caller: Caller,
+    ) -> Forward:
+        """Return the request as it goes to the provider. Raises `Refused`."""
+        name = route.provider.name
+        sent = upstream.request_headers(headers, without=credentials.replaced)
+        if credentials.needs_provider_key:
+            secret = caller.secrets.get(name)
+            if secret is None:
+                text = f"The project has no {name} API key. Set it on the page Connect, or send your own."
+                raise Refused(401 if caller.is_verified else 503, "authentication_error", text)
+            sent += route.provider.credential_headers(secret)
+        base = httpx2.URL(caller.upstreams.get(name) or self._upstreams[name])
+        path = base.raw_path.rstrip(b"/") + route.path
+        return Forward(
+            provider=route.provider,
+            method=method,
+            url=base.copy_with(raw_path=path),
+            headers=sent,
+            body=body,
+            extra=[(b"x-contextapp", b"observe")],
+        )
+
+
+async def _serve_status(scope: Scope, send: Send) -> None:
+    if scope["path"] == "/healthz":
+        await respond(send, 200, b'{"status":"ok"}')
+    elif may_be_seen(dict(scope["headers"]), (scope.get("client") or ("",))[0]):
+        await respond(send, 200, exposition(), type=CONTENT_TYPE_LATEST.encode())
+    else:
+        await respond(send, 403, b'{"error":{"type":"permission_error","message":"Send the metrics token."}}')
+
+
+def _call(
+    route: Route,
+    headers: list[tuple[bytes, bytes]],
+    body: bytes,
+    caller: Caller,
+    forward: Forward,
+    copy: Copy,
+    at: float,
+) -> Call:
+    return Call(
+        id=uuid7().hex,
+        at=at,
+        provider=route.provider.name,
+        endpoint=route.endpoint,
+        upstream=f"{forward.url.scheme}://{forward.url.netloc.decode()}",
+        mode=caller.mode,
+        key=caller.key,
+        headers=kept_headers(headers),
+        body=body,
+        status=copy.status,
+        response_type=copy.type,
+        response_encoding=copy.encoding,
+        response=b"".join(copy.parts),
+        is_complete=copy.is_complete,
+        first_byte_ms=copy.first_byte_ms,
+        total_ms=copy.total_ms,
+    )
+
+
+def kept_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers that identify the session or describe the body; never a credential."""
+    named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    return {
+        name: value for name, value in named.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
+    }

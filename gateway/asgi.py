@@ -1,0 +1,40 @@
+"""The gateway as granian starts it: `granian --interface asgi --factory gateway.asgi:create`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.app import Gateway
+
+#: The recorder shares the interpreter with the streams. A shorter interval than the default of 5 ms keeps
+#: them from waiting for it.
+_SWITCH_SECONDS = 0.001
+
+
+def create() -> Gateway:
+    """Return the application, with the settings of the environment."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
+    import django
+
+    django.setup()
+
+    from django.conf import settings
+
+    from gateway.app import Gateway
+    from gateway.callers import Callers
+    from gateway.recording.record import call_record
+    from gateway.recording.recorder import Recorder
+    from gateway.recording.spool import Spool
+
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.freeze()
+    return Gateway(
+        recorder=Recorder(Spool(settings.CONTEXTAPP_GATEWAY_SPOOL), call_record),
+        callers=Callers(),
+        upstreams=settings.CONTEXTAPP_GATEWAY_UPSTREAMS,
+        most_bytes=settings.CONTEXTAPP_GATEWAY_MAX_BODY_BYTES,
+    )

@@ -1,0 +1,98 @@
+"""Who calls: the project of an API key, with its gateway settings. Cached, so that it survives the store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from accounts.models import ApiKey, Scope
+from accounts.selectors import api_key_find, provider_secrets
+from gateway.calls import KeyProof
+
+log = logging.getLogger(__name__)
+
+#: Seconds for which a key is cached, after which an attempt to read it is given up, and for which the store
+#: is not asked again after it failed.
+_CACHE_SECONDS = 5.0
+_PATIENCE = 1.0
+_PAUSE = 5.0
+
+_CACHE_SIZE = 10_000
+
+#: How the calls of a project are handled.
+OBSERVE, COMPACT = "observe", "compact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """An API key and its project's settings. `is_verified` is false if the store could not be asked."""
+
+    key: KeyProof
+    is_verified: bool = True
+    mode: str = OBSERVE
+    upstreams: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    adds_usage: bool = False
+
+
+class Callers:
+    """The callers that this process knows, by the hash of their key."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[float, Caller | None]] = {}
+        self._down_until = 0.0
+
+    async def find(self, text: str) -> Caller | None:
+        """Return the caller with this key, None if the key is malformed, unknown, expired or revoked.
+
+        If the store does not respond, the caller is the one last known, or one without settings.
+        """
+        proof = KeyProof.of(text)
+        if proof is None:
+            return None
+        now = time.monotonic()
+        until, known = self._known.get(proof.id, (0.0, None))
+        if until > now:
+            return known
+        fallback = known or Caller(key=proof, is_verified=False)
+        if now < self._down_until:
+            return fallback
+        try:
+            found = await asyncio.wait_for(asyncio.to_thread(_read, text, proof), _PATIENCE)
+        except (DatabaseError, TimeoutError) as error:
+            log.warning("The store does not respond (%s). API keys are not checked.", type(error).__name__)
+            self._down_until = time.monotonic() + _PAUSE
+            return fallback
+        if len(self._known) >= _CACHE_SIZE:
+            self._known.clear()
+        self._known[proof.id] = (time.monotonic() + _CACHE_SECONDS, found)
+        return found
+
+
+def _read(text: str, proof: KeyProof) -> Caller | None:
+    try:
+        key = api_key_find(text)
+    finally:
+        connection.close()  # returns it to the pool
+    if key is None or Scope.PUSH not in key.scopes:
+        return None
+    return caller_of(key, proof)
+
+
+def caller_of(key: ApiKey, proof: KeyProof) -> Caller:
+    """Return the caller of a valid key."""
+    settings = key.project.gateway
+    upstreams = settings.get("upstreams")
+    return Caller(
+        key=proof,
+        mode=COMPACT if settings.get("mode") == COMPACT else OBSERVE,
+        upstreams=upstreams if isinstance(upstreams, dict) else {},
+        secrets=provider_secrets(key.project),
+        adds_usage=settings.get("adds_usage") is True,
+    )

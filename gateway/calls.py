@@ -1,0 +1,77 @@
+"""A call that passed through the gateway, ready to be recorded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import orjson
+
+from accounts.keys import key_split, secret_hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyProof:
+    """An API key without its secret: enough to check later that the caller had it."""
+
+    prefix: str
+    hash: str
+
+    @classmethod
+    def of(cls, text: str) -> KeyProof | None:
+        """Return the proof of a key's text, None if it is malformed."""
+        parts = key_split(text)
+        return cls(prefix=parts[0], hash=secret_hash(parts[1]).hex()) if parts is not None else None
+
+    @property
+    def id(self) -> bytes:
+        return hashlib.sha256(f"{self.prefix}:{self.hash}".encode()).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call: the request as the agent sent it, and the response as far as it arrived.
+
+    `headers` has only those request headers that identify the session and describe the body. `is_complete`
+    is false if the response was cut, by the provider or because the agent disconnected. Times are in
+    milliseconds since the request was read; `at` is in seconds since 1970.
+    """
+
+    id: str
+    at: float
+    provider: str
+    endpoint: str
+    upstream: str
+    mode: str
+    key: KeyProof
+    headers: Mapping[str, str]
+    body: bytes
+    status: int = 0
+    response_type: str = ""
+    response_encoding: str = ""
+    response: bytes = b""
+    is_complete: bool = False
+    first_byte_ms: int | None = None
+    total_ms: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that the call takes in memory, approximately."""
+        return len(self.body) + len(self.response) + 2_000
+
+    def pack(self) -> bytes:
+        """Return the call as bytes: a line of JSON, the request body, the response."""
+        bodies = replace(self, body=b"", response=b"")
+        fields: dict[str, Any] = {**asdict(bodies), "body": len(self.body), "response": len(self.response)}
+        return orjson.dumps(fields) + b"\n" + self.body + self.response
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Call:
+        """Return the call of `pack`. Raises `ValueError`, `TypeError` or `KeyError`."""
+        line, _, rest = data.partition(b"\n")
+        fields = orjson.loads(line)
+        length = fields["body"]
+        key = KeyProof(**fields.pop("key"))
+        return cls(**{**fields, "key": key, "body": rest[:length], "response": rest[length:]})

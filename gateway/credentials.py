@@ -1,0 +1,46 @@
+"""Which credentials a request carries: contextapp's key, and the provider's, which passes through.
+
+The contextapp key is in the URL, in `X-Contextapp-Key`, or in place of the provider's key. In the last case
+the gateway inserts the provider key of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accounts.keys import MARK
+
+_MARK = f"{MARK}_".encode()
+
+#: The headers in which clients send the provider's credential.
+_PROVIDER_HEADERS = (b"authorization", b"x-api-key", b"api-key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """`replaced` are the headers with a contextapp key in place of a provider key."""
+
+    key: str
+    replaced: tuple[bytes, ...] = ()
+    is_subscription: bool = False
+
+    @property
+    def needs_provider_key(self) -> bool:
+        return bool(self.replaced)
+
+
+def credentials_of(headers: Sequence[tuple[bytes, bytes]], *, url_key: str) -> Credentials:
+    """Return the credentials of a request; `key` is "" if it has no contextapp key."""
+    own, replaced, is_subscription = url_key, [], False
+    for name, value in headers:
+        name = name.lower()
+        if name == b"x-contextapp-key":
+            own = own or value.strip().decode("latin-1")
+        elif name in _PROVIDER_HEADERS:
+            secret = value.strip().removeprefix(b"Bearer ").removeprefix(b"bearer ").strip()
+            if secret.startswith(_MARK):
+                replaced.append(name)
+                own = own or secret.decode("latin-1")
+            is_subscription = is_subscription or secret.startswith(b"sk-ant-oat")
+    return Credentials(key=own, replaced=tuple(replaced), is_subscription=is_subscription)

@@ -1,0 +1,73 @@
+"""The gateway's counters. `/metrics` adds up the counters of all processes on this machine."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    calls: Counter
+    lost: Counter
+    spooled: Counter
+    open: Gauge
+    overhead: Histogram
+
+
+@cache
+def metrics() -> Metrics:
+    """Return the counters of this process."""
+    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
+    registry = CollectorRegistry()
+    return Metrics(
+        calls=Counter(
+            "contextapp_gateway_calls",
+            "Calls forwarded",
+            ["provider", "endpoint", "status"],
+            registry=registry,
+        ),
+        lost=Counter("contextapp_gateway_calls_lost", "Calls that could not be recorded", registry=registry),
+        spooled=Counter(
+            "contextapp_gateway_calls_spooled", "Calls that waited on disk to be recorded", registry=registry
+        ),
+        open=Gauge(
+            "contextapp_gateway_calls_open",
+            "Calls in progress",
+            registry=registry,
+            multiprocess_mode="livesum",
+        ),
+        overhead=Histogram(
+            "contextapp_gateway_overhead_seconds",
+            "Time between the request and its forwarding",
+            buckets=_SECONDS,
+            registry=registry,
+        ),
+    )
+
+
+def exposition() -> bytes:
+    """Return the sums over all processes, as Prometheus reads them."""
+    metrics()
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
+    text: bytes = generate_latest(registry)
+    return text
+
+
+def may_be_seen(headers: Mapping[bytes, bytes], client: str) -> bool:
+    """Return whether a request may see the metrics: with the token, or without one from this machine."""
+    if token := settings.CONTEXTAPP_METRICS_TOKEN:
+        return hmac.compare_digest(headers.get(b"authorization", b""), f"Bearer {token}".encode())
+    # Behind a proxy, every request seems to come from this machine.
+    is_forwarded = b"x-forwarded-for" in headers or b"forwarded" in headers
+    return not is_forwarded and client in {"127.0.0.1", "::1"}

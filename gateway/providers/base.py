@@ -1,0 +1,110 @@
+"""What the gateway must know about a provider: its endpoints, credentials, sessions and responses."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A response as far as it was read. `message` is None unless it is whole."""
+
+    message: Mapping[str, Any] | None = None
+    model: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The session that a call belongs to, as far as the client says so.
+
+    `session` is None if the client names none. `agent` is a sub-agent of the session. `is_side` marks a
+    request beside the conversation, `is_compacted` the first one after the client compacted its context.
+    """
+
+    session: str | None = None
+    agent: str = ""
+    client: str = ""
+    is_side: bool = False
+    is_compacted: bool = False
+
+
+class Provider(ABC):
+    """One provider. Its methods read what clients and providers send, which may be anything."""
+
+    name: ClassVar[str]
+    #: Dialect of the messages at each recorded endpoint, by path.
+    endpoints: ClassVar[Mapping[str, str]]
+    default_upstream: ClassVar[str]
+
+    @abstractmethod
+    def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
+        """Return the request headers with a credential of the provider."""
+
+    @abstractmethod
+    def error(self, kind: str, message: str) -> bytes:
+        """Return an error body in the shape of the provider."""
+
+    @abstractmethod
+    def identity(self, headers: Mapping[str, str], body: Mapping[str, Any]) -> Identity:
+        """Return the session of a request."""
+
+    def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
+        """Return a JSON object with the request's `messages`, `system` and `tools`. By default the body."""
+        return body
+
+    @abstractmethod
+    def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:
+        """Return the answer of a stream of events."""
+
+    @abstractmethod
+    def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
+        """Return the answer of a response that was not streamed."""
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def json_object(value: Any) -> Mapping[str, Any]:
+    """Return the object that a string contains as JSON, else an empty one."""
+    try:
+        return mapping(json.loads(value)) if isinstance(value, str) else {}
+    except ValueError:
+        return {}
+
+
+#: Headers with which clients name their session, the most specific first.
+_SESSION_HEADERS = (
+    "x-session-id",
+    "x-opencode-session",
+    "x-session-affinity",
+    "x-grok-session-id",
+)
+
+
+def header_session(headers: Mapping[str, str], names: Sequence[str] = ()) -> str | None:
+    """Return the session id in the headers, at most 150 characters of it."""
+    for name in (*names, *_SESSION_HEADERS):
+        if found := headers.get(name, "").strip():
+            return found[:150]
+    return None
+
+
+def client_name(headers: Mapping[str, str]) -> str:
+    """Return the name of the client: the product of its user agent, such as `claude-cli`."""
+    return headers.get("user-agent", "").partition("/")[0].strip()[:60]

@@ -1,0 +1,105 @@
+"""OpenAI's Chat Completions API, and Responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from gateway.providers import responses
+from gateway.providers.base import (
+    Answer,
+    Identity,
+    Provider,
+    client_name,
+    header_session,
+    items,
+    json_object,
+    mapping,
+    text,
+)
+
+#: Headers of Codex; current versions give each sub-agent a separate thread.
+_THREAD_HEADERS = ("thread-id", "thread_id", "x-client-thread-id")
+_SESSION_HEADERS = ("session-id", "session_id")
+
+
+class OpenAI(Provider):
+    name = "openai"
+    endpoints = {"v1/chat/completions": "chat", "v1/responses": "responses"}
+    default_upstream = "https://api.openai.com"
+
+    def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
+        return [(b"authorization", b"Bearer " + secret.encode())]
+
+    def error(self, kind: str, message: str) -> bytes:
+        return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": None}}).encode()
+
+    def identity(self, headers: Mapping[str, str], body: Mapping[str, Any]) -> Identity:
+        metadata = json_object(headers.get("x-codex-turn-metadata"))
+        session = header_session(headers, _SESSION_HEADERS) or text(metadata.get("session_id"))
+        thread = header_session(headers, _THREAD_HEADERS) or text(metadata.get("thread_id"))
+        subagent = headers.get("x-openai-subagent", "")
+        if not session:
+            session = thread or _uuid(body.get("prompt_cache_key"))
+        is_codex = "x-codex-turn-metadata" in headers or client_name(headers).startswith("codex")
+        return Identity(
+            session=session or None,
+            agent=thread[:40] if thread and thread != session else "",
+            client="codex" if is_codex else client_name(headers),
+            is_side=subagent in {"compact", "memory_consolidation"} or responses.is_compaction(body),
+        )
+
+    def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
+        return responses.history(fields) if endpoint == "responses" else body
+
+    def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
+        if endpoint == "responses":
+            return responses.answer(body)
+        choices = items(body.get("choices"))
+        message = mapping(choices[0].get("message")) if choices else {}
+        return Answer(
+            message=message or None, model=text(body.get("model")), usage=mapping(body.get("usage"))
+        )
+
+    def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:
+        if endpoint == "responses":
+            return responses.answer_of_events(events)
+        model, usage, finished = "", dict[str, Any](), False
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        calls: dict[Any, dict[str, Any]] = {}
+        for event in events:
+            model = text(event.get("model")) or model
+            usage = dict(mapping(event.get("usage"))) or usage
+            for choice in items(event.get("choices"))[:1]:
+                delta = mapping(choice.get("delta"))
+                for name in ("content", "refusal", "reasoning_content"):
+                    if part := text(delta.get(name)):
+                        message[name] = text(message.get(name)) + part
+                for call in items(delta.get("tool_calls")):
+                    _add_call(calls, call)
+                finished = finished or choice.get("finish_reason") is not None
+        if calls:
+            message["tool_calls"] = list(calls.values())
+        is_whole = finished and (calls or message["content"] is not None or "refusal" in message)
+        return Answer(message=message if is_whole else None, model=model, usage=usage)
+
+
+def _add_call(calls: dict[Any, dict[str, Any]], part: Mapping[str, Any]) -> None:
+    """Add a part of a tool call, which has the id and the name only in its first part."""
+    call = calls.setdefault(
+        part.get("index"), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+    )
+    call["id"] = text(part.get("id")) or call["id"]
+    function = mapping(part.get("function"))
+    for name in ("name", "arguments"):
+        call["function"][name] += text(function.get(name))
+
+
+def _uuid(value: Any) -> str:
+    """Return the value if it is a UUID: other cache keys may be shared by conversations."""
+    try:
+        return str(UUID(value)) if isinstance(value, str) else ""
+    except ValueError:
+        return ""

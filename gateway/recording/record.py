@@ -1,0 +1,106 @@
+"""Record a call: find its session, and reconcile the session with the history that the agent sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import DataError, IntegrityError, connection
+from django.db import Error as DatabaseError
+
+from accounts.models import ApiKey, Scope
+from gateway.calls import Call, KeyProof
+from gateway.providers import PROVIDERS, Answer, Identity
+from gateway.recording.contents import answer_of, request_of
+from gateway.recording.recorder import StoreUnavailable
+from gateway.recording.sessions import Place, session_of_call
+from pricing.usage import UsageError, usage_read, written_for_an_hour
+from sessions.selectors.custom_prices import custom_prices
+from sessions.selectors.redaction import redaction_of
+from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.push.values import Target
+from sessions.services.reconcile.history import history_reconcile
+from sessions.services.reconcile.values import Request, Sent
+
+
+class KeyInvalid(LookupError):
+    """The API key of a call is unknown, expired or revoked."""
+
+
+def call_record(call: Call) -> None:
+    """Record a call. Raises `StoreUnavailable` if it should be repeated later."""
+    try:
+        _record(call)
+    except (DataError, IntegrityError):
+        raise
+    except DatabaseError as error:
+        raise StoreUnavailable(type(error).__name__) from error
+    finally:
+        connection.close()
+
+
+def _record(call: Call) -> None:
+    answer = answer_of(call)
+    if answer.message is None and not answer.usage:
+        return  # an error, which the agent repeats or reports itself
+    key = key_find(call.key)
+    provider = PROVIDERS[call.provider]
+    body, fields = request_of(call)
+    identity = provider.identity(call.headers, fields)
+    history = provider.history(call.endpoint, body, fields)
+    redaction = redaction_of(key.project)
+    caller = caller_id(call, key)
+    session = session_of_call(
+        Place(
+            call=call,
+            key=key,
+            identity=identity,
+            history=history,
+            fields=fields,
+            caller=caller,
+            redaction=redaction,
+        )
+    )
+    request = Request(
+        body=history,
+        redaction=redaction,
+        read=lambda _: _sent(call, answer, identity, key, caller),
+        idempotency_key=f"gateway-{call.id}",
+    )
+    target = Target(key_id=key.pk, project_id=key.project_id, session_id=session.pk)
+    reconciled = history_reconcile(target, request)
+    if key.project.memory_upkeep and reconciled.turn is not None:
+        memory_update_request(reconciled.session_id)
+
+
+def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: bytes) -> Sent:
+    usage: Mapping[str, Any] = answer.usage
+    try:
+        read = usage_read(usage) if usage else None
+        for_an_hour = written_for_an_hour(usage) if usage else 0
+    except UsageError:
+        read, for_an_hour = None, 0
+    return Sent(
+        answer=answer.message,
+        model=answer.model.replace("\0", "")[:200],
+        usage=read,
+        cache_write_1h_tokens=for_an_hour,
+        prices=custom_prices(key.project),
+        is_compacted=identity.is_compacted,
+        is_side=identity.is_side,
+        caller=caller,
+    )
+
+
+def key_find(proof: KeyProof) -> ApiKey:
+    """Return the API key of a call. It may have expired since. Raises `KeyInvalid`."""
+    key = ApiKey.objects.select_related("project").filter(prefix=proof.prefix, revoked_at=None).first()
+    if key is None or bytes(key.hash).hex() != proof.hash or Scope.PUSH not in key.scopes:
+        raise KeyInvalid(proof.prefix)
+    return key
+
+
+def caller_id(call: Call, key: ApiKey) -> bytes:
+    """Return what partitions sessions: the API key and the provider's address."""
+    return hashlib.blake2b(f"{key.pk}:{call.provider}:{call.upstream}".encode(), digest_size=16).digest()

@@ -1,0 +1,156 @@
+"""Record calls one after the other, without ever delaying or failing the calls themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gateway.calls import Call
+from gateway.metrics import metrics
+from gateway.recording.spool import Spool
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two attempts to reach the store: the first pause, and the longest.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+
+
+class StoreUnavailable(Exception):
+    """The store cannot be reached or cannot write now; a later attempt may succeed."""
+
+
+class Recorder:
+    """A queue of calls, limited in number and bytes. What does not fit goes to the spool.
+
+    `write` records one call in a thread: it raises `StoreUnavailable` if it should be repeated, and any other
+    error if the call cannot be recorded at all. Calls are recorded in the order in which they ended, so that
+    a session receives its turns in order: while calls are on disk, new ones are added behind them.
+    """
+
+    def __init__(
+        self, spool: Spool, write: Callable[[Call], None], *, most_calls: int = 1_000, most_bytes: int = 2**28
+    ) -> None:
+        self._spool = spool
+        self._write = write
+        self._limits = most_calls, most_bytes
+        self._queue: deque[Call] = deque()
+        self._bytes = 0
+        self._spooled = not spool.is_empty
+        self._arrived = asyncio.Event()
+        self._pause = _FIRST_PAUSE
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls in memory."""
+        return len(self._queue)
+
+    async def add(self, call: Call) -> None:
+        """Take over a call. Returns when it is in the queue or on disk."""
+        most_calls, most_bytes = self._limits
+        if self._spooled or len(self._queue) >= most_calls or self._bytes + call.size > most_bytes:
+            await self._to_disk([call])
+        else:
+            self._queue.append(call)
+            self._bytes += call.size
+        self._arrived.set()
+
+    async def stop(self) -> None:
+        """Stop recording; calls that wait in memory go to disk."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._to_disk(self._drain())
+        self._threads.shutdown()
+
+    async def settle(self) -> None:
+        """Return when every call is recorded."""
+        while self._queue or self._spooled:
+            await asyncio.sleep(0.01)
+
+    def _drain(self) -> list[Call]:
+        calls = list(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        return calls
+
+    async def _run(self) -> None:
+        while True:
+            if self._queue:
+                await self._record_next()
+            elif self._spooled:
+                await self._record_oldest()
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    async def _record_next(self) -> None:
+        call = self._queue[0]
+        try:
+            await self._in_thread(self._write, call)
+        except StoreUnavailable as error:
+            log.warning("The store is unavailable (%s). Calls are kept on disk.", error)
+            await self._to_disk(self._drain())
+            await self._wait()
+            return
+        except Exception as error:
+            _report_lost(call, error)
+        if self._queue and self._queue[0] is call:
+            self._queue.popleft()
+            self._bytes -= call.size
+        self._pause = _FIRST_PAUSE
+
+    async def _record_oldest(self) -> None:
+        try:
+            found = await self._in_thread(self._spool.oldest)
+        except OSError as error:
+            log.warning("The spool cannot be read: %s.", error)
+            await self._wait()
+            return
+        if found is None:
+            self._spooled = False
+            return
+        file, call = found
+        try:
+            await self._in_thread(self._write, call)
+        except StoreUnavailable:
+            await self._wait()
+            return
+        except Exception as error:
+            _report_lost(call, error)
+            await self._in_thread(self._spool.reject, file)
+            return
+        await self._in_thread(self._spool.remove, file)
+        self._pause = _FIRST_PAUSE
+
+    async def _to_disk(self, calls: list[Call]) -> None:
+        for call in calls:
+            try:
+                await self._in_thread(self._spool.add, call)
+                self._spooled = True
+                metrics().spooled.inc()
+            except OSError as error:
+                _report_lost(call, error)
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._pause)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+
+def _report_lost(call: Call, error: Exception) -> None:
+    """Count a call that could not be recorded. The log names its id and the kind of error, no contents."""
+    metrics().lost.inc()
+    log.error("Call %s could not be recorded (%s).", call.id, type(error).__name__)

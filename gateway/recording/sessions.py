@@ -1,0 +1,93 @@
+"""Find or create the session that a call belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accounts.models import ApiKey
+from gateway.callers import OBSERVE
+from gateway.calls import Call
+from gateway.providers import Identity
+from gateway.providers.base import items, text
+from importers.values import title_of
+from redaction import Redaction, redact
+from sessions.models import AgentSession
+from sessions.selectors.lookups import session_find
+from sessions.services.reconcile.find import is_of_another_caller, root_of_caller
+from sessions.services.sessions.lifecycle import NewSession, session_create
+
+#: Of a session that is only observed, nothing is compacted.
+_NEVER_COMPACTS = {"preset": "off"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What determines the session of a call. `history` is the client's history as JSON.
+
+    `caller` identifies the API key and the provider's address, so that a session id that a client chose never
+    reaches a session of another caller.
+    """
+
+    call: Call
+    key: ApiKey
+    identity: Identity
+    history: bytes
+    fields: Mapping[str, Any]
+    caller: bytes
+    redaction: Redaction
+
+
+def session_of_call(place: Place) -> AgentSession:
+    """Return the session that the call's client names, or else the one that its history continues."""
+    name = place.identity.session
+    if name is None:
+        found = root_of_caller(
+            project_id=place.key.project_id,
+            caller=place.caller,
+            body=place.history,
+            redaction=place.redaction,
+        )
+        return found or _create(place, None)
+    session = _named(place, name.replace("\0", ""))
+    if place.identity.agent:
+        return _named(place, f"{session.external_id}/{place.identity.agent}", parent=session)
+    return session
+
+
+def _named(place: Place, name: str, parent: AgentSession | None = None) -> AgentSession:
+    found = session_find(project_id=place.key.project_id, name=name)
+    if found is not None and is_of_another_caller(found, place.caller):
+        name = f"{name}@{place.key.prefix}"
+        found = session_find(project_id=place.key.project_id, name=name)
+    return found or _create(place, name, parent)
+
+
+def _create(place: Place, name: str | None, parent: AgentSession | None = None) -> AgentSession:
+    (title, client), _ = redact([_title(place.fields), place.identity.client], redaction=place.redaction)
+    new = NewSession(
+        external_id=name,
+        title=title[:300],
+        agent=client[:100],
+        model=text(place.fields.get("model"))[:200].replace("\0", ""),
+        policy=_NEVER_COMPACTS if place.call.mode == OBSERVE else {},
+        created_by_id=place.key.created_by_id,
+        parent_id=parent.pk if parent is not None else None,
+        origin="gateway",
+    )
+    session, _created = session_create(project_id=place.key.project_id, new=new)
+    return session
+
+
+def _title(fields: Mapping[str, Any]) -> str:
+    """Return the first words of the user, without what the client wrote into the message itself."""
+    for message in items(fields.get("messages") or fields.get("input")):
+        if message.get("role") != "user":
+            continue
+        content = message.get("content")
+        texts = [content] if isinstance(content, str) else [text(part.get("text")) for part in items(content)]
+        words = [part for part in texts if part.strip() and not part.lstrip().startswith("<")]
+        if words:
+            return title_of(words[-1]).replace("\0", "")
+    return ""

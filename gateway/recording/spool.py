@@ -1,0 +1,63 @@
+"""Calls on disk, encrypted, in the order in which they ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+from cryptography.fernet import InvalidToken
+
+from accounts.encryption import cipher
+from gateway.calls import Call
+
+_PURPOSE = "gateway-spool"
+_SUFFIX, _REJECTED = ".call", ".rejected"
+
+
+class Spool:
+    """A folder with one file per call. Only one process may use it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, call: Call) -> None:
+        """Store a call durably. Raises `OSError`."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        data = cipher(_PURPOSE).encrypt(zstandard.compress(call.pack()))
+        partial = self._folder / f"{call.id}.partial"
+        try:
+            with partial.open("wb") as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.rename(self._folder / f"{time.time_ns():020}-{call.id}{_SUFFIX}")
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+
+    @property
+    def is_empty(self) -> bool:
+        return next(self._files(), None) is None
+
+    def oldest(self) -> tuple[Path, Call] | None:
+        """Return the oldest call and its file. A file that cannot be read is set aside."""
+        for file in sorted(self._files()):
+            try:
+                return file, Call.unpack(zstandard.decompress(cipher(_PURPOSE).decrypt(file.read_bytes())))
+            except (InvalidToken, zstandard.ZstdError, ValueError, TypeError, KeyError):
+                self.reject(file)
+        return None
+
+    def remove(self, file: Path) -> None:
+        file.unlink(missing_ok=True)
+
+    def reject(self, file: Path) -> None:
+        """Set a file aside that cannot be recorded."""
+        file.rename(file.with_suffix(_REJECTED))
+
+    def _files(self) -> Iterator[Path]:
+        return self._folder.glob(f"*{_SUFFIX}")

@@ -1,0 +1,76 @@
+"""Requests to providers: raw bytes in both directions, without any header or default of the HTTP client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import httpx2
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+#: Headers that concern one connection (RFC 9110, 7.6.1), or that the HTTP client sets from the request.
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection",
+        b"te", b"trailer", b"transfer-encoding", b"upgrade",
+    }
+)  # fmt: skip
+_OURS = b"x-contextapp"
+
+#: No time limit for reading: the agent has its own, and its disconnect cancels the request.
+_TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
+#: Connections are closed before the providers close them, so that a request seldom meets a closed one.
+_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=15)
+
+
+def client() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(timeout=_TIMEOUT, limits=_LIMITS, follow_redirects=False)
+
+
+def request_headers(headers: Headers, *, without: Iterable[bytes] = ()) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request as they go to the provider, in their order."""
+    dropped = _HOP_BY_HOP | {b"host", b"content-length"} | set(without) | _named_by_connection(headers)
+    return [(name, value) for name, value in headers if _is_kept(name, dropped)]
+
+
+def response_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response as they go to the agent, in their order."""
+    dropped = _HOP_BY_HOP | _named_by_connection(headers)
+    return [(name.lower(), value) for name, value in headers if _is_kept(name, dropped)]
+
+
+def _is_kept(name: bytes, dropped: frozenset[bytes] | set[bytes]) -> bool:
+    return name.lower() not in dropped and not name.lower().startswith(_OURS)
+
+
+def _named_by_connection(headers: Headers) -> set[bytes]:
+    """Return the headers that the header `Connection` declares to concern one connection."""
+    values = [value for name, value in headers if name.lower() == b"connection"]
+    return {part.strip().lower() for value in values for part in value.split(b",")}
+
+
+async def send(
+    http: httpx2.AsyncClient, method: str, url: httpx2.URL, headers: Headers, body: bytes
+) -> httpx2.Response:
+    """Send a request and return the response when its headers have arrived. Raises `httpx2.TransportError`.
+
+    A request that met a connection which the provider had just closed is sent once more on a new one.
+    """
+    for _ in range(2):
+        fresh = False
+
+        async def trace(event: str, _info: Any) -> None:
+            nonlocal fresh
+            fresh = fresh or event.startswith("connection.connect")
+
+        content = body if body or method in {"POST", "PUT", "PATCH"} else None
+        request = httpx2.Request(method, url, headers=headers, content=content, extensions={"trace": trace})
+        request.extensions["timeout"] = _TIMEOUT.as_dict()
+        try:
+            return await http.send(request, stream=True)
+        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
+            if fresh:
+                raise
+            closed = error
+    raise closed

@@ -1,0 +1,112 @@
+"""The gateway in the process of the tests, on a real server and port, and a client that speaks plain HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from granian.constants import Interfaces
+from granian.log import LogLevels
+from granian.server.embed import Server
+
+from gateway.app import Gateway
+from gateway.callers import Callers
+from gateway.recording.record import call_record
+from gateway.recording.recorder import Recorder
+from gateway.recording.spool import Spool
+
+#: Seconds for what takes milliseconds on a machine with nothing else to do.
+PATIENCE = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Running:
+    """A gateway that runs until the end of the block."""
+
+    def __init__(self, *, upstream: str, spool: Path, write: object = call_record) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._upstream, self._spool, self._write = upstream, spool, write
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.recorder: Recorder
+        self.app: Gateway
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/gateway"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._server.stop)
+        self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve())
+
+    async def _serve(self) -> None:
+        self.recorder = Recorder(Spool(self._spool), self._write)  # type: ignore[arg-type]
+        self.app = Gateway(
+            recorder=self.recorder,
+            callers=Callers(),
+            upstreams={"anthropic": self._upstream, "openai": self._upstream},
+            most_bytes=2**26,
+        )
+        self._server = Server(
+            self.app, port=self.port, interface=Interfaces.ASGI, websockets=False, log_level=LogLevels.error
+        )
+        serving = asyncio.create_task(self._server.serve())
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            except OSError:
+                await asyncio.sleep(0.01)
+                continue
+            writer.close()
+            break
+        self._ready.set()
+        await serving
+
+    def settle(self) -> None:
+        """Wait until every call so far is recorded."""
+        asyncio.run_coroutine_threadsafe(self.app.settle(), self._loop).result(PATIENCE)
+
+    def call(
+        self,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        method: str = "POST",
+    ) -> Response:
+        """Send a request with exactly these headers, and Host and Content-Length."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.putrequest(method, f"/gateway{path}", skip_accept_encoding=True)
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("content-length", str(len(body)))
+        connection.endheaders(body)
+        response = connection.getresponse()
+        given = {name.lower(): value for name, value in response.getheaders()}
+        data = response.read()
+        connection.close()
+        return Response(status=response.status, headers=given, body=data)

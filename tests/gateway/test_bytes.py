@@ -1,0 +1,238 @@
+"""Observe mode: the same bytes in both directions, with every header, status and failure."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import threading
+
+import pytest
+
+from accounts.models import Project
+from accounts.services.gateway import provider_secret_set
+from tests.gateway.anthropic_talk import STREAM, request, stream, streamed, text, whole
+from tests.gateway.double import Provider, Reply
+from tests.gateway.running import PATIENCE, Running
+
+MESSAGES = "/anthropic/v1/messages?beta=true"
+
+#: A body that a JSON library would write differently: spacing, numbers, escapes, key order, unknown fields.
+ODD = (
+    '{ "stream":true,"messages" : [ {"role":"user","content":"caf\\u00e9 – 日本"} ],\n\t"temperature":1.0,'
+    '"big":12345678901234567890,"max_tokens":1e3,"unknown_field":{"b":1,"a":[ ]},"model":"claude-x" }'
+).encode()
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def headers(key: str, **more: str) -> dict[str, str]:
+    named = {name.replace("_", "-"): value for name, value in more.items()}
+    return {"x-contextapp-key": key, "x-api-key": "sk-ant-secret", **named}
+
+
+@pytest.mark.parametrize(
+    "reply", [streamed(text("Größe – 日本語 🎉")), whole(text("Hi"))], ids=["stream", "json"]
+)
+def test_bodies_pass_unchanged(gateway: Running, provider: Provider, api_key: str, reply: Reply) -> None:
+    provider.script = [reply]
+    response = gateway.call(MESSAGES, ODD, headers(api_key, anthropic_version="2023-06-01"))
+    [received] = provider.received
+    assert (received.method, received.path) == ("POST", "/v1/messages?beta=true")
+    assert sha(received.body) == sha(ODD)
+    assert sha(response.body) == sha(b"".join(reply.parts))
+    assert response.status == 200
+
+
+def test_headers_pass_but_for_those_of_the_connection_and_ours(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    provider.script = [
+        Reply(
+            headers=[
+                *STREAM,
+                (b"retry-after", b"7"),
+                (b"x-should-retry", b"false"),
+                (b"connection", b"x-hop"),
+                (b"x-hop", b"1"),
+            ]
+        )
+    ]
+    sent = headers(
+        api_key,
+        user_agent="claude-cli/2.1.233 (external, cli)",
+        anthropic_beta="a-2026-01-01,b-2026-01-02",
+        x_stainless_retry_count="0",
+        accept_encoding="gzip, br, zstd",
+        x_unheard_of="é".encode().decode("latin-1"),
+        connection="keep-alive, x-private",
+        x_private="1",
+        x_contextapp_mode="observe",
+    )
+    response = gateway.call(MESSAGES, b"{}", sent)
+    received = dict(provider.received[0].headers)
+    dropped = {b"x-contextapp-key", b"x-contextapp-mode", b"connection", b"x-private"}
+    expected = {name.encode(): value.encode("latin-1") for name, value in sent.items()}
+    assert {name: value for name, value in received.items() if name not in {b"host", b"content-length"}} == {
+        name: value for name, value in expected.items() if name not in dropped
+    }
+    assert received[b"host"] == provider.url.removeprefix("http://").encode()
+    assert (response.headers["retry-after"], response.headers["x-should-retry"]) == ("7", "false")
+    assert response.headers["request-id"] == "req_1"
+    assert response.headers["x-contextapp"] == "observe"
+    assert "x-hop" not in response.headers
+    assert api_key not in str(provider.received)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 429, 500, 529])
+def test_errors_of_the_provider_pass_verbatim(
+    gateway: Running, provider: Provider, api_key: str, status: int
+) -> None:
+    body = b'{"type":"error", "error":{"type":"invalid_request_error","message":"messages.1: Invalid"}}'
+    provider.script = [Reply(status=status, parts=[body])]
+    response = gateway.call(MESSAGES, b"{}", headers(api_key))
+    assert (response.status, response.body) == (status, body)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/anthropic/v1/messages/count_tokens?beta=true"),
+        ("GET", "/anthropic/v1/models?limit=1000"),
+        ("POST", "/openai/v1/responses/compact"),
+        ("POST", "/openai/v1/embeddings"),
+        ("GET", "/openai/v1/models"),
+        ("DELETE", "/openai/v1/files/a%2Fb%20c"),
+    ],
+)
+def test_other_endpoints_pass_too(
+    gateway: Running, provider: Provider, api_key: str, method: str, path: str
+) -> None:
+    provider.script = [Reply(parts=[b'{"input_tokens": 12}'])]
+    response = gateway.call(path, b"{}" if method == "POST" else None, headers(api_key), method=method)
+    assert response.body == b'{"input_tokens": 12}'
+    assert (provider.received[0].method, provider.received[0].path) == (
+        method,
+        "/" + path.partition("/v1/")[1].strip("/") + "/" + path.partition("/v1/")[2],
+    )
+
+
+def test_a_head_request_passes(gateway: Running, provider: Provider, api_key: str) -> None:
+    provider.script = [Reply(status=404, headers=[(b"content-length", b"0")], parts=[])]
+    assert gateway.call("/anthropic/api/hello", None, headers(api_key), method="HEAD").status == 404
+
+
+def test_compressed_bodies_pass_unread(gateway: Running, provider: Provider, api_key: str) -> None:
+    sent, answered = gzip.compress(request({"role": "user", "content": "Hi"})), gzip.compress(b'{"a": 1}')
+    reply_headers = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
+    provider.script = [Reply(headers=reply_headers, parts=[answered])] * 2
+    response = gateway.call(MESSAGES, sent, headers(api_key, content_encoding="gzip"))
+    assert (provider.received[0].body, response.body) == (sent, answered)
+    unknown = gateway.call(MESSAGES, b"\0\1", headers(api_key, content_encoding="snappy"))
+    assert (provider.received[1].body, unknown.status) == (b"\0\1", 200)
+
+
+def test_events_arrive_one_by_one(gateway: Running, provider: Provider, api_key: str) -> None:
+    go, parts = threading.Event(), stream(text("One after the other."))
+    provider.script = [Reply(headers=STREAM, parts=parts, go=go)]
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+    connection.request("POST", f"/gateway{MESSAGES}", b"{}", headers(api_key))
+    response = connection.getresponse()
+    assert response.read1(65_536) == parts[0]  # the provider waits before its second event
+    go.set()
+    assert response.read() == b"".join(parts[1:])
+
+
+def test_a_body_of_32_megabytes_passes(gateway: Running, provider: Provider, api_key: str) -> None:
+    body = request({"role": "user", "content": "x" * 32_000_000})
+    assert gateway.call(MESSAGES, body, headers(api_key)).status == 200
+    assert sha(provider.received[0].body) == sha(body)
+
+
+def test_a_response_that_is_cut_is_cut_for_the_client_too(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    parts = stream(text("Never ends"))[:3]
+    provider.script = [Reply(headers=STREAM, parts=parts, cut=True)]
+    with pytest.raises(http.client.IncompleteRead) as caught:
+        gateway.call(MESSAGES, b"{}", headers(api_key))
+    assert caught.value.partial == b"".join(parts)
+
+
+def test_a_provider_that_cannot_be_reached(gateway: Running, provider: Provider, api_key: str) -> None:
+    provider.__exit__()
+    response = gateway.call(MESSAGES, b"{}", headers(api_key))
+    assert response.status == 502
+    assert b'"type": "api_error"' in response.body
+
+
+def test_a_disconnect_cancels_the_request_to_the_provider(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    reply = Reply(headers=STREAM, parts=stream(text("Nobody listens")), go=threading.Event())
+    provider.script = [reply]
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+    connection.request("POST", f"/gateway{MESSAGES}", b"{}", headers(api_key))
+    response = connection.getresponse()
+    response.read1(10)
+    response.close()
+    connection.close()
+    assert provider.cancelled.wait(PATIENCE)
+
+
+class TestCredentials:
+    def test_without_a_key_nothing_is_forwarded(self, gateway: Running, provider: Provider) -> None:
+        response = gateway.call(MESSAGES, b"{}", {"x-api-key": "sk-ant-secret"})
+        assert response.status == 401
+        assert b'"authentication_error"' in response.body
+        assert provider.received == []
+
+    @pytest.mark.parametrize("key", ["ctx_0000_wrong", "nonsense"])
+    def test_a_wrong_key(self, gateway: Running, provider: Provider, key: str) -> None:
+        assert gateway.call(MESSAGES, b"{}", headers(key)).status == 401
+        assert provider.received == []
+
+    def test_the_key_may_be_in_the_url(self, gateway: Running, provider: Provider, api_key: str) -> None:
+        sent = {"authorization": "Bearer sk-ant-oat01-token"}
+        assert gateway.call(f"/k/{api_key}{MESSAGES}", b"{}", sent).status == 200
+        assert provider.received[0].path == "/v1/messages?beta=true"
+        assert provider.received[0].header("authorization") == "Bearer sk-ant-oat01-token"
+
+    @pytest.mark.parametrize("name", ["x-api-key", "authorization"])
+    def test_our_key_in_place_of_the_providers_is_swapped(
+        self, gateway: Running, provider: Provider, api_key: str, project: Project, name: str
+    ) -> None:
+        provider_secret_set(project=project, provider="anthropic", secret="sk-ant-of-the-project")
+        value = api_key if name == "x-api-key" else f"Bearer {api_key}"
+        assert gateway.call(MESSAGES, b"{}", {name: value}).status == 200
+        assert provider.received[0].header("x-api-key") == "sk-ant-of-the-project"
+        assert api_key not in str(provider.received)
+
+    def test_without_a_provider_key_a_swap_is_refused(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        response = gateway.call("/openai/v1/chat/completions", b"{}", {"authorization": f"Bearer {api_key}"})
+        assert response.status == 401
+        assert b"has no openai API key" in response.body
+        assert provider.received == []
+
+    def test_provider_keys_are_encrypted(self, project: Project, db: None) -> None:
+        provider_secret_set(project=project, provider="anthropic", secret="sk-ant-of-the-project")
+        project.refresh_from_db()
+        assert "sk-ant" not in str(project.provider_secrets)
+        assert "sk-ant" not in str(list(project.audit_events.values()))
+
+
+@pytest.mark.parametrize(("path", "status"), [("/mistral/v1/chat", 404), ("/", 404), ("/../healthz", 404)])
+def test_other_paths_are_not_served(gateway: Running, provider: Provider, path: str, status: int) -> None:
+    assert gateway.call(path, b"{}").status == status
+    assert provider.received == []
+
+
+def test_websockets_are_refused_so_that_clients_fall_back(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    upgrade = headers(api_key, connection="Upgrade", upgrade="websocket")
+    assert gateway.call("/openai/v1/responses", None, upgrade, method="GET").status == 426

@@ -1,0 +1,388 @@
+"""What is recorded of the calls that pass: sessions, turns, usage, and what becomes of failures."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import threading
+from typing import Any
+
+import pytest
+import zstandard
+
+from accounts.models import ApiKey, Project
+from accounts.services import api_key_create
+from sessions.models import AgentSession, Message, Turn
+from sessions.selectors.convert import message_body
+from tests.gateway.anthropic_talk import STREAM, event, request, stream, streamed, text, tool_use, whole
+from tests.gateway.double import Provider, Reply
+from tests.gateway.running import PATIENCE, Running
+
+MESSAGES = "/anthropic/v1/messages?beta=true"
+CHAT = "/openai/v1/chat/completions"
+SESSION = "3f8e2c1a-9b4d-4e6f-8a2b-1c3d5e7f9a0b"
+TOOLS = [{"name": "Bash", "description": "Runs a command.", "input_schema": {"type": "object"}}]
+
+History = list[dict[str, Any]]
+
+
+def user(words: str) -> dict[str, Any]:
+    return {"role": "user", "content": words}
+
+
+def result(id: str, output: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": id, "content": output, **fields}],
+    }
+
+
+def assistant(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def stored(session: AgentSession) -> History:
+    return [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
+
+
+class Agent:
+    """A client that keeps its history, as Claude Code does."""
+
+    def __init__(self, gateway: Running, provider: Provider, key: str, **headers: str) -> None:
+        self.gateway, self.provider = gateway, provider
+        self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant-secret"}
+        self.headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+        self.history: History = []
+
+    def say(
+        self, message: dict[str, Any], *answer: dict[str, Any], stream: bool = True, **fields: Any
+    ) -> None:
+        self.history.append(message)
+        self.provider.script = [streamed(*answer) if stream else whole(*answer)]
+        body = request(*self.history, **{"tools": TOOLS, "system": "You are a coder.", **fields})
+        response = self.gateway.call(MESSAGES, body, self.headers)
+        assert response.status == 200, response.body
+        self.history.append(assistant(*answer))
+        self.gateway.settle()
+
+
+@pytest.fixture
+def agent(gateway: Running, provider: Provider, api_key: str) -> Agent:
+    return Agent(
+        gateway, provider, api_key, x_claude_code_session_id=SESSION, user_agent="claude-cli/2.1.197"
+    )
+
+
+THINKING = {"type": "thinking", "thinking": "Größe zählt – 日本.", "signature": "c2lnbmF0dXJl"}
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+def test_a_session_is_recorded_as_the_client_has_it(agent: Agent, is_stream: bool) -> None:
+    agent.say(
+        user("List the files."), THINKING, text("I look."), tool_use("t1", command="ls"), stream=is_stream
+    )
+    agent.say(result("t1", "a.py\nb.py"), text("There are two: a.py and b.py."), stream=is_stream)
+    session = AgentSession.objects.get()
+    assert stored(session) == agent.history
+    assert (session.external_id, session.agent, session.origin) == (SESSION, "claude-code", "gateway")
+    assert (session.title, session.model, session.format) == (
+        "List the files.",
+        "claude-sonnet-4-5",
+        "anthropic",
+    )
+    turns = list(session.turns.order_by("index"))
+    assert [turn.message_count for turn in turns] == [2, 2]
+    usage = [(t.uncached_tokens, t.cache_write_tokens, t.cache_read_tokens, t.output_tokens) for t in turns]
+    assert usage == [(12, 300, 4_000, 57)] * 2
+    assert turns[0].cost_microusd
+    [preamble] = session.preambles.all()
+    assert (preamble.system, session.preamble_version) == (b'"You are a coder."', 1)
+
+
+def test_nothing_is_compacted_in_observe_mode(agent: Agent) -> None:
+    for number in range(6):
+        agent.say(user(f"{number}: " + "word " * 40_000), text("Read."))
+    session = AgentSession.objects.get()
+    assert session.compaction_count == 0
+    assert stored(session) == agent.history
+
+
+def test_cache_breakpoints_that_move_and_thinking_that_is_stripped_append(agent: Agent) -> None:
+    agent.say(user("List the files."), THINKING, tool_use("t1", command="ls"))
+    agent.history[1]["content"].pop(0)
+    agent.history[0] = {
+        "role": "user",
+        "content": [{"type": "text", "text": "List the files.", "cache_control": {"type": "ephemeral"}}],
+    }
+    agent.say(result("t1", "a.py", cache_control={"type": "ephemeral"}), text("One."))
+    session = AgentSession.objects.get()
+    assert session.message_count == 4
+    assert stored(session)[1]["content"][0] == THINKING
+
+
+def test_a_rewind_forks_and_the_fork_goes_on(agent: Agent) -> None:
+    agent.say(user("List the files."), text("a.py"))
+    agent.say(user("Delete them."), text("Done."))
+    agent.history = agent.history[:2]
+    agent.say(user("Keep them."), text("As you like."))
+    agent.say(user("Thanks."), text("Welcome."))
+    fork = AgentSession.objects.get(forked_at=2)
+    assert stored(fork) == agent.history
+    assert AgentSession.objects.count() == 2
+    assert fork.parent is not None
+    assert fork.parent.external_id == SESSION
+
+
+def test_sub_agents_become_child_sessions(
+    agent: Agent, gateway: Running, provider: Provider, api_key: str
+) -> None:
+    agent.say(user("Explore the project."), tool_use("t1", prompt="look"))
+    helper = Agent(gateway, provider, api_key, x_claude_code_session_id=SESSION, x_claude_code_agent_id="a7")
+    helper.say(user("Look around."), text("Nothing here."))
+    agent.say(result("t1", "Nothing here."), text("It is empty."))
+    main = AgentSession.objects.get(external_id=SESSION)
+    child = AgentSession.objects.get(external_id=f"{SESSION}/a7")
+    assert child.parent == main
+    assert (stored(main), stored(child)) == (agent.history, helper.history)
+
+
+def test_side_requests_are_kept_apart(agent: Agent) -> None:
+    main = agent.history
+    agent.history = []
+    agent.say(
+        user("Write a title."), text("Files"), tools=[], max_tokens=20
+    )  # before the conversation itself
+    agent.history = main
+    agent.say(user("List the files."), text("a.py"))
+    agent.say(user("And now?"), text("Nothing."))
+    agent.history.append(user("[SUGGESTION MODE: What could the user say next?]"))
+    agent.say(agent.history.pop(), text("Delete it."))
+    del agent.history[-2:]
+    agent.say(user("Bye."), text("Bye."))
+    session = AgentSession.objects.get(external_id=SESSION)
+    assert stored(session) == agent.history
+    beside = AgentSession.objects.filter(parent=session)
+    assert (beside.count(), beside.filter(forked_at=None).count()) == (2, 2)
+    assert sum(Turn.objects.values_list("output_tokens", flat=True)) == 57 * 5
+
+
+def test_the_clients_compaction_is_a_marker(agent: Agent) -> None:
+    agent.say(user("List the files."), text("a.py"))
+    agent.say(user("Read it."), text("It is empty."))
+    agent.history = []
+    summary = (
+        "This session is being continued from a previous conversation that ran out of context. We read a.py."
+    )
+    agent.say(user(summary), text("Going on."))
+    session = AgentSession.objects.get()
+    assert session.message_count == 6
+    assert session.turns.get(index=2).client_compaction is not None
+
+
+class TestIdentity:
+    def test_without_an_id_the_history_identifies_the_session(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        agents = [Agent(gateway, provider, api_key) for _ in range(2)]
+        agents[0].say(user("Same beginning."), text("One."))
+        agents[1].say(user("Same beginning."), text("Two."))
+        for agent in agents:
+            agent.say(user("Go on."), text("Done."))
+        found = {json.dumps(stored(session)) for session in AgentSession.objects.all()}
+        assert found == {json.dumps(agent.history) for agent in agents}
+
+    def test_another_key_of_the_project_does_not_continue_it(
+        self, gateway: Running, provider: Provider, api_key: str, project: Project
+    ) -> None:
+        other = api_key_create(project=project, name="other")[1]
+        for key in (api_key, other):
+            named = Agent(gateway, provider, key, x_session_id="shared")
+            named.say(user("Hi."), text("Hello."))
+            unnamed = Agent(gateway, provider, key)
+            unnamed.say(user("Other words."), text("Hello."))
+        assert AgentSession.objects.count() == 4
+        prefix = ApiKey.objects.get(name="other").prefix
+        assert set(
+            AgentSession.objects.filter(external_id__startswith="shared").values_list(
+                "external_id", flat=True
+            )
+        ) == {
+            "shared",
+            f"shared@{prefix}",
+        }
+
+    def test_another_project_reaches_nothing_with_the_same_id(
+        self, agent: Agent, gateway: Running, provider: Provider, stranger_api_key: str, project: Project
+    ) -> None:
+        agent.say(user("A secret plan."), text("Noted."))
+        stranger = Agent(gateway, provider, stranger_api_key, x_claude_code_session_id=SESSION)
+        stranger.say(user("What was the plan?"), text("No idea."))
+        mine = AgentSession.objects.get(project=project)
+        theirs = AgentSession.objects.exclude(project=project).get()
+        assert (stored(mine), stored(theirs)) == (agent.history, stranger.history)
+
+    @pytest.mark.parametrize(
+        "user_id",
+        [
+            f"user_{'a' * 64}_account_{SESSION}_session_{SESSION}",
+            json.dumps({"device_id": "d", "account_uuid": "", "session_id": SESSION}),
+        ],
+    )
+    def test_metadata_names_the_session(
+        self, gateway: Running, provider: Provider, api_key: str, user_id: str
+    ) -> None:
+        agent = Agent(gateway, provider, api_key)
+        agent.say(user("Hi."), text("Hello."), metadata={"user_id": user_id})
+        assert AgentSession.objects.get().external_id == SESSION
+
+
+class TestChat:
+    @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+    def test_a_session_of_chat_completions(
+        self, gateway: Running, provider: Provider, api_key: str, is_stream: bool
+    ) -> None:
+        calls = [{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}]
+        answers: History = [
+            {"role": "assistant", "content": "I look.", "tool_calls": calls},
+            {"role": "assistant", "content": "Two files: Größe.txt – 日本.txt"},
+        ]
+        history: History = [{"role": "system", "content": "You are a coder."}, user("List the files.")]
+        for answer in answers:
+            provider.script = [chat_stream(answer) if is_stream else chat_whole(answer)]
+            body = json.dumps({"model": "gpt-5", "stream": is_stream, "messages": history}).encode()
+            response = gateway.call(CHAT, body, {"x-contextapp-key": api_key, "authorization": "Bearer sk"})
+            assert response.status == 200
+            history.append({**answer, "refusal": None})
+            if answer.get("tool_calls"):
+                history.append({"role": "tool", "tool_call_id": "c1", "content": "a b"})
+            gateway.settle()
+        session = AgentSession.objects.get()
+        assert [{**message, "refusal": None} for message in stored(session)] == [
+            {**message, "refusal": None} for message in history
+        ]
+        turn = session.turns.get(index=1)
+        assert (turn.uncached_tokens, turn.cache_read_tokens, turn.output_tokens) == (100, 900, 20)
+        assert (session.format, session.model) == ("openai", "gpt-5")
+
+    def test_without_usage_the_answer_is_recorded_all_the_same(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        provider.script = [chat_stream({"role": "assistant", "content": "Hello."}, usage=False)]
+        body = json.dumps({"model": "gpt-5", "stream": True, "messages": [user("Hi.")]}).encode()
+        gateway.call(CHAT, body, {"x-contextapp-key": api_key, "authorization": "Bearer sk"})
+        gateway.settle()
+        assert stored(AgentSession.objects.get())[1]["content"] == "Hello."
+
+
+CHAT_USAGE = {
+    "prompt_tokens": 1_000,
+    "completion_tokens": 20,
+    "prompt_tokens_details": {"cached_tokens": 900},
+}
+
+
+def chat_whole(answer: dict[str, Any]) -> Reply:
+    choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
+    body = {"id": "x", "object": "chat.completion", "model": "gpt-5", "choices": choices, "usage": CHAT_USAGE}
+    return Reply(parts=[json.dumps(body).encode()])
+
+
+def chat_stream(answer: dict[str, Any], *, usage: bool = True) -> Reply:
+    deltas: History = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": character} for character in answer["content"]]
+    for index, call in enumerate(answer.get("tool_calls", ())):
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        deltas.append({"tool_calls": [{"index": index, **call, "function": {"name": name, "arguments": ""}}]})
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": part}}]} for part in arguments]
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    if usage:
+        chunks.append({"choices": [], "usage": CHAT_USAGE})
+    lines = [f"data: {json.dumps({'model': 'gpt-5', **chunk})}\r\n\r\n".encode() for chunk in chunks]
+    return Reply(headers=[(b"content-type", b"text/event-stream")], parts=[*lines, b"data: [DONE]\n\n"])
+
+
+class TestFailures:
+    def test_an_error_leaves_no_trace_and_its_retry_is_recorded_once(
+        self, agent: Agent, gateway: Running, provider: Provider
+    ) -> None:
+        provider.script = [Reply(status=529, parts=[b'{"type":"error"}'])]
+        gateway.call(MESSAGES, request(user("List the files."), tools=TOOLS), agent.headers)
+        agent.say(user("List the files."), text("a.py"))
+        assert stored(AgentSession.objects.get()) == agent.history
+
+    def test_a_stream_that_ends_in_an_error_is_an_interrupted_turn(
+        self, agent: Agent, gateway: Running, provider: Provider
+    ) -> None:
+        error = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+        provider.script = [Reply(headers=STREAM, parts=[*stream(text("Two fi"))[:5], error])]
+        gateway.call(MESSAGES, request(user("List the files."), tools=TOOLS), agent.headers)
+        gateway.settle()
+        session = AgentSession.objects.get()
+        assert stored(session) == [user("List the files.")]
+        assert session.turns.get().cache_read_tokens == 4_000
+        agent.say(user("List the files."), text("a.py"))
+        assert stored(session) == agent.history
+
+    def test_a_disconnect_is_an_interrupted_turn(
+        self, agent: Agent, gateway: Running, provider: Provider
+    ) -> None:
+        provider.script = [Reply(headers=STREAM, parts=stream(text("Nobody listens")), go=threading.Event())]
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+        body = request(user("List the files."), tools=TOOLS)
+        connection.request("POST", f"/gateway{MESSAGES}", body, agent.headers)
+        response = connection.getresponse()
+        response.read1(10)
+        response.close()
+        connection.close()
+        assert provider.cancelled.wait(PATIENCE)
+        while not Turn.objects.exists():
+            gateway.settle()
+        assert Turn.objects.get().uncached_tokens == 12
+
+    def test_a_client_that_leaves_after_the_last_event_missed_nothing(
+        self, agent: Agent, gateway: Running, provider: Provider
+    ) -> None:
+        parts = stream(text("Done."))
+        provider.script = [Reply(headers=STREAM, parts=[b"".join(parts), b": bye\n\n"], go=threading.Event())]
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+        connection.request("POST", f"/gateway{MESSAGES}", request(user("Hi."), tools=TOOLS), agent.headers)
+        response = connection.getresponse()
+        while b"message_stop" not in response.peek(65_536):
+            pass
+        response.close()
+        connection.close()
+        while not Turn.objects.exists():
+            gateway.settle()
+        assert stored(AgentSession.objects.get()) == [user("Hi."), assistant(text("Done."))]
+
+    def test_a_call_with_the_bypass_header_is_not_recorded(self, agent: Agent) -> None:
+        agent.headers["x-contextapp-bypass"] = "1"
+        agent.say(user("Hi."), text("Hello."))
+        assert not AgentSession.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"), [("gzip", gzip.compress), ("zstd", zstandard.compress)], ids=["gzip", "zstd"]
+)
+def test_compressed_calls_are_recorded(
+    gateway: Running, provider: Provider, api_key: str, encoding: str, encode: Any
+) -> None:
+    parts = stream(text("Hello."))
+    provider.script = [
+        Reply(headers=[*STREAM, (b"content-encoding", encoding.encode())], parts=[encode(b"".join(parts))])
+    ]
+    sent = {"x-contextapp-key": api_key, "x-api-key": "sk", "content-encoding": encoding}
+    gateway.call(MESSAGES, encode(request(user("Hi."))), sent)
+    gateway.settle()
+    assert stored(AgentSession.objects.get()) == [user("Hi."), assistant(text("Hello."))]
+
+
+def test_secrets_are_redacted_in_the_store_only(agent: Agent, provider: Provider) -> None:
+    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    agent.say(user(f"The key is {secret}."), text("Noted."))
+    agent.say(user("Use it."), text("Used."))
+    assert secret in provider.received[0].body.decode()
+    assert secret not in json.dumps(stored(AgentSession.objects.get()))
+    assert Message.objects.count() == 4
