@@ -49,8 +49,8 @@ class Blob(Endpoint):
         responses={200: serializers.Content, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str, handle: str) -> HttpResponse:
-        """Returns the original of content that a compaction clipped, collapsed or offloaded. The prompt shows
-        its handle, such as `h_52ft5e7ibp`, in place of the content."""
+        """Returns the original of content that a compaction clipped, collapsed or offloaded. The prompt
+        contains its handle instead, such as `h_52ft5e7ibp`."""
         session = session_or_404(call, session_id)
         content = contents.content_find(session=session, handle=handle)
         if content is None:
@@ -136,5 +136,5 @@ def _terms(query: str) -> list[str]:
     lexer.whitespace_split, lexer.quotes, lexer.escape, lexer.commenters = True, '"', "", ""
     try:
         return [term for term in lexer if term]
-    except ValueError:  # an unclosed quote is an ordinary character
+    except ValueError:  # treat an unclosed quote as a literal character
         return query.replace('"', " ").split()

@@ -42,7 +42,7 @@ class Compact(Endpoint):
         },
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
-        """Compacts the session now, whatever its size. The state is `skipped` if nothing can be
+        """Compacts the session now, regardless of its size. The state is `skipped` if nothing can be
         shortened, and `failed` if no plan could be computed. If a summarizer model is configured, a worker
         runs the compaction: the response is 202 with the pending record; poll `compactions/{number}/` for
         the result. Otherwise the compaction is complete when the call returns 200. With `preview`, returns
@@ -127,7 +127,7 @@ class CompactionsExport(Endpoint):
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
         """Streams all compactions of a session as JSON Lines, oldest first: one record per line, including
-        those without effect. Without edits and recaps."""
+        compactions without effect. Edits and recaps are omitted."""
         session = session_or_404(call, session_id)
         return StreamingHttpResponse(compactions_jsonl(session), content_type=JSON_LINES)
 

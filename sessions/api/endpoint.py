@@ -1,4 +1,4 @@
-"""The base of all API endpoints: authentication, scopes, rate limits, request bodies and responses.
+"""Base class of all API endpoints: authentication, scopes, rate limits, request bodies and responses.
 
 Endpoints are DRF views so that drf-spectacular can document them, but `Endpoint` dispatches requests
 itself: DRF's request parsing, content negotiation and rendering take longer than a whole push.
@@ -111,7 +111,7 @@ class Endpoint(APIView):
                 headers={"Retry-After": "2"},
             ).response()
         except Exception:
-            # Nothing internal may reach the caller: log the details and return only an id to find them by.
+            # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]
             log.exception("request %s failed: %s %s", request_id, request.method, request.path)
             message = f"Something went wrong on the server. Request ID: {request_id}"
@@ -139,7 +139,7 @@ class Endpoint(APIView):
 
 
 def refuse_compressed(request: HttpRequest) -> None:
-    """Raise `InvalidRequest` if the body is compressed, because it would be read without decompression."""
+    """Raise `InvalidRequest` if the body is compressed: the server does not decompress bodies."""
     if request.META.get("HTTP_CONTENT_ENCODING", "identity").lower() != "identity":
         raise InvalidRequest(
             "unsupported_media_type",

@@ -88,7 +88,7 @@ class Unavailable(ApiError):
     type = "unavailable"
 
 
-#: Every error code with its description. A test keeps docs/reference/api.md and the code in step with it.
+#: Description of each error code. A test keeps docs/reference/api.md and the code in sync with it.
 CODES: Mapping[str, str] = {
     "bad_json": "The body is not valid UTF-8 JSON, for example because of `NaN` or a lone surrogate.",
     "body_too_large": "The body exceeds the size limit given in the message.",

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from django.apps import apps
 
-#: By operation: {"request": {name: body}, "response": {status: {name: body}}}, and the "media_type" of a
+#: By operation id: {"request": {name: body}, "response": {status: {name: body}}}, and the "media_type" of a
 #: response that is not JSON.
 EXAMPLES: Mapping[str, Any] = {
     name: example

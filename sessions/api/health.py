@@ -45,7 +45,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Serve metrics in the Prometheus text format: with the token, or without one to this machine."""
+    """Return metrics in the Prometheus text format. Requires the metrics token, if one is set."""
     if not _may_see_metrics(request):
         return HttpResponse("Set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token.\n", status=403)
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
@@ -55,7 +55,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
     if token := settings.CONTEXTAPP_METRICS_TOKEN:
         sent = request.META.get("HTTP_AUTHORIZATION", "")
         return hmac.compare_digest(sent.encode(), f"Bearer {token}".encode())
-    # Behind a proxy, every request seems to come from this machine.
+    # Without a token, only local clients may see the metrics. Behind a proxy, every client seems local.
     if "HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META:
         return False
     try:
@@ -65,7 +65,7 @@ def _may_see_metrics(request: HttpRequest) -> bool:
 
 
 def _database() -> str:
-    """Check the database without the connection pool, which waits too long for an unavailable one."""
+    """Check the database, bypassing the connection pool, which would wait too long if it is down."""
     parameters = connection.get_connection_params()
     parameters.pop("pool", None)
     parameters["connect_timeout"] = _TIMEOUT

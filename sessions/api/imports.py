@@ -25,7 +25,7 @@ from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from sessions.services.imports.store import ImportConflictError, ImportResult
 
-#: Damaged lines listed in the response; all of them are counted.
+#: Maximum number of damaged lines listed in the response. All of them are counted.
 _MAX_DAMAGES = 100
 
 

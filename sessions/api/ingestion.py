@@ -33,7 +33,7 @@ def prompt_messages_max() -> int:
 def check_messages(
     elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, most: int
 ) -> None:
-    """Raise `InvalidRequest` for more than `most` messages, one that is too large, or one of no dialect.
+    """Raise `InvalidRequest` for more than `most` messages, an oversized one, or one that fits no dialect.
 
     `elements` and `values` are the same messages as JSON bytes and as parsed JSON.
     """
@@ -63,13 +63,13 @@ def check_count(messages: Sequence[Any], most: int) -> None:
 
 
 def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPreamble | None:
-    """Return system prompt and tools, or None if the request has neither. Raises `InvalidRequest`."""
+    """Return the system prompt and tools, or None if the request has neither. Raises `InvalidRequest`."""
     check_preamble(system, tools)
     return preamble_ingest(system, tools, redaction=redaction)[0]
 
 
 def check_preamble(system: Any, tools: Any) -> None:
-    """Raise `InvalidRequest` if system prompt or tools have a type that no provider accepts."""
+    """Raise `InvalidRequest` if the system prompt or the tools have a type that no provider accepts."""
     if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
         raise InvalidRequest(
             "invalid_field", "`system` must be a string or an array of content blocks.", param="system"
@@ -81,7 +81,7 @@ def check_preamble(system: Any, tools: Any) -> None:
 def reject_secret(text: str, name: str, redaction: Redaction) -> None:
     """Raise `InvalidRequest` if the value of an identifying field contains a secret.
 
-    These values cannot be redacted: later calls would not find what they identify.
+    These values cannot be redacted: later calls could no longer find the object by them.
     """
     _, found = redact(text, redaction=redaction)
     if found:

@@ -1,4 +1,4 @@
-"""Finding the session of a request."""
+"""Look up the session of a request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def raise_session_not_found(name: str) -> NoReturn:
 
 
 def raise_key_or_session_error(call: ApiCall, name: str) -> NoReturn:
-    """Raise the error of a statement that found no row: an invalid key, or a missing session.
+    """Raise the error for a statement that found no row: the key is invalid or the session does not exist.
 
     For endpoints that verify the key and find the session in one statement.
     """

@@ -1,8 +1,7 @@
-"""Prometheus metrics: requests by route and status, with their duration; compactions by trigger and state,
-and by step; spikes of tool output.
+"""Prometheus metrics: requests by route and status, compactions by trigger, state and step, output spikes.
 
-All processes of the web server and the workers count into files of one folder, and whichever process is
-asked adds them up. Labels are routes and not addresses: no id, no name and no secret is in them.
+Each web and worker process writes its counters to a file in a shared folder. The process that serves
+`/metrics` sums them. Requests are labeled by route, never by URL, so labels contain no ids, names or secrets.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from sessions.models import Compaction
 from sessions.services.push.spikes import spike_stored
 
-#: Seconds; a push or fetch is at the low end, an import at the high one.
+#: In seconds. Pushes and fetches are at the low end, imports at the high end.
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
 
-#: A client can send any word as the method; each would become a separate series.
+#: Methods with a separate series. Clients can send any method name, so others are counted together.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _FINISHED = frozenset(Compaction.State.values) - set(Compaction.OPEN)
@@ -45,26 +44,26 @@ class Instruments:
 
 @cache
 def instruments() -> Instruments:
-    """The counters of this process; the folder is made with the first one."""
+    """Return this process's metrics. The first call creates the folder."""
     Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
     registry = CollectorRegistry()
     return Instruments(
         requests=Counter(
             "contextapp_http_requests",
-            "Requests answered",
+            "HTTP requests",
             ["method", "route", "status"],
             registry=registry,
         ),
         seconds=Histogram(
             "contextapp_http_request_seconds",
-            "Time to answer a request",
+            "Duration of HTTP requests",
             ["method", "route"],
             buckets=_BUCKETS,
             registry=registry,
         ),
         compactions=Counter(
             "contextapp_compactions",
-            "Compactions that came to an end, or were reverted",
+            "Finished and reverted compactions",
             ["trigger", "state"],
             registry=registry,
         ),
@@ -75,13 +74,13 @@ def instruments() -> Instruments:
             registry=registry,
         ),
         spikes=Counter(
-            "contextapp_tool_output_spikes", "Pushed turns with a spike of tool output", registry=registry
+            "contextapp_tool_output_spikes", "Pushed turns with a tool output spike", registry=registry
         ),
     )
 
 
 def exposition() -> bytes:
-    """The sums over all processes, as Prometheus reads them."""
+    """Return the metrics of all processes in the Prometheus text format."""
     instruments()
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
@@ -90,7 +89,7 @@ def exposition() -> bytes:
 
 
 class RequestMetrics:
-    """Middleware: counts and times every request."""
+    """Middleware that counts and times every request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

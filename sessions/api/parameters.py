@@ -21,12 +21,12 @@ def format_parameter(description: str) -> OpenApiParameter:
 
 
 def format_param(call: ApiCall) -> str | None:
-    """Return the dialect that the request asks for, None if it does not. Raises `InvalidRequest`."""
+    """Return the requested dialect, or None without the parameter. Raises `InvalidRequest`."""
     return choice_param(call, "format", DIALECTS)
 
 
 def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | None:
-    """Return one of `choices`, None without the parameter. Raises `InvalidRequest`."""
+    """Return one of `choices`, or None without the parameter. Raises `InvalidRequest`."""
     value = call.query.get(name)
     if value is None or value in choices:
         return value
@@ -34,7 +34,7 @@ def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | No
 
 
 def int_param(call: ApiCall, name: str, *, default: int, least: int = 0, most: int = MAX_TOKENS) -> int:
-    """Return an integer from the query. Raises `InvalidRequest` if it is out of bounds."""
+    """Return an integer from the query. Raises `InvalidRequest` if it is out of range."""
     text = call.query.get(name)
     if text is None or text == "":
         return default
@@ -64,7 +64,7 @@ def parse_time(text: str) -> datetime | None:
     """Parse an ISO 8601 time with a UTC offset. Return None if `text` is not one."""
     try:
         value = parse_datetime(text)
-        # Converting to UTC rejects offsets that Postgres does not accept and times outside the calendar.
+        # The conversion rejects offsets that Postgres does not accept, and times out of range.
         return None if value is None or is_naive(value) else value.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

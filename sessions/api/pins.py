@@ -25,8 +25,8 @@ class Pin(Endpoint):
         responses={200: serializers.Pinned, **error_responses()},
     )
     def put(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
-        """Later compactions leave a pinned message and the rest of its tool group unchanged. Edits by earlier
-        compactions stay: revert the compaction to restore the message."""
+        """Pins a message: later compactions leave it and the rest of its tool group unchanged. Edits by
+        earlier compactions stay; revert the compaction to restore the message."""
         return self._set(call, session_id, position, pinned=True)
 
     @operation(
@@ -35,12 +35,12 @@ class Pin(Endpoint):
         responses={200: serializers.Pinned, **error_responses()},
     )
     def delete(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
-        """Later compactions may edit the message again."""
+        """Unpins a message: later compactions may edit it again."""
         return self._set(call, session_id, position, pinned=False)
 
     def _set(self, call: ApiCall, session_id: str, position: int, *, pinned: bool) -> HttpResponse:
         session = session_or_404(call, session_id)
-        # Positions above the column's range would make the database fail.
+        # Postgres rejects positions above the column's range.
         if position > serializers.MAX_TOKENS or not message_pin(
             session=session, position=position, pinned=pinned, actor=call.actor
         ):

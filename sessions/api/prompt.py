@@ -133,5 +133,5 @@ def prompt_json(
 
 
 def _etag_matches(header: str, etag: str) -> bool:
-    """Return whether `If-None-Match` contains the tag, which a compressing proxy may have made weak."""
+    """Return whether `If-None-Match` contains the tag. Compressing proxies turn it into a weak one."""
     return etag in header or header.strip() == "*"

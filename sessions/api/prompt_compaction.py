@@ -1,4 +1,4 @@
-"""`prompts/compact/`: compact messages that the caller keeps. Stores nothing."""
+"""`prompts/compact/`: compact messages that the caller stores. Stores nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PromptCompaction(Endpoint):
         responses={200: serializers.CompactedPrompt, **error_responses(400, 413, 415)},
     )
     def post(self, call: ApiCall) -> HttpResponse:
-        """Compacts messages that the caller keeps, without a session. They are compacted when they reach the
+        """Compacts messages without a session. They are compacted when they reach the
         policy's `hard` share of the budget, or at any size with `force`. Nothing is stored and no model is
         called. Secrets are not redacted: the response contains the caller's own text."""
         return json_response(_to_json(prompt_compact(_read(call))))
@@ -36,7 +36,7 @@ class PromptCompaction(Endpoint):
 
 
 def _read(call: ApiCall) -> HeldPrompt:
-    """Return the prompt that the request holds. Raises `InvalidRequest`."""
+    """Parse the prompt in the request body. Raises `InvalidRequest`."""
     data = serializers.validated(serializers.PromptCompactRequest, call.body)
     raw, values = raw_elements(call.raw, "messages"), call.body["messages"]
     format, window = data.get("format"), data.get("window")

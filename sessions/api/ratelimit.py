@@ -1,4 +1,4 @@
-"""Rate limits: requests per minute and API key.
+"""Rate limits: requests per minute for each API key.
 
 The counter of each minute is stored in the broker's Valkey, where all processes share it. Each process
 reserves small shares of the limit, so that most requests need no round trip. With a broker other than
@@ -67,7 +67,7 @@ def _reserve(principal: Principal, window: int, limit: int) -> int:
             pipe.incrby(name, share)
             pipe.expire(name, 2 * _WINDOW_SECONDS)
             used = int(pipe.execute()[0])
-    except Exception:  # whatever the client raises, requests must pass
+    except Exception:  # requests must pass, whatever the client raises
         log.warning("rate limit not counted: the broker is unavailable", exc_info=True)
         return share
     return max(0, min(share, limit - (used - share)))

@@ -85,7 +85,7 @@ def _invalid(error: InvalidHistory) -> InvalidRequest:
 
 
 def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
-    """Return what the fields beside the messages say. Raises `InvalidRequest`."""
+    """Parse all fields except the messages. Raises `InvalidRequest`."""
     if unknown := fields.keys() - _FIELDS:
         name = min(unknown)
         raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)

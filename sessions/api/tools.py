@@ -1,4 +1,4 @@
-"""`tools/` and `sessions/{id}/tool_calls/`: the tools for the agent's model, and calling them."""
+"""`tools/` and `sessions/{id}/tool_calls/`: list and call the tools for the agent's model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Tools(Endpoint):
         responses={200: serializers.Tools, **error_responses(400)},
     )
     def get(self, call: ApiCall) -> HttpResponse:
-        """Returns the definitions of tools to add to the model's tools. Pass the model's calls of them to
+        """Returns the definitions of tools to add to the model's tools. Pass the model's calls to them to
         `sessions/{id}/tool_calls/`."""
         format = format_param(call) or dialects.DEFAULT
         definitions = [tool.definition(format) for tool in TOOLS.values()]
@@ -58,7 +58,7 @@ class ToolCalls(Endpoint):
 
 
 def _arguments(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as an object: dialects have them as an object or as its JSON text."""
+    """Return the arguments as an object. Dialects pass them as an object or as a JSON string."""
     arguments = data.get("arguments") or {}
     if isinstance(arguments, str):
         return dict(loads_object(arguments))

@@ -95,10 +95,10 @@ class Turns(Endpoint):
 
 
 def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
-    """Push the turn that the request holds, and return the JSON answer.
+    """Push the turn in the request, and return the JSON response.
 
-    The route of a session is cached. If its session is gone, another process may have deleted it and created
-    it again, so a second attempt looks the route up again.
+    The route of a session is cached. If the push finds no session, another process may have deleted and
+    recreated it, so a second attempt looks up the route again.
     """
     key_id, project_id = call.principal.key_id, call.principal.project_id
     for _ in range(2):
@@ -120,11 +120,11 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
 
 
 def _read_push(call: ApiCall, *, format: str | None) -> Push:
-    """Return the push that the request holds. `format` is the dialect of the session, as far as known.
+    """Parse the push in the request. `format` is the dialect of the session, or None if it is unknown.
 
     Raises `InvalidRequest`.
 
-    Validated without a serializer, because this is the hot path.
+    Does not use a serializer, because this is the hot path.
     """
     body = call.body
     if unknown := body.keys() - _FIELDS:
@@ -173,7 +173,7 @@ def text_field(body: Mapping[str, Any], name: str) -> str:
 
 
 def usage_field(data: Any) -> tuple[Usage | None, int]:
-    """Return the usage, and how many of its cache-write tokens have a TTL of one hour."""
+    """Return the usage, and the number of cache-write tokens with a TTL of one hour."""
     if data is None:
         return None, 0
     if not isinstance(data, dict):

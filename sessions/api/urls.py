@@ -1,4 +1,4 @@
-"""Addresses of the API, under /api/v1/."""
+"""URLs of the API, under /api/v1/."""
 
 from django.urls import path
 

@@ -23,7 +23,7 @@ _MAX_DAYS = 366
 _DEFAULT_DAYS = 30
 _MAX_ROWS = 10_000
 
-#: Days outside this range are typing errors, and the ends of the calendar would overflow.
+#: Dates outside this range are typos; dates near the limits of the calendar would overflow.
 _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 
 
@@ -57,7 +57,7 @@ class Usage(Endpoint):
             total, rows = usage_sums(
                 project_id=call.principal.project_id, span=span, groups=groups, limit=_MAX_ROWS + 1
             )
-        except DataError:  # a zone that Python supports but this Postgres does not
+        except DataError:  # Python supports the time zone, but this Postgres does not
             raise _invalid_zone() from None
         if len(rows) > _MAX_ROWS:
             raise InvalidRequest(

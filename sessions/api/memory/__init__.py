@@ -1,1 +1,1 @@
-"""Working memory over REST: the current one, its history, its settings, and what sessions share."""
+"""REST endpoints for working memory: current contents, history, settings and shared facts."""

@@ -1,4 +1,4 @@
-"""Histories that clients send whole."""
+"""Complete message histories sent by clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Reconciliation(serializers.Serializer):
     session = serializers.UUIDField(help_text="The session that has this history: the one named, or a fork.")
     status = serializers.ChoiceField(
         choices=["unchanged", "appended", "compacted", "forked", "side"],
-        help_text="`appended`: new messages were stored. `compacted`: the client had compacted its own "
+        help_text="`appended`: new messages were stored. `compacted`: the client had compacted its "
         "context. `forked`: the history continues an earlier point, in a forked session. `side`: a request "
         "beside the conversation, stored in a separate session.",
     )

@@ -121,7 +121,7 @@ class TurnPage(serializers.Serializer):
 class ManifestEntry(serializers.Serializer):
     positions = Positions(help_text="The pushed messages that this message shows or replaces.")
     role = serializers.CharField(help_text="Role of the message.")
-    rule = serializers.CharField(help_text="`verbatim`, or the strategy that changed or made the message.")
+    rule = serializers.CharField(help_text="`verbatim`, or the strategy that changed or created the message.")
     tokens_raw = serializers.IntegerField(help_text="Estimated tokens of the pushed messages.")
     tokens = serializers.IntegerField(help_text="Estimated tokens of this message.")
 

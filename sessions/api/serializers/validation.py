@@ -12,7 +12,7 @@ from rest_framework.exceptions import ErrorDetail
 
 from sessions.api.errors import InvalidRequest, about
 
-#: The code of a `ValidationError` whose text is complete; DRF's own texts are replaced by `_requirement`.
+#: Code of a `ValidationError` whose message is used as-is. `_requirement` replaces DRF's own messages.
 RULE = "rule"
 
 _SIMPLE: Mapping[type, str] = {
@@ -56,7 +56,7 @@ def _child(field: Any, name: str | int) -> Any:
 
 def _message(path: str, field: Any, detail: ErrorDetail) -> str:
     if detail.code == RULE:
-        if path and detail.startswith("`"):  # about a field of a value that the serializer does not know
+        if path and detail.startswith("`"):  # names a nested field that the serializer does not define
             return f"`{path}.{detail[1:]}"
         return about(path, detail) if path else str(detail)
     text = "must not be null." if detail.code == "null" else _requirement(field, detail) or str(detail)
@@ -64,7 +64,7 @@ def _message(path: str, field: Any, detail: ErrorDetail) -> str:
 
 
 def _requirement(field: Any, detail: ErrorDetail) -> str:
-    """Return what the value of a field must be, "" for fields whose own error says so."""
+    """Return the requirement for a field's value, "" for fields whose own error explains it."""
     if isinstance(field, serializers.MultipleChoiceField):
         return f"must be an array of one or more of: {_choices(field)}."
     if isinstance(field, serializers.ChoiceField):
