@@ -12,7 +12,7 @@ from compaction.dialects import parse
 from compaction.messages import Message, Role
 from importers.base import Damage, ImportedSession
 from importers.reading import UnreadableLogError, log_sources
-from importers.registry import recognise
+from importers.registry import recognize
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def transcripts(folder: Path) -> Iterator[Transcript]:
             log = source.read()
         except UnreadableLogError:
             continue
-        importer = recognise(log)
+        importer = recognize(log)
         for session in importer.read(log) if importer else ():
             if isinstance(session, Damage):
                 continue

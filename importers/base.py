@@ -113,7 +113,7 @@ class Importer(Protocol):
     name: str  #: stable name for the command line and the API: "claude-code"
     label: str  #: label for users: "Claude Code session log (JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         """Return whether the log has this format, judging by its first lines. Never raises."""
         ...
 

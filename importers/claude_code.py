@@ -37,7 +37,7 @@ class ClaudeCodeImporter:
     name = "claude-code"
     label = "Claude Code session log (JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         return any(
             record.get("type") in _CONVERSATION + _OTHERS and any(key in record for key in _OWN_KEYS)
             for record in first_objects(log, 5)

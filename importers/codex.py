@@ -45,7 +45,7 @@ class CodexImporter:
     name = "codex"
     label = "Codex rollout (JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         lines = first_objects(log, 5)
         if any(line.get("type") in _LINES and isinstance(line.get("payload"), dict) for line in lines):
             return True

@@ -34,7 +34,7 @@ class GeminiCliImporter:
     name = "gemini-cli"
     label = "Gemini CLI chat recording or checkpoint (JSON, JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         first = next(values(log), None)
         if not isinstance(first, Record):
             return False

@@ -73,7 +73,7 @@ def take_messages(
             yield Damage(file=log.name, line=number, reason=reason)
 
 
-@lru_cache(maxsize=1)  # recognising a log and reading it parse the same bytes
+@lru_cache(maxsize=1)  # recognizing a log and reading it parse the same bytes
 def document(log: LogFile) -> Any:
     """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""
     data = text_bytes(log.data).strip(_BLANK)
@@ -97,7 +97,7 @@ def values(log: LogFile) -> Iterator[Record | Damage]:
 
 
 def first_objects(log: LogFile, count: int) -> list[dict[str, Any]]:
-    """Return the objects on the first `count` lines of a JSONL log, to recognise its format."""
+    """Return the objects on the first `count` lines of a JSONL log, to recognize its format."""
     lines = text_bytes(log.data[:_FIRST_BYTES]).split(b"\n", count)[:count]
     found = (_parsed(line.strip(_BLANK)) for line in lines)
     return [value for value in found if isinstance(value, dict)]

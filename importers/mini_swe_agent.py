@@ -22,7 +22,7 @@ class MiniSweAgentImporter:
     name = "mini-swe-agent"
     label = "mini-swe-agent trajectory (JSON)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         value = document(log)
         return (
             isinstance(value, dict)

@@ -25,7 +25,7 @@ class OpenAIChatImporter:
     name = "openai-chat"
     label = "OpenAI chat messages (JSON or JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         first = next(values(log), None)
         if not isinstance(first, Record):
             return False

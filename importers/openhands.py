@@ -23,7 +23,7 @@ class OpenHandsImporter:
     name = "openhands"
     label = "OpenHands completion log (JSON, one file per call, or a folder of them)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         first = next(values(log), None)
         return isinstance(first, Record) and _is_call(first.value)
 

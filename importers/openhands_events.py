@@ -56,7 +56,7 @@ class OpenHandsEventsImporter:
     name = "openhands-events"
     label = "OpenHands event stream (JSON or JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         first = next(values(log), None)
         if not isinstance(first, Record):
             return False

@@ -23,7 +23,7 @@ class PiImporter:
     name = "pi"
     label = "pi session log (JSONL)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         first = first_objects(log, 1)
         return bool(first) and first[0].get("type") == "session" and "cwd" in first[0]
 

@@ -33,9 +33,9 @@ IMPORTERS: dict[str, Importer] = {
 }
 
 
-def recognise(log: LogFile) -> Importer | None:
-    """Return the first importer that recognises the content of the log, or None."""
-    return next((importer for importer in IMPORTERS.values() if importer.recognises(log)), None)
+def recognize(log: LogFile) -> Importer | None:
+    """Return the first importer that recognizes the content of the log, or None."""
+    return next((importer for importer in IMPORTERS.values() if importer.recognizes(log)), None)
 
 
 def known_formats() -> str:

@@ -23,7 +23,7 @@ class SweAgentImporter:
     name = "swe-agent"
     label = "SWE-agent trajectory (JSON, .traj)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         history = mapping_of(document(log)).get("history")
         first = mapping_of(history[0]) if isinstance(history, list) and history else {}
         return "agent" in first and "role" in first and "content" in first

@@ -24,7 +24,7 @@ class TauBenchImporter:
     name = "tau-bench"
     label = "tau-bench results (JSON)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         value = document(log)
         first = value[0] if isinstance(value, list) and value else None
         return isinstance(first, dict) and {"task_id", "traj"} <= first.keys()
@@ -43,7 +43,7 @@ class Tau2BenchImporter:
     name = "tau2-bench"
     label = "tau2-bench results (JSON)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         value = document(log)
         return isinstance(value, dict) and isinstance(value.get("simulations"), list) and "info" in value
 

@@ -96,7 +96,7 @@ def _payload(token: str) -> str:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Yield the body of each key. Header and footer remain, so that readers recognise a key."""
+    """Yield the body of each key. Header and footer remain, so that readers recognize a key."""
     headers = [match.span() for match in _PEM_HEADER.finditer(text)]
     for (_, start), (following, _) in pairwise([*headers, (len(text), len(text))]):
         limit = min(following, start + _LONGEST_PEM)

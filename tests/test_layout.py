@@ -46,7 +46,7 @@ def test_only_services_write() -> None:
         "cursor.execute('INSERT INTO agent_sessions_turn DEFAULT VALUES')",
     ],
 )
-def test_writes_are_recognised(source: str) -> None:
+def test_writes_are_recognized(source: str) -> None:
     assert len(list(database_writes(source))) == 1
 
 

@@ -13,7 +13,7 @@ from compaction.replay import Transcript, transcript_of
 from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
 from importers.base import Damage, ImportedSession
 from importers.reading import LogSource, UnreadableLogError
-from importers.registry import recognise
+from importers.registry import recognize
 from sessions.store import bodies
 
 
@@ -23,7 +23,7 @@ def log_transcripts(source: LogSource) -> Iterator[Transcript]:
         log = source.read()
     except UnreadableLogError:
         return
-    importer = recognise(log)
+    importer = recognize(log)
     for item in importer.read(log) if importer else ():
         if isinstance(item, Damage):
             continue

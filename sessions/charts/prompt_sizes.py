@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
-#: Maximum number of points: more than pixels only make the chart slower.
+#: Maximum number of points. More points than pixels would only slow down the chart.
 POINTS_LIMIT = 2_000
 
 

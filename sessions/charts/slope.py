@@ -26,7 +26,7 @@ def slope_of(
     """Return the trend of the newest prompts, or None for fewer than three.
 
     `limit` is the budget or context window in tokens, if known. `calibration` converts the sizes of served
-    prompts to the provider's tokens. `is_compacted`: a compaction is due before the limit.
+    prompts to the provider's tokens. `is_compacted` is set if a compaction will run before the limit.
     """
     sizes = _sizes(points[-SLOPE_TURNS:], calibration or Calibration())
     if len(sizes) < 3:
@@ -41,7 +41,7 @@ def slope_of(
 def _sizes(points: Sequence[PromptSize], calibration: Calibration) -> Sequence[int]:
     """Return sizes of one kind: mixing estimated and reported sizes would look like growth.
 
-    The served prompt is the one that compaction holds. An imported session has none.
+    Uses the served prompt, which compaction bounds, unless the session is imported and has none.
     """
     served = [calibration.provider(p.served) for p in points if p.served is not None]
     reported = [p.reported for p in points if p.reported is not None]

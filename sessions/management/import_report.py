@@ -29,7 +29,7 @@ class Report:
         self._redacted: Counter[str] = Counter()
 
     @property
-    def recognised(self) -> bool:
+    def recognized(self) -> bool:
         """Whether any file was in a known format."""
         return bool(self._formats)
 

@@ -1,4 +1,4 @@
-"""Histories that clients send whole, and how much of them is stored."""
+"""Complete message histories sent by clients, and which part of them is stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sessions.models.session import AgentSession
 
 
 class ClientHistory(models.Model):
-    """The history that a client last sent for a session, as far as contextapp stores it.
+    """The part of a client's last history that contextapp stores.
 
     A client names one session, the `root`. If it continues an earlier point of its history, that becomes a
     forked session, which is found by its digest. The columns that begin with `prefix` describe the beginning

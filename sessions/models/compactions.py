@@ -11,7 +11,7 @@ from sessions.models.session import AgentSession
 
 
 class Compaction(Claimable):
-    """One compaction, from its trigger to its result. The row is what counts; a Celery task only starts it.
+    """One compaction, from its trigger to its result. The row is authoritative; a Celery task only starts it.
 
     A worker that runs it renews its lease until it has finished.
     """
@@ -37,21 +37,21 @@ class Compaction(Claimable):
     trigger = models.CharField(max_length=32)
     reason = models.TextField(blank=True)
     instructions = models.TextField(blank=True)
-    # The prompt of this turn is the first with the edits.
+    # The first turn whose prompt contains the edits.
     turn_index = models.PositiveIntegerField()
-    # Set by a revert: from this turn on prompts no longer have the edits.
+    # Set by a revert: the first turn whose prompt no longer contains the edits.
     reverted_turn = models.PositiveIntegerField(null=True)
-    # The number of messages when the plan was made; later ones are appended unchanged.
+    # The number of messages at planning time; later ones are appended unchanged.
     snapshot_position = models.PositiveIntegerField()
     policy = models.JSONField(default=dict)
     tokens_before = models.PositiveIntegerField(null=True)
     tokens_after = models.PositiveIntegerField(null=True)
     record = models.JSONField(default=dict)
     cost_microusd = models.PositiveBigIntegerField(null=True)
-    # When it was last sent to the workers; the message may have been lost.
+    # When it was last dispatched to the workers. The task may have been lost.
     dispatched_at = models.DateTimeField(null=True)
-    # The recap is deterministic although a model should have written it; one later attempt to replace it
-    # remains.
+    # Set if the recap is deterministic although a model should have written it. A worker tries once more to
+    # replace it.
     awaits_upgrade = models.BooleanField(default=False)
     # The compaction whose deterministic recap this one replaces.
     upgrades = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="upgraded_by")
@@ -91,7 +91,7 @@ class Compaction(Claimable):
 
 
 class Edit(models.Model):
-    """One recorded change to what is shown: the value of `compaction.edits.Edit`, without its references.
+    """One recorded change to the prompt: the value of `compaction.edits.Edit`, without its references.
 
     Rows are written once and updated only when removed content is referenced later, because Postgres copies
     the whole row on an update. `PromptSnapshot` records which edits are in force.

@@ -40,7 +40,7 @@ class MemoryRevision(models.Model):
 
 
 class MemoryUpdateState(models.Model):
-    """What automatic memory updates remember of a session between turns.
+    """The state that automatic memory updates keep between the turns of a session.
 
     `turn` is the next one to read, `data` the rest as compressed JSON. Derived: without the row, updates read
     the session from its first turn.
@@ -57,7 +57,7 @@ class MemoryUpdateState(models.Model):
 
 
 class SharedFact(models.Model):
-    """Something worth knowing in other sessions of a project.
+    """A fact that may be useful in other sessions of a project.
 
     Facts are proposed from a session's memory, and offered to other sessions after a user has accepted them
     and until they expire. An empty `agent` means all agents.
@@ -100,7 +100,7 @@ class SharedFact(models.Model):
         indexes = [
             # Facts offered to a new session.
             models.Index(fields=["project", "state", "-created_at"], name="shared_fact_state"),
-            # The review page lists facts of many sessions first.
+            # The review page lists facts that occur in many sessions first.
             models.Index(fields=["project", "state", "-seen_in", "-id"], name="shared_fact_review"),
             # Whether the same fact was proposed before.
             models.Index(fields=["project", "agent", "proposed_digest"], name="shared_fact_proposed"),

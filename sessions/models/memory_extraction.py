@@ -1,4 +1,4 @@
-"""Extraction of working memory by a model: how far it is, and what each run cost."""
+"""Extraction of working memory by a model: its progress, and the cost of each run."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from sessions.models.session import AgentSession
 class ReferenceScan(Claimable):
     """The scan of one session: its tracker (`compaction.referenced`) and the next message to scan.
 
-    Derived: it can be rebuilt from the messages and edits. The scheduler scans, not the push. The lease is
-    also the pause before the next scan; it grows while a session receives no messages.
+    Derived: it can be rebuilt from the messages and edits. Scans run on a schedule, not in the push. The
+    lease is also the pause before the next scan; it grows while a session receives no messages.
     """
 
     session = models.OneToOneField(

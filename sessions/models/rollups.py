@@ -1,4 +1,4 @@
-"""Usage summed by quarters of an hour, so that trends need not scan turns."""
+"""Usage per quarter-hour, so that trends need not scan turns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sessions.models.session import AgentSession
 
 
 class UsageRollup(models.Model):
-    """The usage of one model by one session in a quarter of an hour (UTC).
+    """The usage of one model by one session in a quarter-hour (UTC).
 
-    Quarters of an hour and not days, because a day starts in the viewer's time zone, and time zones differ by
-    quarters of an hour. Agent, tags and member are joined from the session, so that changing them changes
-    past figures too. Turns that were billed to another session are left out.
+    The interval is a quarter-hour because days depend on the viewer's time zone, and the offsets of time
+    zones are multiples of a quarter-hour. Agent, tags and member are joined from the session, so changing
+    them also changes past figures. Turns that are billed to another session are excluded.
 
     `hidden_tokens` counts the tokens that edits kept out of prompts, in the provider's tokens and at most the
     model's window, summed over the calls that reported their usage. `saved_microusd` is what they would have

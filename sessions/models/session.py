@@ -22,7 +22,7 @@ class AgentSession(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Foreign keys have no separate index if another index begins with them: a push that changes
+    # Foreign keys that another index begins with have no separate index: a push that changes
     # `last_active_at` updates every index of the row.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="agent_sessions", db_index=False
@@ -125,7 +125,7 @@ class AgentSession(models.Model):
 
 
 class PromptSnapshot(models.Model):
-    """The messages before `AgentSession.snapshot_end` with their edits applied: a fetch reads no history.
+    """The messages before `AgentSession.snapshot_end` with their edits applied, so a fetch reads no history.
 
     Derived from the messages and the edits; rewritten at every compaction and revert. `data` is a packed
     `PromptMessages` in the dialect of the session, not repaired.

@@ -36,7 +36,7 @@ class Turn(models.Model):
 
     idempotency_key = models.CharField(max_length=200, null=True)
     body_hash = models.BinaryField(max_length=32, null=True)
-    # The JSON answer to the push, which a retry with the same idempotency key gets again.
+    # The JSON response to the push. A retry with the same idempotency key returns it again.
     answer = models.BinaryField(null=True)
 
     prompt_estimate = models.PositiveIntegerField()
@@ -88,7 +88,7 @@ class Turn(models.Model):
 
 
 class Blob(models.Model):
-    """A large content, compressed, stored once per project.
+    """The content of a large message, compressed and stored once per project.
 
     `data` is NULL if the content is in object storage (see `sessions/store/blobs.py`).
     """
@@ -107,7 +107,7 @@ class Blob(models.Model):
 
 
 class Message(models.Model):
-    """One provider message. `body` is its JSON, byte for byte, compressed; large contents are in `blob`.
+    """One provider message. `body` is its exact JSON, compressed; large contents are in `blob`.
 
     Not JSONB, which would reorder keys, rewrite numbers and reject \\u0000.
     """
@@ -150,7 +150,7 @@ class Message(models.Model):
 class Pin(models.Model):
     """A pinned message, and who pinned it.
 
-    The bit in `Message.flags` says the same; compactions read it together with the message.
+    A bit in `Message.flags` duplicates this, so that compactions can read it together with the message.
     """
 
     pk = models.CompositePrimaryKey("session_id", "position")

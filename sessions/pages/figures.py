@@ -25,7 +25,7 @@ def _three_digits(value: float) -> str:
 
 
 def money(microusd: int) -> str:
-    """Format micro-dollars: cents from one dollar on, up to four decimals below, never a cost as zero."""
+    """Format micro-dollars: two decimals from one dollar on, up to four below. A cost is never shown as 0."""
     dollars = Decimal(microusd) / MICRO
     if microusd == 0:
         return "$0"

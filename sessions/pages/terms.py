@@ -16,7 +16,7 @@ _PRESETS: Mapping[str, str] = {
     "aggressive": "like balanced, but compacts earlier and further, and shortens smaller outputs too",
 }
 
-#: What determined how a message of a prompt looks, apart from the strategies.
+#: Rules other than strategies that determine how a message appears in the prompt.
 _RULES: Mapping[str, str] = {
     "verbatim": "Unchanged, as pushed.",
     "shown": "Unchanged, as pushed.",
@@ -29,7 +29,7 @@ _STATES: Mapping[str, str] = {
     "pending": "Waiting for a worker.",
     "running": "A worker is running it.",
     "done": "Applied: prompts show its edits.",
-    "skipped": "Not applied: it would have gained nothing, or another compaction came first.",
+    "skipped": "Not applied: it would have saved nothing, or another compaction ran first.",
     "failed": "Not applied: it failed repeatedly.",
     "reverted": "Applied and later reverted: prompts since then do not show its edits.",
 }

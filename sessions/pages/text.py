@@ -1,4 +1,4 @@
-"""Make transcript text safe to display: it must not hide, reorder or break the page around it."""
+"""Make transcript text safe to display, so that it cannot hide, reorder or break the rest of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to values and back. The only place that knows both the tables and the core's values."""
+"""Convert rows to the core's values and back. Only this module knows both."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sessions.store.flags import MessageFlag
 
 
 def message_bytes(row: Message) -> bytes:
-    """The provider's JSON of a message. Reads the blob where there is one: select it with the row."""
+    """Return the provider's JSON of a message. Select the blob with the row to avoid another query."""
     if row.blob is None:
         return bodies.unpack(row.body or b"")
     if row.blob.data is None:
-        # Kept with the row, which is often read twice: for its value and for its bytes.
+        # Cached on the row, because callers often need both its value and its bytes.
         row.blob.data = blob_get(row.blob.project_id, row.blob.sha256)
     return bodies.unpack(row.blob.data)
 
@@ -79,7 +79,7 @@ def edit_value(row: Edit) -> EditValue:
 
 
 def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int, tool: str) -> dict[str, Any]:
-    """The columns of an edit that is not stored yet, and not referenced. `tool`: whose output it changed."""
+    """Return the columns of a new edit. `tool` is the tool whose output it changed."""
     return {
         "compaction_id": compaction.pk,
         "session_id": compaction.session_id,
@@ -101,7 +101,7 @@ def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int, tool: st
 
 
 def usage_of(turn: Turn) -> Usage | None:
-    """The usage that the provider reported for the turn's call, if it did."""
+    """Return the usage that the provider reported for the turn's call, or None."""
     if turn.prompt_reported is None:
         return None
     return Usage(
@@ -114,7 +114,7 @@ def usage_of(turn: Turn) -> Usage | None:
 
 
 def usage_fields(usage: Usage | None) -> Mapping[str, int]:
-    """The columns of a turn that hold its usage."""
+    """Return the columns of a turn that store its usage."""
     if usage is None:
         return {}
     return {

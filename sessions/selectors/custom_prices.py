@@ -7,6 +7,6 @@ from pricing.custom import CustomPrice
 
 
 def custom_prices(project: Project) -> tuple[CustomPrice, ...]:
-    """The newest beginning first: where several hold, that one does."""
-    found = (CustomPrice.from_json(data) for data in project.custom_prices)
-    return tuple(sorted(found, key=lambda one: one.first, reverse=True))
+    """Return the project's prices, newest first day first: of several valid prices, the first one applies."""
+    prices = (CustomPrice.from_json(data) for data in project.custom_prices)
+    return tuple(sorted(prices, key=lambda price: price.first, reverse=True))

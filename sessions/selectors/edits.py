@@ -1,4 +1,4 @@
-"""Which edits a prompt shows: those in force after a turn."""
+"""Select the edits that are in force in a prompt after a turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sessions.selectors.convert import edit_value
 
 
 def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
-    """Return the edits that the prompt after `turn` shows, in order and grouped by compaction."""
+    """Return the edits that apply to the prompt after `turn`, in order and grouped by compaction."""
     rows = (
         edits_not_evicted(Edit.objects.filter(edits_in_force_after(turn), session_id=session_id))
         .order_by("compaction__number", "ordinal")
@@ -26,7 +26,7 @@ def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
 
 
 def edits_not_evicted(edits: QuerySet[Edit]) -> QuerySet[Edit]:
-    """Exclude edits that the eviction reaching furthest covers and that an earlier compaction made.
+    """Exclude edits of earlier compactions that the largest eviction covers.
 
     `in_force` would drop them anyway, but in a long session nearly all edits are covered. `edits` are those
     of one session.

@@ -1,7 +1,7 @@
-"""How well a session's context is kept: a grade with its reasons. Pure.
+"""Health of a session's context: a grade with its reasons. Pure functions.
 
-A session starts with 100 points. Each sign of trouble subtracts some, up to a limit per sign, so that no
-single one dominates. `RULES` defines the points; the session page shows them.
+A session starts with 100 points. Each problem subtracts points, up to a limit per kind of problem, so that no
+single kind dominates. `RULES` defines the points; the session page shows them.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: A prompt above this share of its limit is under pressure.
+#: Prompts above this share of their limit are under pressure.
 PRESSURE = 0.9
-#: Two compactions within so many turns are one too many.
+#: A compaction within this many turns of the previous one counts as repeated.
 REPEATED_TURNS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """What is counted of a session.
+    """The counts from which a session's health is calculated.
 
-    `pressed` and `burst` are turns whose prompt was over 90 % and over 100 % of the limit; `churning` says
-    that its memory throws away what it gained, `runaway` that its newest prompts hit the wall.
+    `pressed` and `burst` are the numbers of turns whose prompt exceeded 90% and 100% of the limit. `churning`
+    is set if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
     """
 
     turns: int
@@ -39,7 +39,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why points were taken."""
+    """A reason why points were subtracted."""
 
     code: str
     points: int
@@ -48,7 +48,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """`score` is 0 to 100, `grade` A to F; the reason that cost the most points comes first."""
+    """The result: `score` is 0 to 100, `grade` A to F. The reason with the most points comes first."""
 
     score: int
     grade: str
@@ -63,8 +63,10 @@ GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 40), ("F", 0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Subtracts `points` for each occurrence that `count` returns, at most `most`. `text` is a template with
-    the number `n` and the plural ending `s`."""
+    """Subtracts `points` for each occurrence that `count` returns, at most `most`.
+
+    `text` is a template with the number `n` and the plural ending `s`.
+    """
 
     points: float
     most: int
@@ -72,55 +74,55 @@ class Rule:
     text: str
 
 
-#: Pressure counts as a share of the turns: ten are much of twenty and little of a thousand.
+#: Pressure is measured as a share of the turns: ten of twenty turns are many, ten of a thousand are few.
 RULES: Mapping[str, Rule] = {
     "burst": Rule(
-        points=5, most=25, count=lambda s: s.burst, text="prompts were over their limit on {n} turn{s}"
+        points=5, most=25, count=lambda s: s.burst, text="prompts exceeded their limit on {n} turn{s}"
     ),
     "pressure": Rule(
         points=0.4,
         most=20,
         count=lambda s: round(100 * s.pressed / s.turns) if s.turns else 0,
-        text="prompts took over 90 % of their limit on {n} % of the turns",
+        text="prompts used over 90% of their limit on {n}% of the turns",
     ),
     "repeated": Rule(
         points=8,
         most=24,
         count=lambda s: s.repeated,
-        text=f"{{n}} compaction{{s}} came within {REPEATED_TURNS} turns of the one before",
+        text=f"{{n}} compaction{{s}} ran within {REPEATED_TURNS} turns of the previous one",
     ),
     "mid_task": Rule(
         points=4,
         most=16,
         count=lambda s: s.mid_task,
-        text="{n} compaction{s} cut between a call and its result",
+        text="{n} compaction{s} ran between a call and its result",
     ),
     "spikes": Rule(
-        points=6, most=24, count=lambda s: s.spikes, text="tool outputs padded the context on {n} turn{s}"
+        points=6, most=24, count=lambda s: s.spikes, text="unusually large tool outputs on {n} turn{s}"
     ),
     "lost": Rule(
         points=6,
         most=30,
         count=lambda s: s.lost,
-        text="{n} edit{s} took away what the model named again later",
+        text="{n} edit{s} removed content that was referenced later",
     ),
     "failures": Rule(
         points=10,
         most=20,
         count=lambda s: s.failures,
-        text="background compactions that failed in a row: {n}",
+        text="{n} consecutive background compaction{s} failed",
     ),
     "runaway": Rule(
         points=15,
         most=15,
         count=lambda s: int(s.runaway),
-        text="the newest prompts are hitting their limit, and no compaction holds them",
+        text="the newest prompts reach their limit, and compaction does not reduce them",
     ),
     "churn": Rule(
         points=10,
         most=10,
         count=lambda s: int(s.churning),
-        text="working memory throws away what it gained",
+        text="working memory discards what it gains",
     ),
 }
 

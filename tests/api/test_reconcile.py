@@ -148,7 +148,7 @@ def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
         ("This session is being continued from a previous conversation that ran out of context.", {}),
         ("We read three files so far.", {"compacted": True}),
     ],
-    ids=["recognised", "announced"],
+    ids=["recognized", "announced"],
 )
 def test_the_clients_own_compaction_is_a_marker_and_no_fork(
     api: Api, first: str, fields: dict[str, Any]
@@ -179,7 +179,7 @@ def test_a_client_that_drops_its_oldest_messages_is_followed(api: Api) -> None:
     assert reconcile(api, [*kept, answer("Fine.")])["reconciled"]["status"] == "appended"
 
 
-def test_outputs_that_the_client_cleared_in_place_are_still_recognised(api: Api) -> None:
+def test_outputs_that_the_client_cleared_in_place_are_still_recognized(api: Api) -> None:
     reconcile(api, history(3))
     cleared = history(3)
     cleared[2] = result("toolu_00000", "[Old tool result content cleared]")
@@ -202,7 +202,7 @@ def test_a_side_request_neither_extends_nor_forks(api: Api) -> None:
     assert set(AgentSession.objects.exclude(external_id="s1").values_list("forked_at", flat=True)) == {None}
 
 
-def test_messages_pushed_before_are_recognised(api: Api) -> None:
+def test_messages_pushed_before_are_recognized(api: Api) -> None:
     secret = "AKIA" + "ABCDEFGHIJKLMNOP"
     said = [request(f"The key is {secret}."), answer("Noted.")]
     push(api, said)

@@ -32,7 +32,7 @@ from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
 from importers.base import ImportedSession
 from importers.reading import log_sources
-from importers.registry import recognise
+from importers.registry import recognize
 from pricing.tokenizers import token_factor
 from redaction import redact_bytes
 from sessions.selectors.redaction import redaction_of
@@ -116,7 +116,7 @@ class Core:
 def sessions_of(folder: Path) -> Iterator[ImportedSession]:
     for source in log_sources([folder]):
         log = source.read()
-        importer = recognise(log)
+        importer = recognize(log)
         assert importer is not None
         yield from (item for item in importer.read(log) if isinstance(item, ImportedSession))
 

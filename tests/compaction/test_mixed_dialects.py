@@ -22,7 +22,7 @@ from compaction.validation import validate
 from compaction.view import apply
 from importers.base import ImportedSession
 from importers.reading import log_sources
-from importers.registry import recognise
+from importers.registry import recognize
 from sessions.store.prompt_bytes import messages_of_view, request_fields
 from tests.compaction.builders import COUNTER, assistant, call, faults, result, system, user
 from tests.compaction.test_properties import anthropic_messages, models, openai_messages, quick, texts
@@ -204,7 +204,7 @@ def test_detection_agrees_with_the_known_dialect_of_recorded_messages(trajectori
     checked = 0
     for source in log_sources([trajectories]):
         log = source.read()
-        importer = recognise(log)
+        importer = recognize(log)
         for session in importer.read(log) if importer is not None else ():
             if not isinstance(session, ImportedSession):
                 continue

@@ -16,7 +16,7 @@ class DiaryImporter:
     name = "diary"
     label = "Diary (text)"
 
-    def recognises(self, log: LogFile) -> bool:
+    def recognizes(self, log: LogFile) -> bool:
         return log.data.startswith(_MARK)
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Project
 from importers.base import LogFile
-from importers.registry import IMPORTERS, recognise
+from importers.registry import IMPORTERS, recognize
 from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.extending.diary_importer import DiaryImporter
@@ -27,8 +27,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(IMPORTERS, DiaryImporter.name, DiaryImporter())
 
 
-def test_it_is_recognised() -> None:
-    importer = recognise(LogFile(name="monday.txt", data=DIARY))
+def test_it_is_recognized() -> None:
+    importer = recognize(LogFile(name="monday.txt", data=DIARY))
     assert importer is IMPORTERS["diary"]
 
 
@@ -57,7 +57,7 @@ def test_it_is_imported_by_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_it_is_offered_where_no_format_is_recognised(api: Api, tmp_path: Path) -> None:
+def test_it_is_offered_where_no_format_is_recognized(api: Api, tmp_path: Path) -> None:
     response = api.post("imports/", b"no log")
     assert code(response) == "unknown_format"
     assert "diary" in response.json()["error"]["message"]

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from importers.base import Damage, ImportedSession, LogFile
-from importers.registry import recognise
+from importers.registry import recognize
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -21,8 +21,8 @@ def document(value: Any, name: str = "run.json") -> LogFile:
 
 
 def read(log: LogFile, format: str) -> tuple[list[ImportedSession], list[Damage]]:
-    """The sessions and damages of a log, which must be recognised as `format`."""
-    importer = recognise(log)
+    """The sessions and damages of a log, which must be recognized as `format`."""
+    importer = recognize(log)
     assert importer is not None
     assert importer.name == format
     items = list(importer.read(log))

@@ -9,7 +9,7 @@ import pytest
 
 from accounts.models import Project
 from importers.base import ImportedSession, LogFile
-from importers.registry import recognise
+from importers.registry import recognize
 from importers.values import microusd_of, time_of
 from sessions.models import AgentSession
 from sessions.services.imports.store import session_import
@@ -42,7 +42,7 @@ def claude_code_log(usage: dict[str, Any]) -> bytes:
 
 def imported(project: Project, data: bytes) -> AgentSession:
     log = LogFile(name="run.jsonl", data=data)
-    importer = recognise(log)
+    importer = recognize(log)
     assert importer is not None
     [session] = [item for item in importer.read(log) if isinstance(item, ImportedSession)]
     return session_import(project=project, imported=session).session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from importers.base import LogFile
-from importers.registry import recognise
+from importers.registry import recognize
 from sessions.services.samples.log import sample_log
 from sessions.services.samples.make_sample import sample_bytes
 from tests.importers.logs import SESSION, block, jsonl, read, result, text, tool_use, user
@@ -128,7 +128,7 @@ def test_no_damage_of_any_kind_raises() -> None:
         for _ in range(chance.randrange(1, 12)):
             data[chance.randrange(len(data))] = chance.randrange(256)
         log = LogFile(name="log.jsonl", data=bytes(data[: chance.randrange(len(data))]))
-        importer = recognise(log)
+        importer = recognize(log)
         if importer:
             list(importer.read(log))
 

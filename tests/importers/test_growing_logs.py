@@ -65,7 +65,7 @@ LINES = lines()
 
 
 def sessions_of(log: LogFile) -> Iterator[ImportedSession]:
-    """Return what the importer reads from a log, even if it is too short to be recognised."""
+    """Return what the importer reads from a log, even if it is too short to be recognized."""
     for item in IMPORTERS["claude-code"].read(log):
         if isinstance(item, ImportedSession):
             yield item

@@ -9,7 +9,7 @@ from typing import Any
 from compaction.messages import Usage
 from importers.base import ImportedSession
 from importers.reading import log_sources
-from importers.registry import recognise
+from importers.registry import recognize
 from tests.importers.logs import document, jsonl, read
 from tests.importers.pairing import bodies, misplaced
 
@@ -90,7 +90,7 @@ def test_a_folder_of_events_is_one_log(tmp_path: Path) -> None:
         (folder / f"{event['id']}.json").write_text(json.dumps(event, indent=1))
     [source] = log_sources([tmp_path])
     log = source.read()
-    importer = recognise(log)
+    importer = recognize(log)
     assert importer is not None
     [session] = list(importer.read(log))
     assert isinstance(session, ImportedSession)

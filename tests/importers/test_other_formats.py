@@ -1,4 +1,4 @@
-"""Each other format: recognised by content, clean messages, usage in disjoint parts."""
+"""Each other format: recognized by content, clean messages, usage in disjoint parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import zstandard
 from compaction.messages import Usage
 from importers.base import LogFile
 from importers.reading import UnreadableLogError, discovered_folders, log_sources
-from importers.registry import recognise
+from importers.registry import recognize
 from tests.importers.logs import document, jsonl, read
 from tests.importers.pairing import bodies, misplaced
 
@@ -208,8 +208,8 @@ def test_conversations_that_do_not_go_on_are_sessions_of_their_own() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"hello", b"[]", b"{}", b"[[]]", b'{"messages": []}', b"\x00\xff", b"3"]
 )
-def test_what_is_no_log_is_not_recognised(data: bytes) -> None:
-    assert recognise(LogFile(name="x.json", data=data)) is None
+def test_what_is_no_log_is_not_recognized(data: bytes) -> None:
+    assert recognize(LogFile(name="x.json", data=data)) is None
 
 
 def test_packed_files_and_their_damage(tmp_path: Path) -> None:

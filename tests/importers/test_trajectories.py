@@ -12,7 +12,7 @@ import pytest
 
 from importers.base import Damage, ImportedSession
 from importers.reading import log_sources
-from importers.registry import recognise
+from importers.registry import recognize
 from tests.importers.pairing import calls, misplaced, results
 
 pytestmark = pytest.mark.trajectories
@@ -35,7 +35,7 @@ KNOWN = {
 def read(folder: Path) -> Iterator[tuple[str, ImportedSession | Damage]]:
     for source in log_sources([folder]):
         log = source.read()
-        importer = recognise(log)
+        importer = recognize(log)
         if importer:
             yield from ((importer.name, item) for item in importer.read(log))
 
@@ -69,7 +69,7 @@ def test_results_directly_follow_their_calls(folder: str, imported: dict[str, li
             assert complaint.split()[2] not in named, f"{session.external_id}: {complaint}"
 
 
-def test_everything_else_is_not_recognised_or_reads_without_a_crash(trajectories: Path) -> None:
+def test_everything_else_is_not_recognized_or_reads_without_a_crash(trajectories: Path) -> None:
     formats = Counter(name for name, _ in read(trajectories))
     assert set(formats) == {format for format, _, _ in KNOWN.values()}
 
@@ -81,7 +81,7 @@ def test_claude_code_messages_and_prompt_sizes_are_those_of_the_log(trajectories
         file = source.files[0].relative_to(trajectories).as_posix()
         log = source.read()
         lines = [json.loads(line) for line in log.data.splitlines() if _is_one_object(line)]
-        importer = recognise(log)
+        importer = recognize(log)
         assert importer is not None
         (session,) = [item for item in importer.read(log) if isinstance(item, ImportedSession)]
         # The manifest counts each result line; an API error was never sent, so it is no message here.

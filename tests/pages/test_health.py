@@ -105,4 +105,4 @@ class TestProfiles:
         profile = profile_write(session=session)
         page = member_client.get(address("session", session)).text
         assert f"grade-{profile.grade}" in page
-        assert "took away what the model named again later" in page
+        assert "removed content that was referenced later" in page

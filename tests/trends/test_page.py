@@ -156,7 +156,7 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert savings.gross == cached * 1_000_000 * 1_000_000
     # A cache write costs 25% more than an uncached token.
     assert savings.rebilled == (uncached * 5 / 4 - cached) * 4 * 15_000 * 1_000_000
-    assert savings.summariser == 32_000
+    assert savings.summarizer == 32_000
     assert savings.reader == 3_000
     assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000
     assert (savings.compactions, savings.without_model) == (4, 1)

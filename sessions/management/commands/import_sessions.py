@@ -30,8 +30,8 @@ from sessions.services.imports.logs import known_logs, log_import
 from sessions.services.imports.reader import Reader, ReadLog, read_logs
 from sessions.services.imports.store import ImportConflictError
 
-#: One process stores what the others read, and one processor is left to it and the database. More readers
-#: than this would only wait.
+#: One process stores what the others read, and one processor is left for it and the database. Additional
+#: readers would only wait.
 _MOST_JOBS = 4
 
 
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         started = time.monotonic()
         run.read_all(list(log_sources(paths)), jobs=options["jobs"], quiet=options["verbosity"] == 0)
         self.stdout.write(run.report.text(time.monotonic() - started, dry_run=options["dry_run"]))
-        if not run.report.recognised:
+        if not run.report.recognized:
             raise CommandError("no log in a known format found")
 
 
@@ -73,7 +73,7 @@ class _Run:
         self.report = Report()
         self._project = project
         self._known = known_logs(project) if project else {}
-        # Without a project, nothing is stored that the placeholders would have to match.
+        # In a dry run nothing is stored, so the placeholders need not match those of a project.
         redaction = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
         self._reader = Reader(redaction=redaction, known=frozenset(self._known), format=format)
 

@@ -6,7 +6,7 @@ peak:>50k            also last:, turns: and billed:; >, <, or a number alone for
 cost:>1.50           in dollars
 health:C,D           any of these grades
 compacted:yes        or no
-active:2026-03-01..2026-03-05   days in UTC; both ends are optional, a single day works, too
+active:2026-03-01..2026-03-05   days in UTC; both ends are optional; also a single day
 subagents:yes        list sub-agents as separate rows
 """
 

@@ -198,7 +198,7 @@ def _order(request: HttpRequest) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sort:
-    """A way to order the list, and the address's query that asks for it."""
+    """A sort option of the list, with its query string."""
 
     label: str
     query: str
@@ -206,7 +206,7 @@ class Sort:
 
 
 def _sorts(query: QueryDict, order: str) -> dict[str, Sort]:
-    """Ways to order the same filter, each from its first page."""
+    """Return the sort options for the current filter. Each leads to the first page."""
     kept = [(k, v) for k, v in query.items() if k not in {"after", "sort"} and v]
     return {
         name: Sort(

@@ -34,11 +34,11 @@ from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, Re
 _MAX_LENGTH = 60_000
 
 
-#: What determined the start of the tail, by `tail_bound` of the record.
+#: Explanations of the tail's start, by `tail_bound` of the record.
 _TAIL_RULES = {
-    "tokens": "their share of the budget decided where they start",
-    "messages": "the minimum number of messages decided where they start",
-    "both": "their share of the budget and the minimum number of messages start at the same one",
+    "tokens": "their start is set by their share of the budget",
+    "messages": "their start is set by the minimum number of messages",
+    "both": "their share of the budget and the minimum number of messages have the same start",
     "giant": "they start after an oversized message",
     "all": "everything after the first messages",
 }
@@ -145,7 +145,7 @@ def _compaction_or_404(session: AgentSession, number: int) -> Compaction:
 
 
 def _components(recorded: Mapping[str, Any] | None) -> list[ComponentChange]:
-    """Return the change of each component; records of earlier versions have none."""
+    """Return the change of each component. Records of earlier versions do not contain them."""
     if not recorded:
         return []
     before, after = recorded["before"], recorded["after"]

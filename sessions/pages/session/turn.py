@@ -1,4 +1,4 @@
-"""The page of a turn: new input, the prompt the model saw, usage and cost, comparison of prompts."""
+"""The page of a turn: new input, the prompt that the model saw, usage, cost, and a comparison of prompts."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _stored(viewer: Viewer) -> Mapping[str, Any]:
 
 
 def _hidden_settings(viewer: Viewer, form: PolicyForm) -> dict[str, Any]:
-    """Return the stored settings that the request does not enter. They are kept unless the preset changes."""
+    """Return the stored settings that the form does not contain. They are kept unless the preset changes."""
     stored = _stored(viewer)
     if stored.get("preset") != form.policy["preset"]:
         return {}

@@ -37,7 +37,7 @@ _OUTPUT_CHOICES = (
 _READ_CHOICES = (("", "Detected"), ("yes", "Yes"), ("no", "No"))
 #: Fields of one rule, each repeated for each rule.
 _RULE_FIELDS = ("rule_pattern", "rule_outputs", "rule_clip_tokens", "rule_is_read")
-#: Empty rows for new rules.
+#: Number of empty rows for new rules.
 _NEW_RULES = 2
 
 
@@ -64,7 +64,7 @@ class RuleRow:
         )
 
     def to_rule(self) -> dict[str, Any]:
-        """Return the rule as a policy stores it. Raises `PolicyError` for a size that is no number."""
+        """Return the rule as a policy stores it. Raises `PolicyError` if the size is not a number."""
         rule: dict[str, Any] = {"pattern": self.pattern}
         if self.outputs in dict(_OUTPUT_CHOICES) and self.outputs:
             rule[self.outputs] = True
@@ -78,9 +78,9 @@ class RuleRow:
 
 
 class PolicyForm(PlainForm):
-    """After validation, `policy` are the settings as a project or a session stores them.
+    """After validation, `policy` contains the settings in the form that projects and sessions store.
 
-    It contains `steps` and `tools` only if the form's data has their fields and they differ from the preset.
+    It includes `steps` and `tools` only if the form's data has their fields and they differ from the preset.
     """
 
     output_choices = _OUTPUT_CHOICES

@@ -30,7 +30,7 @@ class NewProjectForm(PlainForm):
         name: str = self.cleaned_data["name"]
         if not slugify(name):
             raise forms.ValidationError(
-                "Use at least one letter (a–z) or digit, which the project's URL is made of."
+                "Use at least one letter (a–z) or digit. The project's URL is derived from them."
             )
         return name
 

@@ -20,7 +20,7 @@ class Savings:
     """Savings and costs in micro-dollars.
 
     `gross` is the price of the removed tokens. `rebilled` is the cost of re-writing the prompt cache after
-    compactions, `summariser` that of summaries, `reader` that of memory extraction. `without_model` are the
+    compactions, `summarizer` that of summaries, `reader` that of memory extraction. `without_model` are the
     compactions that needed no summary: a recap that was written without a model, because there is no key or
     the model failed, does not count. `needed` are those whose free steps left the prompt over its budget.
     `recaps` are the compactions with a recap, `by_model` those whose recap a model wrote.
@@ -28,7 +28,7 @@ class Savings:
 
     gross: int
     rebilled: int
-    summariser: int
+    summarizer: int
     reader: int
     compactions: int
     without_model: int
@@ -38,7 +38,7 @@ class Savings:
 
     @property
     def net(self) -> int:
-        return self.gross - self.rebilled - self.summariser - self.reader
+        return self.gross - self.rebilled - self.summarizer - self.reader
 
 
 class _ModelCosts(NamedTuple):
@@ -66,7 +66,7 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
     return Savings(
         gross=sums.saved_microusd,
         rebilled=sum(_rebilled(row.model, row.rebilled_tokens or 0, start) for row in rows),
-        summariser=sum(row.cost_microusd or 0 for row in rows),
+        summarizer=sum(row.cost_microusd or 0 for row in rows),
         reader=extraction or 0,
         compactions=sum(row.compactions for row in rows),
         without_model=sum(row.without_model for row in rows),

@@ -1,4 +1,4 @@
-"""Read logs: recognise their format, and read and prepare their sessions, in several processes."""
+"""Read logs: recognize their format, and read and prepare their sessions, in several processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from compaction.errors import FormatError
 from importers.base import Damage, ImportedSession, Importer, LogFile
 from importers.reading import LogSource, UnreadableLogError
-from importers.registry import IMPORTERS, recognise
+from importers.registry import IMPORTERS, recognize
 from redaction import Redaction
 from sessions.services.imports.prepare import PreparedSession, session_prepare
 
@@ -33,7 +33,7 @@ class ReadLog:
     """The content of one log. Parent sessions precede their children.
 
     There are no sessions if the log could not be read (`error` is the reason), if its digest is `known`, or
-    if no importer recognises it (`importer` is empty).
+    if no importer recognizes it (`importer` is empty).
     """
 
     name: str
@@ -52,7 +52,7 @@ class Reader:
     """How logs are read.
 
     `known` are the digests of logs that are skipped. `format` is the name of the importer to use for all
-    logs; None recognises each log by its content.
+    logs; None recognizes each log by its content.
     """
 
     redaction: Redaction
@@ -73,7 +73,7 @@ class Reader:
         digest = self._digest(log)
         if digest in self.known:
             return result(digest=digest, known=True)
-        importer = IMPORTERS[self.format] if self.format else recognise(log)
+        importer = IMPORTERS[self.format] if self.format else recognize(log)
         if importer is None:
             return result(digest=digest)
         sessions, damages = self._prepared(importer, log)
