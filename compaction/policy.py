@@ -144,9 +144,9 @@ def _check(policy: Policy) -> None:
     """Raise PolicyError for the first invalid setting."""
     for name in _SHARES:
         _must(name, 0 <= getattr(policy, name) <= 1, f"be between 0 and 1, is {getattr(policy, name)}")
-    for name, least in _MINIMUMS.items():
+    for name, minimum in _MINIMUMS.items():
         value = getattr(policy, name)
-        _must(name, value >= least, f"be at least {least}, is {value}")
+        _must(name, value >= minimum, f"be at least {minimum}, is {value}")
     hard = policy.hard or 1.0
     _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, is {policy.clip_head}")
     _must("target", 0 < policy.target <= hard, f"be above 0 and at most `hard` ({hard}), is {policy.target}")

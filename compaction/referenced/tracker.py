@@ -183,6 +183,6 @@ def _parts_of(path: str) -> Iterator[str]:
         yield "/".join(pieces[index:])
 
 
-def _keep_newest(table: dict[str, JSON], most: int) -> None:
-    for name in list(table)[: max(0, len(table) - most)]:
+def _keep_newest(table: dict[str, JSON], maximum: int) -> None:
+    for name in list(table)[: max(0, len(table) - maximum)]:
         del table[name]

@@ -19,12 +19,12 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _collapse_edit(output: Output, context: Context) -> Edit | None:
-    least = context.settings.collapse_tokens
+    minimum = context.settings.collapse_tokens
     if output.rule.exempt or output.rule.never_collapse or not context.in_middle(output.position):
         return None
-    if context.original(output.position).tokens < least:
+    if context.original(output.position).tokens < minimum:
         return None
-    if context.size(output.position, output.part) < least:
+    if context.size(output.position, output.part) < minimum:
         return None
     handle = context.make_handle(output.position, output.part)
     text = context.describe(output, handle)

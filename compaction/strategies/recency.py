@@ -33,12 +33,12 @@ def _place(edit: Edit) -> tuple[int, int]:
 
 
 def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
-    least = context.settings.recency_collapse_tokens
+    minimum = context.settings.recency_collapse_tokens
     for output in context.outputs(view):
         position = output.position
         if position >= older or not context.in_middle(position):
             continue
-        if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < least:
+        if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < minimum:
             continue
         handle = context.make_handle(position, output.part)
         text = context.describe(output, handle)
@@ -48,7 +48,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
 
 
 def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
-    least = context.settings.recency_collapse_tokens
+    minimum = context.settings.recency_collapse_tokens
     edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
     for entry in context.middle(view):
         if entry.first >= older or entry.is_generated:
@@ -57,7 +57,7 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
         for part, call in enumerate(message.parts):
             if not isinstance(call, ToolCall) or call.server or (message.position, part) in edited:
                 continue
-            if message.tokens < least or context.size(message.position, part) < least:
+            if message.tokens < minimum or context.size(message.position, part) < minimum:
                 continue
             handle = context.make_handle(message.position, part)
             text = short_arguments(call.arguments, handle)

@@ -62,7 +62,7 @@ class Blob(Endpoint):
 
 def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
     offset = int_param(call, "offset", default=0)
-    limit = int_param(call, "limit", default=1_000_000, least=1)
+    limit = int_param(call, "limit", default=1_000_000, minimum=1)
     unit = call.query.get("unit", "lines")
     if unit not in _UNITS:
         raise InvalidRequest("invalid_field", "`unit` must be `lines` or `characters`.", param="unit")
@@ -76,7 +76,7 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
         "characters": len(content.text),
     }
     if pattern := call.query.get("grep"):
-        around = int_param(call, "context", default=0, most=20)
+        around = int_param(call, "context", default=0, maximum=20)
         try:
             matches, count = contents.grep(content.text, pattern, context=around)
         except BadPattern as error:
@@ -99,7 +99,7 @@ class Search(Endpoint):
                 required=True,
                 description='Words that must all occur. Use "double quotes" for phrases.',
             ),
-            *paging(default=20, most=100),
+            *paging(default=20, maximum=100),
         ],
         responses={200: serializers.SearchPage, **error_responses(400)},
     )
@@ -107,7 +107,7 @@ class Search(Endpoint):
         """Searches all messages of the session, including those removed from the prompt, newest first. Letter
         case is ignored."""
         session = session_or_404(call, session_id)
-        limit, before = limit_param(call, default=20, most=100), number_cursor(call)
+        limit, before = limit_param(call, default=20, maximum=100), number_cursor(call)
         hits, more = search_json(session, call.query.get("q", ""), before=before, limit=limit)
         return json_response({"data": hits, "next_cursor": cursor_encode(more) if more is not None else None})
 

@@ -21,7 +21,7 @@ def ingest_messages(
     `format` is the dialect of the session. Raises `InvalidRequest` if there are too many messages, or one is
     too large or fits no dialect.
     """
-    check_messages(elements, values, format=format, most=settings.CONTEXTAPP_MAX_MESSAGES)
+    check_messages(elements, values, format=format, maximum=settings.CONTEXTAPP_MAX_MESSAGES)
     return messages_ingest(elements, values, format=format, redaction=redaction)
 
 
@@ -31,13 +31,13 @@ def prompt_messages_max() -> int:
 
 
 def check_messages(
-    elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, most: int
+    elements: Sequence[bytes], values: Sequence[Any], *, format: str | None, maximum: int
 ) -> None:
-    """Raise `InvalidRequest` for more than `most` messages, an oversized one, or one that fits no dialect.
+    """Raise `InvalidRequest` for more than `maximum` messages, an oversized one, or one that fits no dialect.
 
     `elements` and `values` are the same messages as JSON bytes and as parsed JSON.
     """
-    check_count(values, most)
+    check_count(values, maximum)
     for index, data in enumerate(elements):
         if len(data) > settings.CONTEXTAPP_MAX_MESSAGE_BYTES:
             raise InvalidRequest(
@@ -51,12 +51,12 @@ def check_messages(
             raise InvalidRequest("invalid_message", dialects.message_error(value), param=f"messages[{index}]")
 
 
-def check_count(messages: Sequence[Any], most: int) -> None:
-    """Raise `InvalidRequest` for more than `most` messages."""
-    if len(messages) > most:
+def check_count(messages: Sequence[Any], maximum: int) -> None:
+    """Raise `InvalidRequest` for more than `maximum` messages."""
+    if len(messages) > maximum:
         raise InvalidRequest(
             "too_many_messages",
-            f"{len(messages):,} messages exceed the limit of {most:,}.",
+            f"{len(messages):,} messages exceed the limit of {maximum:,}.",
             param="messages",
             status=413,
         )

@@ -25,17 +25,17 @@ Row = TypeVar("Row")
 _CURSOR = "The `next_cursor` of the previous page."
 
 
-def paging(*, default: int = 50, most: int = 200) -> list[OpenApiParameter]:
+def paging(*, default: int = 50, maximum: int = 200) -> list[OpenApiParameter]:
     """Return the OpenAPI parameters of a paginated list."""
     limit = OpenApiParameter(
-        "limit", int, description=f"Number of items to return, 1 to {most}. Defaults to {default}."
+        "limit", int, description=f"Number of items to return, 1 to {maximum}. Defaults to {default}."
     )
     return [limit, OpenApiParameter("cursor", str, description=_CURSOR)]
 
 
-def limit_param(call: ApiCall, *, default: int = 50, most: int = 200) -> int:
+def limit_param(call: ApiCall, *, default: int = 50, maximum: int = 200) -> int:
     """Return the page size from the query. Raises `InvalidRequest`."""
-    return int_param(call, "limit", default=default, least=1, most=most)
+    return int_param(call, "limit", default=default, minimum=1, maximum=maximum)
 
 
 def page_json(

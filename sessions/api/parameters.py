@@ -33,14 +33,14 @@ def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | No
     raise InvalidRequest("invalid_field", f"`{name}` must be one of: {', '.join(choices)}", param=name)
 
 
-def int_param(call: ApiCall, name: str, *, default: int, least: int = 0, most: int = MAX_TOKENS) -> int:
+def int_param(call: ApiCall, name: str, *, default: int, minimum: int = 0, maximum: int = MAX_TOKENS) -> int:
     """Return an integer from the query. Raises `InvalidRequest` if it is out of range."""
     text = call.query.get(name)
     if text is None or text == "":
         return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and minimum <= int(text) <= maximum):
         raise InvalidRequest(
-            "invalid_field", f"`{name}` must be an integer between {least:,} and {most:,}.", param=name
+            "invalid_field", f"`{name}` must be an integer between {minimum:,} and {maximum:,}.", param=name
         )
     return int(text)
 

@@ -40,7 +40,7 @@ def _read(call: ApiCall) -> HeldPrompt:
     data = serializers.validated(serializers.PromptCompactRequest, call.body)
     raw, values = raw_elements(call.raw, "messages"), call.body["messages"]
     format, window = data.get("format"), data.get("window")
-    check_messages(raw, values, format=format, most=prompt_messages_max())
+    check_messages(raw, values, format=format, maximum=prompt_messages_max())
     check_preamble(data.get("system"), data.get("tools"))
     return HeldPrompt(
         raw=raw,

@@ -45,7 +45,7 @@ class Turns(Endpoint):
         """Returns turns with their messages as pushed (with secrets redacted), oldest first."""
         session = session_or_404(call, session_id)
         limit = limit_param(call)
-        last = int_param(call, "last", default=0, most=200)
+        last = int_param(call, "last", default=0, maximum=200)
         first = max(0, session.turn_count - last) if last else 0
         if (cursor := number_cursor(call)) is not None:
             first = cursor

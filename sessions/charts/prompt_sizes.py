@@ -96,12 +96,12 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
     }
 
 
-def idle_gaps(points: Sequence[PromptSize], least: timedelta) -> list[dict[str, int]]:
-    """Return the pauses of at least `least` before a turn, in seconds. Expects consecutive turns."""
+def idle_gaps(points: Sequence[PromptSize], minimum: timedelta) -> list[dict[str, int]]:
+    """Return the pauses of at least `minimum` before a turn, in seconds. Expects consecutive turns."""
     return [
         {"turn": point.turn, "seconds": int((point.at - before.at).total_seconds())}
         for before, point in pairwise(points)
-        if before.at is not None and point.at is not None and point.at - before.at >= least
+        if before.at is not None and point.at is not None and point.at - before.at >= minimum
     ]
 
 

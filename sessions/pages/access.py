@@ -150,7 +150,7 @@ def with_writable_session(
     return with_session(checked)
 
 
-def number_of(request: HttpRequest, name: str, most: int = 2_000_000_000) -> int | None:
-    """Return a number from the query string, at most `most`, or None if it is missing or invalid."""
+def number_of(request: HttpRequest, name: str, maximum: int = 2_000_000_000) -> int | None:
+    """Return a number from the query string, at most `maximum`, or None if it is missing or invalid."""
     text = request.GET.get(name, "")
-    return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 20 else None
+    return min(int(text), maximum) if text.isascii() and text.isdigit() and len(text) < 20 else None

@@ -63,13 +63,13 @@ GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 40), ("F", 0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Subtracts `points` for each occurrence that `count` returns, at most `most`.
+    """Subtracts `points` for each occurrence that `count` returns, at most `maximum`.
 
     `text` is a template with the number `n` and the plural ending `s`.
     """
 
     points: float
-    most: int
+    maximum: int
     count: Callable[[Signs], int]
     text: str
 
@@ -77,50 +77,50 @@ class Rule:
 #: Pressure is measured as a share of the turns: ten of twenty turns are many, ten of a thousand are few.
 RULES: Mapping[str, Rule] = {
     "burst": Rule(
-        points=5, most=25, count=lambda s: s.burst, text="prompts exceeded their limit on {n} turn{s}"
+        points=5, maximum=25, count=lambda s: s.burst, text="prompts exceeded their limit on {n} turn{s}"
     ),
     "pressure": Rule(
         points=0.4,
-        most=20,
+        maximum=20,
         count=lambda s: round(100 * s.pressed / s.turns) if s.turns else 0,
         text="prompts used over 90% of their limit on {n}% of the turns",
     ),
     "repeated": Rule(
         points=8,
-        most=24,
+        maximum=24,
         count=lambda s: s.repeated,
         text=f"{{n}} compaction{{s}} ran within {REPEATED_TURNS} turns of the previous one",
     ),
     "mid_task": Rule(
         points=4,
-        most=16,
+        maximum=16,
         count=lambda s: s.mid_task,
         text="{n} compaction{s} ran between a call and its result",
     ),
     "spikes": Rule(
-        points=6, most=24, count=lambda s: s.spikes, text="unusually large tool outputs on {n} turn{s}"
+        points=6, maximum=24, count=lambda s: s.spikes, text="unusually large tool outputs on {n} turn{s}"
     ),
     "lost": Rule(
         points=6,
-        most=30,
+        maximum=30,
         count=lambda s: s.lost,
         text="{n} edit{s} removed content that was referenced later",
     ),
     "failures": Rule(
         points=10,
-        most=20,
+        maximum=20,
         count=lambda s: s.failures,
         text="{n} consecutive background compaction{s} failed",
     ),
     "runaway": Rule(
         points=15,
-        most=15,
+        maximum=15,
         count=lambda s: int(s.runaway),
         text="the newest prompts reach their limit, and compaction does not reduce them",
     ),
     "churn": Rule(
         points=10,
-        most=10,
+        maximum=10,
         count=lambda s: int(s.churning),
         text="working memory discards what it gains",
     ),
@@ -132,12 +132,12 @@ def health_of(signs: Signs) -> Health:
     reasons = [
         Reason(
             code=code,
-            points=min(rule.most, max(1, round(rule.points * n))),
+            points=min(rule.maximum, max(1, round(rule.points * n))),
             text=rule.text.format(n=n, s="" if n == 1 else "s"),
         )
         for code, rule, n in counted
         if n
     ]
     score = max(0, 100 - sum(reason.points for reason in reasons))
-    grade = next(grade for grade, least in GRADES if score >= least)
+    grade = next(grade for grade, minimum in GRADES if score >= minimum)
     return Health(score=score, grade=grade, reasons=sorted(reasons, key=lambda reason: -reason.points))

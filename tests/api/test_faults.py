@@ -37,11 +37,11 @@ def key_of(instance: Instance) -> str:
     return (Path(instance.home) / "api-key").read_text().strip()
 
 
-def kill(instance: Instance, part: str, number: signal.Signals, *, most: int = 99) -> None:
+def kill(instance: Instance, part: str, number: signal.Signals, *, maximum: int = 99) -> None:
     """Sends the signal to the processes whose command line has `part`."""
     found = [pid for pid, command in children(instance.process.pid).items() if part in command]
     assert found
-    for pid in sorted(found)[:most]:
+    for pid in sorted(found)[:maximum]:
         os.kill(pid, number)
 
 

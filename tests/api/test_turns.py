@@ -231,12 +231,12 @@ class TestUsage:
         assert (response.status_code, response.json()["error"]["param"]) == (400, "usage.input_tokens")
 
     def test_the_largest_numbers_are_stored(self, api: Api) -> None:
-        most = MAX_TOKENS
+        maximum = MAX_TOKENS
         usage = {
-            "input_tokens": most,
-            "cache_read_input_tokens": most,
-            "cache_creation_input_tokens": most,
-            "output_tokens": most,
+            "input_tokens": maximum,
+            "cache_read_input_tokens": maximum,
+            "cache_creation_input_tokens": maximum,
+            "output_tokens": maximum,
         }
         response = api.post(TURNS, {"messages": [request()], "usage": usage, "model": "claude-opus-4-5"})
         assert response.status_code == 201, response.content

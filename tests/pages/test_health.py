@@ -43,13 +43,13 @@ def test_all_issues_together_give_the_worst_grade_and_no_negative_score():
     assert (worst.score, worst.grade) == (0, "F")
     assert {reason.code for reason in worst.reasons} == set(RULES)
     assert [reason.points for reason in worst.reasons] == sorted(
-        (rule.most for rule in RULES.values()), reverse=True
+        (rule.maximum for rule in RULES.values()), reverse=True
     )
 
 
 def test_grades_fall_with_the_score():
     assert [grade for grade, _ in GRADES] == sorted(grade for grade, _ in GRADES)
-    assert [least for _, least in GRADES] == sorted((least for _, least in GRADES), reverse=True)
+    assert [minimum for _, minimum in GRADES] == sorted((minimum for _, minimum in GRADES), reverse=True)
 
 
 def test_a_sparkline_keeps_the_peaks():

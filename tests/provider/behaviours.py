@@ -55,9 +55,9 @@ def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
     return answer
 
 
-def held(behaviour: Behaviour, until: Event, *, most: float = 60.0) -> Behaviour:
-    """The same when the test says so, after `most` seconds at the latest."""
-    return lambda request: replace(behaviour(request), delay=most, until=until)
+def held(behaviour: Behaviour, until: Event, *, maximum: float = 60.0) -> Behaviour:
+    """The same when the test says so, after `maximum` seconds at the latest."""
+    return lambda request: replace(behaviour(request), delay=maximum, until=until)
 
 
 def obedient(command: str) -> Behaviour:

@@ -58,7 +58,7 @@ to the message above them. Each note begins with its number, its field and its a
 
 # Your answer
 
-Operations, the most useful first, at most {most}; an empty list if nothing changes.
+Operations, the most useful first, at most {maximum}; an empty list if nothing changes.
 - add: a new item. `field` is one of the above, `text` the item, `item` is "".
 - replace: `item` is the number of one of your items, `text` its new wording.
 - resolve: one of your items is done. remove: one of your items was wrong or is no longer useful.
@@ -109,7 +109,7 @@ def extraction_request(
         system=_SYSTEM.format(
             fence=fence,
             fields="\n".join(f"- {name}: {meaning}" for name, meaning in _meanings(schema)),
-            most=MAX_SUGGESTIONS,
+            maximum=MAX_SUGGESTIONS,
             item=MAX_ITEM,
             reason=MAX_REASON,
             room=room,

@@ -69,10 +69,10 @@ def _blockers(state: UpdaterState, share: float) -> Iterator[UpdaterItem]:
         for command, observed in state.errors.items()
     ]
     blockers = sorted([*errors, *failing], key=lambda entry: entry[1].turn)
-    most = max(1, int(_MAX_BLOCKERS * share))
-    if len(blockers) > most:
+    maximum = max(1, int(_MAX_BLOCKERS * share))
+    if len(blockers) > maximum:
         yield _item("blockers", f"{len(blockers) - most} more, older failures", blockers[0][1])
-    for text, observed in blockers[-most:]:
+    for text, observed in blockers[-maximum:]:
         yield _item("blockers", text, observed)
 
 

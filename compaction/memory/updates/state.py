@@ -65,10 +65,10 @@ class UpdaterState:
 
     def bound(self) -> None:
         """Drop the oldest entries above the limits."""
-        for name, most in LIMITS.items():
+        for name, maximum in LIMITS.items():
             entries = getattr(self, name)
-            if len(entries) > most:
-                setattr(self, name, _newest(entries, most))
+            if len(entries) > maximum:
+                setattr(self, name, _newest(entries, maximum))
 
     def to_json(self) -> dict[str, JSON]:
         """Return the state for storage."""
@@ -92,11 +92,11 @@ class UpdaterState:
         )
 
 
-def _newest(entries: dict[str, T] | tuple[T, ...], most: int) -> dict[str, T] | tuple[T, ...]:
-    """Return the last `most` entries in the order of insertion."""
+def _newest(entries: dict[str, T] | tuple[T, ...], maximum: int) -> dict[str, T] | tuple[T, ...]:
+    """Return the last `maximum` entries in the order of insertion."""
     if isinstance(entries, tuple):
-        return entries[-most:]
-    return dict(islice(entries.items(), len(entries) - most, None))
+        return entries[-maximum:]
+    return dict(islice(entries.items(), len(entries) - maximum, None))
 
 
 def _observed(data: JSON) -> Remembered | None:

@@ -101,13 +101,13 @@ class MemorySteps(Endpoint):
     @operation(
         operation_id="memory_timeline",
         summary="List memory changes",
-        parameters=paging(most=100),
+        parameters=paging(maximum=100),
         responses={200: serializers.MemoryTimeline, **error_responses(400)},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns what each revision changed, newest first."""
         session = session_or_404(call, session_id)
-        limit = limit_param(call, most=100)
+        limit = limit_param(call, maximum=100)
         steps = memory_timeline(session_id=session.pk, below=number_cursor(call), limit=limit)
         last = steps[-1].row.number if steps else 1
         more = cursor_encode(last) if len(steps) == limit and last > 1 else None

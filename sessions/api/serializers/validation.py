@@ -75,10 +75,10 @@ def _requirement(field: Any, detail: ErrorDetail) -> str:
     if isinstance(field, serializers.RegexField):
         return f"must match the regular expression {_pattern(field)}."
     if isinstance(field, serializers.CharField):
-        least = field.min_length or (0 if field.allow_blank else 1)
+        minimum = field.min_length or (0 if field.allow_blank else 1)
         return f"must be a string{_length(least, field.max_length, 'characters')}{_no_nul(detail)}."
     if isinstance(field, serializers.ListField | serializers.ListSerializer):
-        least = getattr(field, "min_length", None) or (0 if field.allow_empty else 1)
+        minimum = getattr(field, "min_length", None) or (0 if field.allow_empty else 1)
         return f"must be an array{_length(least, getattr(field, 'max_length', None), 'items')}."
     if isinstance(field, serializers.DictField | serializers.Serializer):
         return f"must be an object{_no_nul(detail)}."
@@ -98,13 +98,13 @@ def _choices(field: Any) -> str:
     return ", ".join(str(choice) for choice in field.choices)
 
 
-def _bounds(least: float | None, most: float | None) -> str:
-    if least is None or most is None:
-        return "" if least is None else f" of at least {least:,}"
-    return f" between {least:,} and {most:,}"
+def _bounds(minimum: float | None, maximum: float | None) -> str:
+    if minimum is None or maximum is None:
+        return "" if minimum is None else f" of at least {minimum:,}"
+    return f" between {minimum:,} and {maximum:,}"
 
 
-def _length(least: int, most: int | None, unit: str) -> str:
-    if most is None:
-        return f" of at least {least:,} {unit}" if least else ""
-    return f" of {least:,} to {most:,} {unit}" if least else f" of at most {most:,} {unit}"
+def _length(minimum: int, maximum: int | None, unit: str) -> str:
+    if maximum is None:
+        return f" of at least {minimum:,} {unit}" if minimum else ""
+    return f" of {minimum:,} to {maximum:,} {unit}" if minimum else f" of at most {maximum:,} {unit}"

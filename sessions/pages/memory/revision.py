@@ -26,7 +26,7 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     row = _revision_or_404(session, number)
-    requested = number_of(request, "against", most=_MAX_NUMBER)
+    requested = number_of(request, "against", maximum=_MAX_NUMBER)
     against = number - 1 if requested is None else requested
     other = _revision_or_404(session, against) if against else None
     latest = memory_latest(session_id=session.pk)

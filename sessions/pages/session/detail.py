@@ -82,8 +82,8 @@ def session_text(
 def _turns(request: HttpRequest, session: AgentSession) -> TurnsPage:
     return turns_page(
         session=session,
-        before=number_of(request, "before", most=session.turn_count),
-        after=number_of(request, "after", most=session.turn_count),
+        before=number_of(request, "before", maximum=session.turn_count),
+        after=number_of(request, "after", maximum=session.turn_count),
         around=_requested_turn(request, session),
     )
 
@@ -93,7 +93,7 @@ def _requested_turn(request: HttpRequest, session: AgentSession) -> int | None:
     position = number_of(request, "message")
     if position is not None:
         return session.messages.filter(position=position).values_list("turn_index", flat=True).first()
-    return number_of(request, "turn", most=max(session.turn_count - 1, 0))
+    return number_of(request, "turn", maximum=max(session.turn_count - 1, 0))
 
 
 def _part(request: HttpRequest) -> str:

@@ -36,7 +36,7 @@ def session_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, tu
 @with_session
 def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
     """Compare the prompt of this turn with that of another turn (query parameter `turn`)."""
-    other = number_of(request, "turn", most=session.turn_count)
+    other = number_of(request, "turn", maximum=session.turn_count)
     if other is None:
         other = max(turn - 1, 0)
     before, after = (outline_or_404(session, index) for index in sorted((turn, other)))

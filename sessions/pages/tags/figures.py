@@ -136,8 +136,8 @@ def sparkline(sizes: Sequence[int], limit: Limit | None = None) -> str:
     """Draw prompt sizes as a line, with the limit as a dashed line if they come near it."""
     if len(sizes) < 2:
         return NO_VALUE
-    most = max(*sizes, 1)
-    top = max(most, limit.tokens) if limit is not None and limit.tokens < 2 * most else most
+    maximum = max(*sizes, 1)
+    top = max(maximum, limit.tokens) if limit is not None and limit.tokens < 2 * maximum else maximum
 
     def height(tokens: int) -> str:
         return f"{_SPARK_HEIGHT - (_SPARK_HEIGHT - 2) * tokens / top:.1f}"
