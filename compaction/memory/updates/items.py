@@ -71,7 +71,7 @@ def _blockers(state: UpdaterState, share: float) -> Iterator[UpdaterItem]:
     blockers = sorted([*errors, *failing], key=lambda entry: entry[1].turn)
     maximum = max(1, int(_MAX_BLOCKERS * share))
     if len(blockers) > maximum:
-        yield _item("blockers", f"{len(blockers) - most} more, older failures", blockers[0][1])
+        yield _item("blockers", f"{len(blockers) - maximum} more, older failures", blockers[0][1])
     for text, observed in blockers[-maximum:]:
         yield _item("blockers", text, observed)
 

@@ -76,10 +76,10 @@ def _requirement(field: Any, detail: ErrorDetail) -> str:
         return f"must match the regular expression {_pattern(field)}."
     if isinstance(field, serializers.CharField):
         minimum = field.min_length or (0 if field.allow_blank else 1)
-        return f"must be a string{_length(least, field.max_length, 'characters')}{_no_nul(detail)}."
+        return f"must be a string{_length(minimum, field.max_length, 'characters')}{_no_nul(detail)}."
     if isinstance(field, serializers.ListField | serializers.ListSerializer):
         minimum = getattr(field, "min_length", None) or (0 if field.allow_empty else 1)
-        return f"must be an array{_length(least, getattr(field, 'max_length', None), 'items')}."
+        return f"must be an array{_length(minimum, getattr(field, 'max_length', None), 'items')}."
     if isinstance(field, serializers.DictField | serializers.Serializer):
         return f"must be an object{_no_nul(detail)}."
     return next((text for kind, text in _SIMPLE.items() if isinstance(field, kind)), "")

@@ -153,7 +153,7 @@ def sparkline(sizes: Sequence[int], limit: Limit | None = None) -> str:
         _SPARK_WIDTH,
         _SPARK_HEIGHT,
         f"Prompt size from {figures.short_number(sizes[0])} to {figures.short_number(sizes[-1])} tokens, "
-        f"peak {figures.short_number(most)}",
+        f"peak {figures.short_number(maximum)}",
         line,
         " ".join(f"{step * n:.1f},{height(size)}" for n, size in enumerate(sizes)),
     )
