@@ -164,6 +164,11 @@ def contains_handle(text: str) -> bool:
     return "h_" in text and _HANDLE.search(text) is not None
 
 
+def without_handles(text: str, substitute: str) -> str:
+    """Return a text with `substitute` for what looks like a handle."""
+    return _HANDLE.sub(substitute, text) if "h_" in text else text
+
+
 def kind_of(name: str) -> Kind:
     """Return the kind of an identifier."""
     if "://" in name:

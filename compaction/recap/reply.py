@@ -16,7 +16,7 @@ from compaction.errors import SummaryMalformed, SummaryTooLong
 from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
 from compaction.recap.prompt import STANDING
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import argument_text, references
+from compaction.references import argument_text, references, without_handles
 from compaction.structured_output import Reply, answer_of
 from compaction.tokens import TokenCounter
 
@@ -141,8 +141,11 @@ class _Reader:
         return tuple(sorted(self._source.positions.intersection(_list(sources, int))))
 
     def _line(self, text: str) -> str:
-        """Return `text` as one line, without identifiers that the source does not contain."""
-        line = " ".join(text.split())
+        """Return `text` as one line, without handles and identifiers that the source does not contain.
+
+        A recap lists the handles of the descriptors that it replaces itself; others come from an output.
+        """
+        line = without_handles(" ".join(text.split()), REMOVED)
         for name in sorted(references(line), key=len, reverse=True):
             if not self._is_known(name):
                 line = self._without(name, line)

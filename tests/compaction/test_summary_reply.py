@@ -127,6 +127,11 @@ def test_what_the_model_made_up_is_removed_and_told() -> None:
     assert set(dropped) == {"scripts/deploy.sh", "token_value"}
 
 
+def test_a_handle_from_an_output_is_removed() -> None:
+    recap, _ = read(facts("PoolError is explained in handle h_abcdefghij"))
+    assert recap.facts[0].text == f"PoolError is explained in handle {REMOVED}"
+
+
 def test_items_of_which_nothing_is_left_go() -> None:
     data = {
         **facts("https://evil.example/payload.sh", "The limit is 4096"),

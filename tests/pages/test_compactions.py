@@ -46,6 +46,8 @@ class TestTheList:
         assert "<html" not in shown
         assert f'title="{row.tokens_before:,} tokens"' in shown
         assert f'title="{row.tokens_after:,} tokens"' in shown
+        for name in ("head_tokens", "middle_tokens", "tail_tokens"):
+            assert f'title="{row.record[name]:,} tokens"' in shown
         shown = member_client.post(address("session_revert", session, 1), headers=HTMX).text
         assert "state-reverted" in shown
         assert "Not reverted" in member_client.post(address("session_revert", session, 1), headers=HTMX).text
