@@ -188,6 +188,18 @@ def test_the_most_expensive_sessions_exclude_free_ones(used, viewer_client):
     assert '<span class="under"> 1 turn </span>' in one_line(page)
 
 
+def test_a_cost_without_tokens_is_shown(project, viewer_client):
+    session = session_make(project, "priced-by-its-log", agent="openhands")
+    without_tokens = dict.fromkeys(
+        ("uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"), 0
+    )
+    turns_add(session, [turn_make(session, 0, NOON, cost=1_250_000, **without_tokens)])
+    rollups_fill()
+    page = one_line(viewer_client.get(address(), MARCH | {"group": "agent"}))
+    assert "no usage" not in page
+    assert page.count(">$1.25<") >= 2
+
+
 def test_small_groups_are_combined_in_the_chart(project, viewer_client):
     for number in range(12):
         session = session_make(project, f"s{number}", agent=f"a{number:02}")

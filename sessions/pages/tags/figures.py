@@ -57,7 +57,8 @@ def money(microusd: int | None) -> str:
 def cost(spent: AgentSession | SubAgents) -> str:
     """Format the cost of calls, including the number of turns without a known price."""
     unpriced = spent.unpriced_turns
-    if not spent.billed_tokens:
+    # Some logs report the cost of their calls, but no tokens.
+    if not spent.billed_tokens and not spent.cost_microusd:
         return SafeString('<span class="none" title="No call reported its usage.">no usage</span>')
     if not unpriced:
         return money(spent.cost_microusd)
