@@ -14,7 +14,7 @@ from compaction.memory.updates.items import STATE
 from sessions.models import MemoryRevision
 from sessions.store import bodies
 
-#: Fields in addition to the eight standard ones, filled by automatic updates.
+#: Fields that automatic updates fill, in addition to the eight standard ones.
 BUILT_IN = (CustomField(name=STATE, description="what commands changed, and the last runs of tests"),)
 
 
@@ -44,7 +44,7 @@ def memory_span(*, session_id: UUID, first: int, last: int) -> Sequence[WorkingM
 
 
 def memory_value(row: MemoryRevision | None) -> WorkingMemory:
-    """Return the memory of a revision, the empty memory for None."""
+    """Return the memory of a revision, or the empty memory for None."""
     if row is None:
         return WorkingMemory()
     return WorkingMemory.from_json(bodies.json_value(bodies.unpack(row.body)))

@@ -18,7 +18,7 @@ class ExtractionState:
     """The state of memory extraction for a session.
 
     `missing` is the reason why no model is used, or "". `turn` is the next turn to process. `last_error` is
-    the error of the last attempt, or "". `retry_at` is when the next attempt may begin, None for now.
+    the error of the last attempt, or "". `retry_at` is the earliest time of the next attempt; None means now.
     `cost_microusd` excludes calls without a known price.
     """
 

@@ -1,4 +1,4 @@
-"""Which revision of a session's working memory the model sees."""
+"""Find the revision of a session's working memory that the model sees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemoryInPrompt:
 
 
 def memory_in_prompt(*, session: AgentSession) -> MemoryInPrompt | None:
-    """Return what the prompt contains of the working memory, None if no compaction has added it yet."""
+    """Return the working memory in the prompt, or None if no compaction has added it yet."""
     keys = PromptSnapshot.objects.filter(session=session).values_list("edits", flat=True).first() or ()
     recorded = Edit.objects.filter(pk__in=keys, op=Op.MEMORY, tokens_after__gt=0)
     edit = recorded.select_related("compaction").first()

@@ -1,7 +1,7 @@
 """Read the prompt of a session from the database, now or as of an earlier turn.
 
-The current prompt takes two statements, whatever the length of the session: one for its state and its prompt
-snapshot, one for the messages after the snapshot. `store.prompt_bytes` assembles the request from them.
+Reading the current prompt takes two statements, regardless of the length of the session: one for its state
+and its prompt snapshot, one for the messages after the snapshot. `store.prompt_bytes` assembles the request.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptS
 
 
 def messages_now(state: PromptState) -> PromptMessages:
-    """Return the messages that the prompt shows now."""
+    """Return the messages of the current prompt."""
     rows = _rows(state.id, state.snapshot_end, state.message_count)
     return PromptMessages.unpack(state.snapshot).append_rows(rows)
 
@@ -153,9 +153,9 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
 
 
 def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMessages] | None:
-    """PromptState and messages as they were after turn `turn`; None where there is no such turn.
+    """Return the state and the messages of the prompt after `turn`, or None if there is no such turn.
 
-    Reads the history up to then: for people who look back, not for agents that go on.
+    Reads the whole history up to that turn, so it is slower than reading the current prompt.
     """
     row = Turn.objects.filter(session_id=state.id, index=turn).first()
     if row is None:
@@ -192,7 +192,7 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
 
 
 def _past_calibration(state: PromptState, model: str) -> Calibration:
-    """Return the calibration for a past prompt: the session's, or without reports that of its model."""
+    """Return the calibration for a past prompt: the session's, or its model's if no usage was reported."""
     if state.calibration.reports or model == state.model:
         return state.calibration
     return calibration_of({}, model=model)
@@ -205,7 +205,7 @@ def _compactions_until(state: PromptState, turn: int) -> int:
 
 
 def components_of(preamble: Preamble | None) -> Components:
-    """Return the tokens of system prompt and tools."""
+    """Return the tokens of the system prompt and the tools."""
     if preamble is None:
         return Components()
     return Components(system=preamble.system_tokens, tools=preamble.tools_tokens)

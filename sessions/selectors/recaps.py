@@ -1,4 +1,6 @@
-"""How recaps are stored: the lines permanently, the complete recap only while another one may include it.
+"""Read and encode stored recaps.
+
+The lines of a recap are stored permanently, the complete recap only while another one may include it.
 
 The lines repeat the text of the edit that shows the recap, so they compress to almost nothing. The data that
 only the next recap needs (how often each name occurred, the names that did not fit) is twice as large as the
@@ -25,7 +27,7 @@ Line = tuple[str, Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecapLines:
-    """A recap as people see it: its text, and by section each line with the messages that it comes from."""
+    """A recap for display: its text, and the lines of each section with the positions of their sources."""
 
     first_turn: int
     last_turn: int
@@ -47,7 +49,7 @@ class RecapLines:
 
 
 def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, Any]:
-    """The columns that hold a recap; `edits` are those of its compaction, in order."""
+    """Return the columns of a recap. `edits` are those of its compaction, in order."""
     shown = next((n for n, edit in enumerate(edits) if edit.strategy == "recap" and edit.text), None)
     lines = bodies.json_bytes(asdict(RecapLines.of(recap)))
     return {
@@ -58,24 +60,24 @@ def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, An
 
 
 def recaps() -> QuerySet[Recap]:
-    """Recaps with all that is needed to read them."""
+    """Select recaps with the text of their edits, which `recap_lines` and `recap_value` need."""
     edits = Edit.objects.filter(compaction=OuterRef("compaction"), ordinal=OuterRef("edit_ordinal"))
     return Recap.objects.annotate(shown=Subquery(edits.values("text")))
 
 
 def recaps_of(session_id: UUID) -> QuerySet[Recap]:
-    """Those of the session's compactions that are done, the newest first."""
+    """Select the recaps of the session's applied compactions, newest first."""
     done = recaps().filter(compaction__session=session_id, compaction__state=Compaction.State.DONE)
     return done.order_by("-compaction__number", "-version")
 
 
 def recap_newest(compaction: Compaction) -> Recap | None:
-    """The newest version of a compaction's recap."""
+    """Return the newest version of a compaction's recap, or None."""
     return recaps().filter(compaction=compaction).order_by("-version").first()
 
 
 def recap_lines(row: Recap) -> RecapLines:
-    """Return the lines that the recap shows; `row` comes from `recaps()`."""
+    """Return the text and lines of a recap. `row` comes from `recaps()`."""
     if row.lines is None:
         return RecapLines.of(recap_value(row))
     shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
@@ -83,11 +85,13 @@ def recap_lines(row: Recap) -> RecapLines:
 
 
 def recap_value(row: Recap) -> RecapValue:
-    """The recap for a next one to fold; `row` is of `recaps()`. One that is no longer kept whole is read
-    from its text, as if a person had written it."""
+    """Return the recap for the next one to include. `row` comes from `recaps()`.
+
+    If the complete recap was dropped, its text is parsed as if a user had written it.
+    """
     if row.body is not None:
         return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body)))
-    told = recap_lines(row)
-    newest = max((at for _, lines in told.sections for _, sources in lines for at in sources), default=0)
-    standing = RecapValue(first_turn=told.first_turn, last_turn=told.last_turn)
-    return recap_parse(told.text, previous=standing, position=newest)
+    stored = recap_lines(row)
+    newest = max((at for _, lines in stored.sections for _, sources in lines for at in sources), default=0)
+    previous = RecapValue(first_turn=stored.first_turn, last_turn=stored.last_turn)
+    return recap_parse(stored.text, previous=previous, position=newest)

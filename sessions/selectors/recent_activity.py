@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction
 
-#: How far back a scheduled pass looks. Older changes were processed earlier or wait for a full pass.
+#: Period that a scheduled pass covers. Older changes were processed earlier or wait for a full pass.
 RECENT = timedelta(hours=1)
 
 

@@ -13,7 +13,7 @@ from redaction import ExtraPattern, Redaction
 
 
 def redaction_of(project: Project) -> Redaction:
-    """Return the redaction of a project. No query."""
+    """Return the redaction of a project. Runs no query."""
     patterns = tuple(ExtraPattern(**pattern) for pattern in project.redaction_patterns)
     return Redaction(key=redaction_key(project.pk), patterns=patterns)
 

@@ -14,14 +14,17 @@ from compaction.edits import Op
 from compaction.referenced import How
 from sessions.models import AgentSession, Compaction, Edit
 
-#: Sessions of a project that its rates are made of: the newest ones.
+#: Number of newest sessions from which the rates of a project are computed.
 PROJECT_SESSIONS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Edits of one kind, and those whose content was named later: in silence, after bringing it back by its
-    handle, or after reading the file again."""
+    """The number of edits of one kind, and of those whose content was referenced later.
+
+    Later references are counted by how the agent reacted: `silent` (ignored it), `expanded` (retrieved it by
+    its handle) or `read_again` (read the file again).
+    """
 
     name: str
     edits: int
@@ -40,7 +43,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """One edit whose content was named later: in `turn`, by `text`."""
+    """An edit whose content was referenced later: in `turn`, by `text`."""
 
     number: int
     strategy: str
@@ -56,26 +59,26 @@ class Needed:
         return REACTIONS[self.how]
 
 
-#: Labels of how an agent reacted to missing content.
+#: Labels of an agent's reactions to missing content.
 REACTIONS: Mapping[str, str] = {
     How.SILENT: "ignored it",
     How.EXPANDED: "expanded it",
     How.READ_AGAIN: "re-read it",
 }
 
-#: References that a page names; the others are counted.
+#: Maximum number of references that a page lists.
 SHOWN = 50
 
 
 def edits_of_session(session_id: UUID, *, compaction: int | None = None) -> QuerySet[Edit]:
-    """The edits of a session that were applied and took content away, of one compaction or of all."""
+    """Select the applied edits of a session that removed content, of one compaction or of all."""
     edits = Edit.objects.filter(session=session_id, compaction__state=Compaction.State.DONE)
     edits = edits.exclude(op__in=[*COMPONENT_OPS, Op.STRIP])
     return edits if compaction is None else edits.filter(compaction__number=compaction)
 
 
 def edits_of_project(project_id: UUID) -> QuerySet[Edit]:
-    """The same of the project's newest sessions that were compacted."""
+    """Select the applied edits that removed content in the project's newest compacted sessions."""
     newest = AgentSession.objects.filter(project=project_id, compaction_count__gt=0)
     ids = newest.order_by("-last_active_at", "-id").values("pk")[:PROJECT_SESSIONS]
     edits = Edit.objects.filter(session__in=list(ids.values_list("pk", flat=True)))
@@ -87,7 +90,7 @@ def rates_by_strategy(edits: QuerySet[Edit]) -> list[Rate]:
 
 
 def rates_by_tool(edits: QuerySet[Edit]) -> list[Rate]:
-    """By the tool whose output an edit changed; evictions take many messages and are left out."""
+    """Return the rates by tool whose output was edited. Evictions are excluded: they cover many messages."""
     return _rates(edits.exclude(tool=""), F("tool"))
 
 
@@ -115,7 +118,7 @@ def _rates(edits: QuerySet[Edit], by: F | KeyTextTransform) -> list[Rate]:
 
 
 def needed_later(edits: QuerySet[Edit]) -> list[Needed]:
-    """The edits whose content was named later, in the order of the turns that named it."""
+    """Return the edits whose content was referenced later, in the order of the references."""
     rows = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn", "pk")
     values = rows.values_list(
         "compaction__number",

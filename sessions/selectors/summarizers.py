@@ -1,4 +1,4 @@
-"""Which models summarise and keep memories for a project, and the clients that ask them."""
+"""The models that summarize and extract memory for a project, and their clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: The setting for "no model": no content of the project leaves the server.
 OFF = "off"
 
-#: What a model's name may be.
+#: Regular expression of valid model names.
 MODEL_NAME = r"^[\w.:/@-]+$"
 
 
@@ -32,14 +32,14 @@ def summarizer_missing(project: Project) -> str:
 
 
 def summarizer_model(project: Project) -> str:
-    """The model that the project names, else the server; "" for the summariser's own default."""
+    """Return the model that the project or else the server sets, or "" for the summarizer's default."""
     return project.summarizer_model or settings.CONTEXTAPP_SUMMARIZER_MODEL
 
 
 @cache
 def summarizer(model: str) -> AnthropicSummarizer:
-    """One client a process and model: it keeps its connections."""
-    # The SDK takes a second to load, which only the workers have to spend.
+    """Return the client of a model. There is one per process, because it keeps its connections open."""
+    # Imported here because the SDK takes a second to load and only the workers need it.
     from compaction.adapters.anthropic_summarizer import AnthropicSummarizer
     from compaction.adapters.claude import DEFAULT_MODEL
 
@@ -47,19 +47,19 @@ def summarizer(model: str) -> AnthropicSummarizer:
 
 
 def reader_missing(project: Project) -> str:
-    """Why no model reads for the project's memories; "" where one does."""
+    """Return why no model extracts memory for the project, or "" if one does."""
     if not project.memory_model:
         return "no model is set"
     if not project.memory_upkeep:
         return "automatic updates are off"
     if summarizer_model(project) == OFF:
-        return "the model that summarises is “off”, so nothing of the project leaves the server"
+        return "the summarizer model is “off”, so no content of the project leaves the server"
     return summarizer_missing(project)
 
 
 @cache
 def reader(model: str) -> Claude:
-    """The client that asks a model what it reads: one a process and model."""
+    """Return the client of a memory extraction model. There is one per process."""
     from compaction.adapters.claude import Claude
 
     return Claude(model=model, **_options())
@@ -76,7 +76,7 @@ def _options() -> dict[str, Any]:
 
 
 def preload() -> None:
-    """Loads the vocabulary, the prices and, where there is a key, the SDK; makes no client yet."""
+    """Load the vocabulary, the prices and, if there is an API key, the SDK. Creates no client."""
     counter()
     pricing.price("", Usage())
     if settings.CONTEXTAPP_ANTHROPIC_API_KEY:

@@ -1,4 +1,4 @@
-"""The budget and the policy of a session, from what it says itself down to the server's defaults."""
+"""The budget and the policy of a session: its own settings, or the server's defaults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessions.store import bodies
 
 
 def budget_tokens(*, own: int | None, context_window: int | None, model: str) -> int:
-    """Input tokens that a prompt of the session may take."""
+    """Return the maximum number of input tokens of the session's prompts."""
     if own is not None:
         return own
     window = context_window or pricing.context_window(model)
@@ -30,7 +30,7 @@ def budget_tokens(*, own: int | None, context_window: int | None, model: str) ->
 
 
 def calibration_of(data: Mapping[str, Any], *, model: str) -> Calibration:
-    """Return the calibration that a session stores, or the one with which its model's family begins."""
+    """Return the calibration that a session stores, or the initial one of its model's family."""
     return Calibration.from_json(data) if data else Calibration(initial=token_factor(model))
 
 
@@ -64,7 +64,7 @@ def calibration_initial(*, project_id: UUID, model: str, agent: str, budget: int
     return calibration_learned(similar, budget=budget)
 
 
-#: The newest sessions of a project that are searched, and the reports from which a calibration is trusted.
+#: The number of newest sessions to search, and the number of reports from which a calibration is trusted.
 _SESSIONS_LEARNED_FROM, _REPORTS_MIN = 100, 2
 
 
@@ -81,11 +81,11 @@ def prompt_size_json(
 
 
 def policy_of(data: Mapping[str, Any]) -> Policy:
-    """The policy that the stored settings name; `balanced` where they say nothing."""
+    """Return the policy with the stored settings. Defaults to `balanced`."""
     return _policy(bodies.json_bytes(data))
 
 
-#: Content that an agent retrieved on purpose is only removed again together with its whole group.
+#: Content that an agent retrieved deliberately is removed again only together with its whole group.
 _EXPANDED = ToolRule(pattern="expand_clip", exempt=True)
 
 
@@ -97,14 +97,14 @@ def _policy(data: bytes) -> Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`name` is "budget" or "window"."""
+    """The limit of a prompt in tokens. `name` is "budget" or "window"."""
 
     name: str
     tokens: int
 
 
 def limit_of(session: AgentSession) -> Limit | None:
-    """The budget where prompts are served from here; of a log that was only imported, the model's window."""
+    """Return the budget if contextapp serves the session's prompts, else the model's context window."""
     if session.origin == "api" or session.budget_tokens is not None or session.compaction_count:
         budget = budget_tokens(
             own=session.budget_tokens, context_window=session.context_window, model=session.model

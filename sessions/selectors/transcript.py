@@ -49,7 +49,7 @@ def turns_page(
 ) -> TurnsPage:
     """Return the newest `limit` turns, or those before, after or around a turn index.
 
-    Two queries, whatever the length of the session: turns by index, messages by position.
+    Two queries, regardless of the length of the session: turns by index, messages by position.
     """
     if around is not None:
         before = min(around + limit // 2, session.turn_count)

@@ -24,7 +24,7 @@ def turns_tokens(session: AgentSession, first: int, end: int) -> Mapping[int, in
 
 
 def _span(session: AgentSession, first: int, end: int) -> Span:
-    """Return the position of the first message of these turns, and the one after their last."""
+    """Return the positions of the first message of these turns and of the first message after them."""
     turns = Turn.objects.filter(session=session, index__gte=first, index__lt=end).order_by("index")
     rows = list(turns.only("first_position", "message_count"))
     return (rows[0].first_position, rows[-1].first_position + rows[-1].message_count) if rows else (0, 0)

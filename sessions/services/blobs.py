@@ -26,7 +26,7 @@ def contents_large(contents: Iterable[bytes]) -> dict[bytes, bytes]:
 def contents_put(project_id: UUID, large: Mapping[bytes, bytes]) -> None:
     """Write contents to object storage, within the transaction that will write their rows.
 
-    If it is rolled back the objects remain without rows, for a retry to use.
+    If it is rolled back, the objects remain without rows; a retry uses them.
     """
     keys = [_lock_key(sha256) for sha256 in large]
     with connection.cursor() as cursor:

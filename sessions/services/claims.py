@@ -1,18 +1,18 @@
-"""Claims: one worker at a time handles a row, and a row whose worker died is handled again.
+"""Claims: one worker at a time processes a row, and rows of workers that died are processed again.
 
 Compactions, memory extraction, webhook deliveries, reference scans and replays share this protocol. Their
 models inherit `Claimable`.
 
 1. A worker *claims* a row with one conditional UPDATE that increments `attempts` and sets `lease_until`. If
    several workers try at the same time, one of them succeeds. A row cannot be claimed while its lease runs.
-2. The value of `attempts` identifies the claim. A worker writes its result only to rows that are *still its
-   own*: those that have this value, and the state in which it claimed them.
+2. The value of `attempts` identifies the claim. A worker writes its result only to rows that it *still owns*:
+   those that have this value, and the state in which it claimed them.
 3. A worker that needs more time *renews* its lease.
-4. When it has finished, the worker *releases* the row, at once or with a pause before the next attempt. The
-   lease of a worker that died runs out; the next sweep then dispatches the row again.
+4. When it has finished, the worker *releases* the row, immediately or with a pause before the next attempt.
+   The lease of a worker that died expires; the next sweep then dispatches the row again.
 
-A worker loses its row when the state changes, or by `revoke`. Leases use the clock of the
-database, because the clocks of workers differ.
+A worker loses its row when the state changes or `revoke` is called. Leases use the database's clock, because
+the clocks of workers differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 Row = TypeVar("Row", bound=Claimable)
 
-#: A fixed length, or one that depends on the number of the attempt, counted from 1.
+#: A fixed duration, or a function of the number of the attempt, counted from 1.
 Lease = timedelta | Callable[[int], timedelta]
 
 
@@ -79,7 +79,7 @@ def renew(own: QuerySet[Row], *, lease: timedelta) -> bool:
 
 @contextmanager
 def renewed(own: QuerySet[Row], *, lease: timedelta) -> Iterator[None]:
-    """Renew a lease from a thread for as long as the block runs."""
+    """Renew a lease from a thread while the block runs."""
     done = Event()
     renewing = Thread(target=_renew_until, args=(own, lease, done), daemon=True)
     renewing.start()
@@ -101,7 +101,7 @@ def _renew_until(own: QuerySet[Row], lease: timedelta, done: Event) -> None:
 
 
 def release(own: QuerySet[Row], *, pause: timedelta | None = None, **changes: Any) -> bool:
-    """Release a claimed row and set the columns in `changes`. With `pause` the next claim has to wait.
+    """Release a claimed row and set the columns in `changes`. `pause` delays the next claim.
 
     Returns False if the claim was lost; nothing is changed then.
     """

@@ -1,8 +1,8 @@
 """Send tasks to the workers.
 
-The row in the database is what counts; a lost message only delays the work until the next sweep. Tasks are
+The row in the database is authoritative; a lost message only delays the work until the next sweep. Tasks are
 sent after the commit, often during an agent's request, so an unreachable broker must not delay the request:
-the time-out is short, there is no retry, and after a failure no message is sent for a few seconds.
+the timeout is short, there is no retry, and after a failure no message is sent for a few seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WEBHOOK_DELIVER = "sessions.tasks.webhook_deliver"
 MEMORY_UPDATE = "sessions.tasks.memory_upkeep"
 MEMORY_OBSERVE = "sessions.tasks.memory_observe"
 
-#: Seconds that the broker has to accept a message, and seconds without messages after it did not.
+#: Seconds to wait for the broker to accept a message, and seconds without messages after a failure.
 TIMEOUT = 0.5
 PAUSE = 5.0
 
@@ -49,7 +49,7 @@ def memory_update_dispatch(session_id: UUID) -> bool:
 
 
 def memory_observe_dispatch(session_id: UUID) -> bool:
-    """Request a memory update also if automatic updates are off in the project, because a user wants it."""
+    """Request a memory update for a user, even if automatic updates are off in the project."""
     return task_dispatch(MEMORY_OBSERVE, session_id)
 
 
@@ -62,7 +62,7 @@ def task_dispatch(task: str, row_id: UUID) -> bool:
         _send(task, str(row_id))
     except (KombuError, OSError) as error:
         _paused_until = time.monotonic() + PAUSE
-        log.warning("%s for %s is left to the next sweep, the broker is unreachable: %s", task, row_id, error)
+        log.warning("%s for %s is left to the next sweep: broker unreachable: %s", task, row_id, error)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Ingestion: redact, parse and count what enters the store. Pushes and imports use the same code.
+"""Ingestion: redact, parse and count messages. Pushes and imports use the same code.
 
 Nothing here uses the database, so imports can run it in other processes.
 """
@@ -95,7 +95,7 @@ class NewPreamble:
 def messages_ingest(
     raw: Sequence[bytes], values: Sequence[Mapping[str, Any]], *, format: str | None, redaction: Redaction
 ) -> tuple[list[IngestedMessage], list[Finding]]:
-    """Return the messages without secrets, with their tokens, and the secrets found, message by message.
+    """Return the messages without secrets, with their tokens, and the secrets found in each.
 
     `raw` and `values` are the same messages as JSON bytes and as parsed JSON. `format` is the dialect of the
     session; each message is read in the dialect in which it is written.
@@ -116,7 +116,7 @@ def messages_ingest(
 def preamble_ingest(
     system: Any, tools: Any, *, redaction: Redaction
 ) -> tuple[NewPreamble | None, list[Finding]]:
-    """Return system prompt and tools without secrets, with their tokens, and the secrets found.
+    """Return the system prompt and tools without secrets, with their tokens, and the secrets found.
 
     Returns None as the preamble if both are None.
     """
@@ -138,7 +138,7 @@ def _redacted_json(value: Any, redaction: Redaction) -> tuple[bytes | None, Sequ
 
 
 def json_tokens(data: bytes | None) -> int:
-    """Return the tokens of a system prompt or of tools: of a JSON string's text, or of the JSON itself."""
+    """Return the tokens of a system prompt or of tools. For a JSON string, counts its text."""
     if data is None:
         return 0
     value = bodies.json_value(data)

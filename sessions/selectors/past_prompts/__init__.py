@@ -1,4 +1,4 @@
-"""The prompt at an earlier turn, and how the prompts of two turns differ."""
+"""The prompt at an earlier turn, and the differences between the prompts of two turns."""
 
 from sessions.selectors.past_prompts.contents import EntryContent, entry_contents, originals
 from sessions.selectors.past_prompts.diff import Change, Difference, outline_diff

@@ -1,4 +1,4 @@
-"""The contents of outline entries: the pushed messages, and what the model saw instead."""
+"""The contents of outline entries: the pushed messages and their replacements in the prompt."""
 
 from __future__ import annotations
 

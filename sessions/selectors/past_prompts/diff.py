@@ -61,7 +61,7 @@ def outline_diff(before: Outline, after: Outline) -> Difference:
 
 
 def _keyed(outline: Outline) -> dict[_Key, Entry]:
-    """Return the entries by what determines their content."""
+    """Return the entries by a key that determines their content."""
     return {
         (
             entry.first,

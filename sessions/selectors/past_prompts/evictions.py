@@ -1,4 +1,4 @@
-"""Which compaction removed a message from the prompt."""
+"""Find the compaction that removed a message from the prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The outline of a past prompt: which messages it contained, by which strategy, with how many tokens.
+"""The outline of a past prompt: its messages, with the strategy and the tokens of each.
 
-An outline reads only small columns of the messages in the prompt and no bodies, so its cost depends on the
-size of the prompt and not on the length of the history.
+Loading an outline reads only small columns of the messages in the prompt and no bodies, so its cost depends
+on the size of the prompt and not on the length of the history.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def client_start(session: AgentSession, index: int) -> int:
 def _components(
     turn: Turn | None, session: AgentSession, preamble: Preamble | None, messages: Sequence[MessageValue]
 ) -> Components:
-    """Return the tokens of system prompt and tools.
+    """Return the tokens of the system prompt and the tools.
 
     For imported logs, only their sizes are known, which include the system messages.
     """

@@ -1,4 +1,4 @@
-"""The interface of an agent tool, and how its arguments are read."""
+"""The interface of an agent tool, and helpers to read its arguments."""
 
 from __future__ import annotations
 

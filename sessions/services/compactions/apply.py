@@ -1,4 +1,4 @@
-"""Plan a compaction at once and apply plans: the record, its edits and recap, and the prompt snapshot."""
+"""Run compactions synchronously, and apply plans: record, edits, recap and prompt snapshot."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def session_compact(
     supersede: bool = False,
     fallback: str = "",
 ) -> Compaction:
-    """Compact a session at once, without a model, and lock it meanwhile.
+    """Compact a session synchronously, without a model. Locks the session.
 
     If another compaction is in progress, `supersede` ends it; otherwise raises `CompactionInProgress`. If
-    planning fails, the compaction fails with the reason, and the prompt stays unchanged. `fallback` is why no
-    model writes the recap, for the record.
+    planning fails, the compaction fails with the reason, and the prompt remains unchanged. `fallback` is why
+    no model writes the recap, for the record.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     other = compaction_in_progress(locked)
@@ -89,7 +89,7 @@ def compaction_apply(
     session, is_done = loaded.session, plan.record.state is PlanState.DONE
     compaction.state = Compaction.State.DONE if is_done else Compaction.State.SKIPPED
     if not is_done:
-        compaction.reason = "no gain: the prompt would not become shorter"
+        compaction.reason = "no gain: the prompt would not be shorter"
     shown = TokenBreakdown.of_view(plan.view)
     _store_record(compaction, loaded, plan, origin, shown)
     session.fired_tokens = session_calibration(session).provider(plan.record.tokens_after)
@@ -98,7 +98,7 @@ def compaction_apply(
     session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
     if is_done:
         keys = _store_edits(compaction, loaded, plan)
-        # A recap is stored even if a later step evicted it: the next plan continues it, so nothing is lost.
+        # Store the recap even if a later step evicted it, so that the next plan can continue it.
         if plan.recap is not None and plan.recap is not loaded.previous:
             recap_store(compaction=compaction, recap=plan.recap, edits=plan.edits, origin=origin)
         snapshot_write(session=session, view=plan.view, raw=loaded.raw, edits=keys, shown=shown)

@@ -1,7 +1,7 @@
 """Background compactions: claim, plan, let a model summarize, and apply.
 
 The model is called outside of any transaction, while the agent continues with the old prompt. The result is
-applied only if nothing but new messages has changed the session meanwhile.
+applied only if nothing except new messages has changed the session in the meantime.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sessions.services.webhooks.deliveries import compaction_event_emit
 
 log = logging.getLogger(__name__)
 
-#: Attempts before a compaction fails. The last one does without a model.
+#: Attempts before a compaction fails. The last attempt uses no model.
 MAX_ATTEMPTS = 3
 
 
@@ -142,7 +142,7 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
     elif compaction.upgrades_id is None:
         _apply(compaction, view_load(session), job.policy, attempt)
     elif job.shown is None or attempt.result is None:
-        compaction_skip(compaction=compaction, reason="the recap was kept: there is no better one")
+        compaction_skip(compaction=compaction, reason="the recap was kept: the model returned no better one")
     else:
         upgrade_apply(
             compaction=compaction,

@@ -1,7 +1,7 @@
 """The circuit breaker of background compactions.
 
 Each session counts consecutive failures: failed summaries, and compactions that failed in all attempts. When
-the policy's `max_failures` is reached the breaker opens, and nothing is tried in the background until the
+the policy's `max_failures` is reached, the breaker opens, and no background compaction starts until the
 cool-down is over. Then one compaction may run; if it fails too, the next cool-down begins. A successful
 summary resets the count. Compactions that need no model do not change it.
 """
@@ -18,7 +18,7 @@ from sessions.models import AgentSession
 
 
 def breaker_open_until(session: AgentSession, policy: Policy) -> datetime | None:
-    """Return the end of the cool-down, None if the breaker is closed."""
+    """Return the end of the cool-down, or None if the breaker is closed."""
     if session.failures < policy.max_failures or session.failed_at is None:
         return None
     until = session.failed_at + timedelta(seconds=settings.CONTEXTAPP_COOLDOWN_SECONDS)

@@ -33,7 +33,7 @@ def compaction_open(
 ) -> Compaction:
     """Create the row of a compaction and move the re-trigger cursor to it. The caller has locked the session.
 
-    Raises KeyError for a trigger that is not registered: pages explain every recorded trigger.
+    Raises KeyError for an unregistered trigger, because pages need a description of every recorded trigger.
     """
     now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
     compaction = Compaction.objects.create(

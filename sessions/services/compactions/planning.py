@@ -1,4 +1,4 @@
-"""Load what a session's prompt contains, and plan a compaction of it. Reads only."""
+"""Load the contents of a session's prompt, and plan its compaction. Writes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Loaded:
 
 
 def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> Loaded:
-    """Load the session's current view, in time bounded by the budget and not by the history.
+    """Load the session's current view. Takes time in proportion to the budget, not to the history.
 
     `edits` are keys of edits to apply instead of those in force.
     """
@@ -115,5 +115,5 @@ def session_budget(session: AgentSession) -> int:
 
 
 def session_calibration(session: AgentSession) -> Calibration:
-    """Return how the provider of the session counts."""
+    """Return the session's calibration: how its provider counts tokens."""
     return calibration_of(session.calibration, model=session.model)

@@ -1,8 +1,8 @@
-"""Replace deterministic recaps by those of a model that was unavailable before, once per recap.
+"""Replace each deterministic recap once by a model's, if the model was unavailable before.
 
-A recap is replaced while the prompt contains it, the session is recent, and the agent has paused for longer
-than the provider caches prompts, so that changing the start of the prompt costs nothing extra. An agent that
-does not pause gets the same effect at its next compaction, whose summary continues this recap.
+A recap is replaced if the prompt still contains it, the session is recent, and the agent has paused for
+longer than the provider caches prompts, so that changing the start of the prompt causes no extra cost. An
+agent that does not pause gets the same result at its next compaction, whose summary continues this recap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRIGGER = upgrade.TRIGGER.name
 
 #: Recaps of older compactions are not replaced.
 _MAX_AGE = timedelta(days=1)
-#: Recaps that one pass handles.
+#: Maximum number of recaps per pass.
 _BATCH = 20
 
 

@@ -71,7 +71,7 @@ class ShownRecap:
 
 
 def recap_shown(compaction: Compaction) -> ShownRecap | None:
-    """Return the compaction's recap, None if the prompt no longer contains it."""
+    """Return the compaction's recap, or None if the prompt no longer contains it."""
     edits = _recap_edits(compaction)
     in_force = edits_in_force(compaction.session_id)
     shown = next((edit for edit in edits if edit.pk in in_force and edit.text), None)

@@ -1,4 +1,4 @@
-"""Compact a list of messages that the caller keeps. Stores nothing and uses no database."""
+"""Compact a list of messages that the caller stores. Stores nothing and uses no database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HANDLE_LENGTH = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldPrompt:
-    """A prompt that the caller keeps, and how to compact it.
+    """A prompt that the caller stores, and how to compact it.
 
     `raw` and `values` are the same messages as JSON bytes and as parsed JSON. Without `format`, it is
     detected. Without `own_budget`, the budget is the model's. Unless `is_forced`, messages below the policy's
@@ -115,7 +115,7 @@ def prompt_compact(held: HeldPrompt) -> CompactedPrompt:
 
 
 def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
-    """Yield the messages with their turns: each begins with a message of the model."""
+    """Yield the messages with their turns. Each turn begins with a message of the model."""
     turn = 0
     for message in messages:
         turn += message.role is Role.ASSISTANT

@@ -38,7 +38,7 @@ class SummaryAttempt:
 
     @classmethod
     def given_up(cls, reason: str) -> SummaryAttempt:
-        """Return the outcome if the model is not called again after failed attempts."""
+        """Return the outcome for when the model is not called again after failed attempts."""
         return cls(failed=True, awaits_upgrade=True, notes={"fallback": reason})
 
 

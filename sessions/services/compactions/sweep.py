@@ -12,7 +12,7 @@ from sessions.models import Compaction
 from sessions.services.compactions.background import compaction_retry_or_fail
 from sessions.services.dispatch import compaction_dispatch
 
-#: Compactions that one pass handles, so that a long queue is not dispatched over and over as a whole.
+#: Maximum number of compactions per pass, so that a long queue is not dispatched repeatedly as a whole.
 BATCH = 200
 
 

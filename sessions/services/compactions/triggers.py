@@ -25,9 +25,9 @@ from sessions.services.compactions.lifecycle import (
 )
 from sessions.services.compactions.planning import session_budget, session_calibration
 
-#: Sessions that have been idle for longer are not compacted any more.
+#: Sessions that have been idle for longer are no longer compacted.
 _MAX_IDLE = timedelta(days=1)
-#: Sessions that one pass checks.
+#: Maximum number of sessions per pass.
 _IDLE_BATCH = 500
 
 
@@ -46,7 +46,7 @@ def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
 
 
 def _refusal(session: AgentSession, policy: Policy) -> str:
-    """Return why no background compaction can start now, "" if one can."""
+    """Return why no background compaction can start now, or "" if one can."""
     other = compaction_in_progress(session)
     if other is not None:
         return f"refused: compaction {other.number} is in progress"
@@ -60,7 +60,7 @@ def _refusal(session: AgentSession, policy: Policy) -> str:
 def compaction_request(
     *, session: AgentSession, reason: str, instructions: str = "", policy: Policy | None = None
 ) -> Compaction:
-    """Compact a session for a user: queue it if a model may summarize, else compact at once.
+    """Compact a session for a user: queue it if a model may summarize, else compact immediately.
 
     Raises `CompactionInProgress`.
     """

@@ -1,6 +1,6 @@
 """Prepare an imported session for storage: redact, parse and count its messages, price its calls.
 
-This is where an import spends its time. It does not use the database, so it can run in other processes (see
+Most of an import's time is spent here. It does not use the database, so it can run in other processes (see
 `reader.py`).
 """
 
@@ -20,7 +20,7 @@ from redaction import Finding, Redaction, redact_bytes
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.store import bodies
 
-#: Names and ids are cut to this many characters.
+#: Maximum number of characters of names and ids.
 _MAX_NAME_LENGTH = 200
 
 #: An escaped NUL in JSON, which Postgres accepts neither in text nor in JSONB, and its replacement.

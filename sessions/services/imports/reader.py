@@ -17,8 +17,8 @@ from importers.registry import IMPORTERS, recognize
 from redaction import Redaction
 from sessions.services.imports.prepare import PreparedSession, session_prepare
 
-#: Part of every digest. Raise it when an importer reads more from a log than before, so that logs that are
-#: already imported are read again.
+#: Part of every digest. Increase it when an importer reads more from a log than before, so that imported
+#: logs are read again.
 _VERSION = b"1"
 
 #: Starting a process takes about as long as reading this many bytes of compressed logs.
@@ -80,7 +80,7 @@ class Reader:
         return result(digest=digest, importer=importer.name, sessions=sessions, damages=damages)
 
     def _digest(self, log: LogFile) -> bytes:
-        """Return a hash of the log's content and file name, which is the id of a session that has none."""
+        """Return a hash of the log's content and its file name, which is the default id of its session."""
         head = b"\0".join((_VERSION, (self.format or "").encode(), log.stem.encode("utf-8", "replace")))
         digest = hashlib.blake2b(head + b"\0", digest_size=32)
         digest.update(log.data)
@@ -101,7 +101,7 @@ class Reader:
 
 
 def _items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
-    """Return what the importer reads. An unexpected structure is reported as damage instead of an error."""
+    """Yield what the importer reads. An unexpected structure is reported as damage, not raised."""
     try:
         yield from importer.read(log)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:

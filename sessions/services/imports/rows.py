@@ -26,7 +26,7 @@ _USAGE = ("prompt_reported", "uncached_tokens", "cache_read_tokens", "cache_writ
 class PlacedTurn:
     """A turn and its place in the session.
 
-    `prompt` is the breakdown of the prompt that its call read, `output_spike` the tokens of its tool outputs
+    `prompt` is the breakdown of the prompt of its call, `output_spike` the tokens of its tool outputs
     if they are a spike.
     """
 
@@ -115,7 +115,7 @@ def _write_blobs(project_id: Any, messages: Iterable[IngestedMessage]) -> Mappin
                 size=len(data),
                 data=None if external else bodies.pack(data),
             )
-            for sha256, data in sorted(large.items())  # sorted, so that two imports cannot deadlock
+            for sha256, data in sorted(large.items())  # sorted to avoid deadlocks between imports
         ),
         ignore_conflicts=True,
         batch_size=100,

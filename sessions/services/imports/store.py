@@ -49,7 +49,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _MessageKey:
-    """What identifies a message when a log is compared with the stored session."""
+    """Identifies a message when a log is compared with the stored session."""
 
     turn: int
     source_id: str | None
@@ -64,10 +64,10 @@ def session_import(*, project: Project, imported: ImportedSession, origin: str =
 
 @transaction.atomic
 def prepared_import(*, project: Project, prepared: PreparedSession, origin: str) -> ImportResult:
-    """Store a session, or what is new in it.
+    """Store a session, or the new part of it.
 
     The last turns of a log are replaced, because its client may still have been writing them. If the session
-    has been compacted here, stored messages are not changed any more, and new messages are appended as
+    has been compacted here, stored messages are no longer changed, and new messages are appended as
     separate turns. Importing an older state of a log adds nothing.
 
     Raises `ImportConflictError` if the session was pushed or continued over the API, or if its stored
@@ -134,7 +134,7 @@ def _stored(session: AgentSession) -> list[_MessageKey]:
 def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey]) -> bool:
     """Replace the stored turns from the first difference on. Return whether turns were written.
 
-    Every counter is computed from the whole log, so that importing a log in pieces and at once agree.
+    Every counter is computed from the whole log, so that importing a log in parts has the same result.
     """
     imported = [
         _MessageKey(index, message.source_id, message.sha256)
@@ -155,7 +155,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     if changed and stored:
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
-        session.edits_revision += 1  # the prompt may differ at the same turn
+        session.edits_revision += 1  # the prompt of a stored turn may change
         rollups_invalidate(session.pk)
     if changed:
         turns_write(session, turns[first:])
@@ -247,7 +247,7 @@ def _billed_elsewhere(session: AgentSession, prepared: PreparedSession) -> set[s
 
 
 def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
-    """Store system prompt and tools. Return whether they are new."""
+    """Store the system prompt and tools. Return whether they are new."""
     preamble = prepared.preamble
     if preamble is None:
         return False

@@ -68,7 +68,7 @@ class Tally:
         )
 
     def prompt(self, turn: PreparedTurn) -> TokenBreakdown:
-        """Return the breakdown of the prompt that this turn's call read, as the client sent it."""
+        """Return the breakdown of the prompt that the client sent in this turn's call."""
         return self._context_before(turn).prompt_of(_values(turn))
 
     def output_spike(self, turn: PreparedTurn, limit: int) -> int | None:
