@@ -86,8 +86,9 @@ def _without_heredocs(text: str) -> str:
     """Remove the here-documents of a command line, with their markers."""
     if "<<" not in text:
         return text
-    lines, kept, ends = text.split("\n"), [], []
-    for line in lines:
+    kept: list[str] = []
+    ends: list[str] = []
+    for line in text.split("\n"):
         if ends:
             if line.strip() == ends[0]:
                 ends.pop(0)
