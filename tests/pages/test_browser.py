@@ -77,6 +77,16 @@ def test_the_tooltip_of_a_compaction_shows_its_trigger(at, page, sample):
     assert f"{compacted.client_compaction['tokens_before']:,} tokens" in text
 
 
+def test_a_spike_of_tool_output_is_marked(at, page, project):
+    turns = [reading_turn(n, "x y z " * (20_000 if n == 8 else 20)) for n in range(12)]
+    session = make_session(project, turns)
+    at(address(session))
+    spike = session.turns.get(output_spike__isnull=False)
+    assert spike.index == 8
+    assert f"Spike of tool output: {spike.output_spike:,} tokens" in tooltip_at(page, 8 / 11)
+    expect(page.locator(".chart-legend .key-spike")).to_be_visible()
+
+
 def test_the_scale_switches_to_log(at, page, sample):
     at(address(sample))
     before = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
