@@ -1,5 +1,6 @@
-"""Celery tasks. A task only calls a service that reads everything it needs from the database, so a task that
-is lost or delivered twice does no harm."""
+"""Celery tasks. Each calls a service that reads everything from the database, so lost or duplicate tasks are
+harmless.
+"""
 
 from __future__ import annotations
 

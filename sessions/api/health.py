@@ -75,7 +75,7 @@ def _database() -> str:
     except psycopg.errors.UndefinedTable:
         return "not migrated"
     except psycopg.Error:
-        return "does not answer"
+        return "unreachable"
     return "ok" if _migrations() <= {(app, name) for app, name in rows} else "not migrated"
 
 
@@ -92,5 +92,5 @@ def _broker() -> str:
         ) as broker:
             broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=_TIMEOUT)
     except (BrokerError, OSError):
-        return "does not answer"
+        return "unreachable"
     return "ok"

@@ -1,6 +1,6 @@
 """Scan compacted sessions for references to content that their prompts no longer show.
 
-The scheduler runs the scans, not the push. One scan reads at most `MESSAGES` messages and looks up each of
+Scans run on a schedule, not in the push. One scan reads at most `MESSAGES` messages and looks up each of
 their identifiers in a table of bounded size; the rest follows in the next pass. A compaction is tracked when
 the scan reaches the messages after it, so the result does not depend on when the scan runs.
 """
@@ -31,20 +31,20 @@ from sessions.store import bodies
 
 log = logging.getLogger(__name__)
 
-#: Messages that one scan reads.
+#: Maximum number of messages per scan.
 MESSAGES = 200
-#: How far before an output its call can be: outputs of parallel calls follow each other.
+#: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
 CALLS_BEFORE = 16
-#: Sessions that one pass reads at a time, and seconds after which it leaves the others to the next pass.
+#: Number of sessions that a pass loads at a time, and seconds after which a pass ends.
 SESSIONS, PASS_SECONDS = 20, 5.0
-#: Time after which a scan that did not finish can be repeated.
+#: Time after which an unfinished scan can be repeated.
 LEASE = timedelta(seconds=120)
-#: Seconds until the next scan of a session with new messages, and the longest pause of one without.
+#: Seconds until the next scan of a session with new messages, and the longest pause for one without.
 PAUSE, LONGEST_PAUSE = 10, 600
 
 
 def reference_scan_schedule(session_id: UUID) -> None:
-    """Scan the session in the next pass, because a compaction was applied or reverted."""
+    """Schedule a scan for the next pass, because a compaction was applied or reverted."""
     if not revoke(ReferenceScan.objects.filter(pk=session_id), pause_seconds=0):
         ReferenceScan.objects.bulk_create([ReferenceScan(session_id=session_id)], ignore_conflicts=True)
 
@@ -74,7 +74,7 @@ def _scan_safely(session_id: UUID) -> int:
 def session_references_scan(*, session_id: UUID) -> int:
     """Scan the next messages of a session. Returns the number of references found.
 
-    Runs without a transaction: reading takes time, and compactions write to the same row.
+    Runs without a transaction, because reading takes time and compactions write to the same row.
     """
     rows = ReferenceScan.objects.select_related("session").filter(pk=session_id)
     row = claim(rows, lease=LEASE)
@@ -197,8 +197,7 @@ def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
 
 
 def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:
-    """Return the messages that the edits change, and those before them, which contain the calls of
-    outputs."""
+    """Return the messages that the edits change, and those before them, which contain the outputs' calls."""
     spans: list[Span] = []
     for first, end in sorted(
         (e.position - CALLS_BEFORE, e.end + 1) for e in edits if e.op not in COMPONENT_OPS
@@ -211,7 +210,7 @@ def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageV
 
 
 def _view_after(session: AgentSession, compaction: Compaction) -> View:
-    """Return what the session showed right after a compaction."""
+    """Return the session's view right after a compaction."""
     applied = Edit.objects.filter(
         session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
     )
@@ -222,7 +221,7 @@ def _view_after(session: AgentSession, compaction: Compaction) -> View:
 
 
 def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:
-    """Return the calls in what the edit hid; for a changed output, the call that it answers."""
+    """Return the calls in the hidden content; for an edited output, the call that produced it."""
     near = [m for m in touched if edit.position - CALLS_BEFORE <= m.position <= edit.end]
     calls = [part for message in near for part in message.parts if isinstance(part, ToolCall)]
     if edit.op is not Op.REPLACE:

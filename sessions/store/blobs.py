@@ -17,7 +17,7 @@ from django.core.files.storage import FileSystemStorage, storages
 
 
 class BlobFolder(FileSystemStorage):
-    """A folder that is written atomically. Django's own storage truncates files that are being read."""
+    """Storage in a folder with atomic writes. Django's own truncates files while they are being read."""
 
     def _save(self, name: str, content: File[bytes]) -> str:
         path = Path(self.path(name))
@@ -49,13 +49,13 @@ def blob_put(project_id: UUID, sha256: bytes, packed: bytes) -> None:
 
 
 def blob_get(project_id: UUID, sha256: bytes | memoryview) -> bytes:
-    """Return a content. Raises the error of the storage, such as `FileNotFoundError`."""
+    """Return the content of a blob. Raises the storage's errors, such as `FileNotFoundError`."""
     with storages["blobs"].open(blob_name(project_id, sha256)) as file:
         data: bytes = file.read()
         return data
 
 
 def blob_remove(names: Iterable[str]) -> None:
-    """Delete contents. Ignores those that do not exist."""
+    """Delete blobs. Ignores those that do not exist."""
     for name in names:
         storages["blobs"].delete(name)

@@ -10,5 +10,5 @@ class MessageFlag(IntegerChoices):
 
     ERROR = 1, "a tool reported an error"
     META = 2, "inserted by the client"
-    CLIENT_SUMMARY = 4, "the client's own summary of what it compacted"
+    CLIENT_SUMMARY = 4, "the client's summary of messages that it compacted"
     PINNED = 8, "never edited"

@@ -1,4 +1,4 @@
-"""Handles: short ids in a prompt that retrieve the original content.
+"""Handles: short ids in a prompt that identify the original content.
 
 A handle is derived from the session, the position in it and the server's key. It cannot be guessed, is valid
 only in its session, and stays the same over several compactions. It is short because prompts contain it; 50

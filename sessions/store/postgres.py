@@ -1,4 +1,4 @@
-"""Postgres as the hot paths use it: server-side parameters, prepared statements, COPY.
+"""Postgres for the hot paths: server-side parameters, prepared statements, COPY.
 
 Django's cursors merge parameters into the statement on the client, so the server parses every message body
 as SQL and plans each statement again. On the hot paths that would take most of the time.

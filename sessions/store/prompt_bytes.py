@@ -28,7 +28,7 @@ from sessions.store.rawjson import raw_elements
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessages:
-    """The messages that a prompt shows: their JSON joined by commas, and a manifest entry for each.
+    """The messages of a prompt: their JSON joined by commas, and a manifest entry for each.
 
     A packed value is a line with the manifest as JSON, followed by the messages, compressed.
     """
@@ -78,7 +78,7 @@ class PromptMessages:
 
     @classmethod
     def unpack(cls, data: bytes | memoryview | None) -> PromptMessages:
-        """Return the value of `pack`; without messages if there is no snapshot."""
+        """Return the value packed by `pack`, or one without messages if there is no snapshot."""
         if data is None:
             return cls()
         manifest, _, joined = bodies.unpack(data).partition(b"\n")
@@ -123,7 +123,7 @@ def messages_of_view(
 
 
 def _raw_tokens(entry: Entry, original: Mapping[int, Message]) -> int:
-    """Return the size of what an entry shows before any edit. The transcript contains no working memory."""
+    """Return the size of an entry's messages before any edit. The transcript contains no working memory."""
     if entry.rule == MEMORY:
         return 0
     return entry.message.tokens if entry.is_generated else original[entry.first].tokens

@@ -1,4 +1,4 @@
-"""Parse a request body: its value, and the exact bytes of the elements of a list in it.
+"""Parse a request body into its value, and the exact bytes of the elements of a list in it.
 
 Messages are stored as the bytes that were pushed. Serializing them again would turn 1e5 into 100000.0 and
 round integers over 64 bits.
@@ -19,11 +19,11 @@ _scan = json.JSONDecoder().raw_decode
 
 
 class BadJson(ValueError):
-    """Not JSON, or JSON that cannot be stored unchanged."""
+    """The text is not JSON, or JSON that cannot be stored unchanged."""
 
 
 class TooDeep(BadJson):
-    """Nested deeper than `MAX_DEPTH`."""
+    """The JSON is nested deeper than `MAX_DEPTH`."""
 
 
 def read_object(body: bytes) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _too_deep() -> TooDeep:
 def raw_elements(body: bytes, name: str) -> list[bytes]:
     """Return the bytes of each element of the list `name` in a body that `read_object` accepted.
 
-    If the name appears twice the last one counts, as in every JSON parser.
+    If the name occurs twice, the last occurrence is used, as in every JSON parser.
     """
     text = body.decode()
     found: list[bytes] = []
@@ -94,9 +94,9 @@ _LIST = re.compile(rb"[ \t\n\r]*:[ \t\n\r]*\[")
 
 
 def list_start(body: bytes, name: str) -> int | None:
-    """Return the offset of the first element of the list `name` in a JSON object, None if there is none.
+    """Return the offset of the first element of the list `name` in a JSON object, or None if there is none.
 
-    Reads the body only up to there. A name that is written with escapes is not found.
+    Reads the body only up to this offset. A name that is written with escapes is not found.
     """
     quoted, depth = f'"{name}"'.encode(), 0
     for token in _TOKEN.finditer(body):

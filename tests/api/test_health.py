@@ -26,13 +26,13 @@ class TestHealth:
     def test_not_ready_without_the_database(self, db: None, client: Client, monkeypatch: Any) -> None:
         monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
         response = client.get("/readyz")
-        assert (response.status_code, response.json()["database"]) == (503, "does not answer")
+        assert (response.status_code, response.json()["database"]) == (503, "unreachable")
         assert response.json()["broker"] == "ok"
 
     def test_not_ready_without_the_broker(self, db: None, client: Client, monkeypatch: Any) -> None:
         monkeypatch.setattr("celery.current_app.conf.broker_write_url", "redis://127.0.0.1:9/0")
         response = client.get("/readyz")
-        assert (response.status_code, response.json()["broker"]) == (503, "does not answer")
+        assert (response.status_code, response.json()["broker"]) == (503, "unreachable")
 
     @pytest.mark.django_db(transaction=True)
     def test_not_ready_while_a_migration_is_missing(self, client: Client) -> None:

@@ -1,7 +1,7 @@
 """Propose facts automatically from the memory of sessions that have become idle.
 
-Every write to a memory stores a `ProposalScan`, which is deleted when the session was scanned. A pass that is
-lost or runs twice does no harm, and no pass reads sessions without changes.
+Every write to a memory stores a `ProposalScan`, which is deleted when the session has been scanned. A pass
+that is lost or runs twice does no harm, and no pass reads sessions without changes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sessions.services.memory.proposals import facts_record, items_to_propose
 
 log = logging.getLogger(__name__)
 
-#: Sessions that one pass scans.
+#: Maximum number of sessions per pass.
 BATCH = 50
 
-#: Facts that are proposed automatically from one session.
+#: Maximum number of facts that are proposed automatically from one session.
 MAX_FACTS = 20
 
 #: Time until a session is scanned again after a failure.
@@ -77,7 +77,7 @@ def _propose(session: AgentSession) -> None:
 
 
 def _max_new(session: AgentSession) -> int:
-    """Return how many new facts may be proposed: up to a limit per session and one per project's review."""
+    """Return how many new facts may be proposed: there is a limit per session and one per project."""
     of_session = MAX_FACTS - SharedFact.objects.filter(session=session).count()
     of_project = facts.MAX_PENDING - facts.facts_pending_count(project_id=session.project_id)
     return max(min(of_session, of_project), 0)

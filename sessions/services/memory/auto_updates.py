@@ -1,7 +1,7 @@
 """Automatic memory updates: a worker reads the new turns of a session and keeps its memory current.
 
-`MemoryUpdateState` stores how far a session was read, so a task that is lost or runs twice does no harm, and
-the work for a turn does not grow with the session. Nothing is computed while the session is locked.
+`MemoryUpdateState` stores the next turn to read, so a task that is lost or runs twice does no harm, and the
+work for a turn does not grow with the session. Nothing is computed while the session is locked.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from sessions.services.memory.update_state import update_state_load, update_stat
 
 log = logging.getLogger(__name__)
 
-#: Turns that are read, and written in one transaction, at a time.
+#: Maximum number of turns that are read at a time and written in one transaction.
 TURNS_AT_ONCE = 50
 
-#: Attempts at one step while other writers change the memory.
+#: Maximum number of attempts at one step while other writers change the memory.
 _ATTEMPTS = 5
 
-#: The sweep covers sessions that were active in this time; earlier ones were updated or never will be.
+#: The sweep covers sessions that were active in this period. Others were updated or never will be.
 _SWEEP_PERIOD = timedelta(hours=1)
 _SWEEP_SESSIONS = 200
 
@@ -64,7 +64,7 @@ def memory_update(*, session_id: UUID, forced: bool = False) -> int:
 
 
 def memory_updates_sweep() -> int:
-    """Dispatch updates of sessions whose last turns were not read. Returns their number."""
+    """Dispatch updates of sessions with unread turns. Returns their number."""
     rows = AgentSession.objects.filter(
         Q(memory_update_state=None) | Q(memory_update_state__turn__lt=F("turn_count")),
         project__memory_upkeep=True,
@@ -132,5 +132,5 @@ def _store_revision(session: AgentSession, number: int, turn: int, notes: Notes,
     try:
         revision_create(session=session, number=number, notes=notes, turn=turn, writer=writer)
     except MemoryTooLarge:
-        return 0  # items of other writers leave no room, not even for the stale marks
+        return 0  # items of other writers fill the memory, so that not even stale marks fit
     return 1

@@ -1,7 +1,7 @@
-"""Memory extraction: if the project names a model, it reads the turns that automatic updates have processed.
+"""Memory extraction: if the project sets a model, it reads the turns that automatic updates have processed.
 
 The model is not called for every turn, but when there is enough new content or the session has become idle.
-It is called outside of any transaction; its suggestions are applied to the memory as of then.
+It is called outside of any transaction; its suggestions are then applied to the current memory.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 #: The longest pause between two attempts.
 _LONGEST_PAUSE = timedelta(hours=1)
 
-#: Sessions that have been idle for longer are not read any more.
+#: Sessions that have been idle for longer are no longer read.
 _SWEEP_PERIOD = timedelta(days=1)
 _SWEEP_SESSIONS = 200
 
@@ -113,7 +113,7 @@ def _claim_turns(session_id: UUID) -> ExtractionJob | None:
 
 
 def _pending_end(session: AgentSession, first: int) -> int | None:
-    """Return the end of the turns that the model should read now, None if there are too few yet."""
+    """Return the end of the turns that the model should read now, or None if there are too few."""
     last = min(update_state_turn(session), first + TURNS_AT_ONCE)  # automatic updates read them first
     tokens = turns_tokens(session, first, last)
     is_idle = session.last_active_at <= _idle_before(timezone.now())
@@ -169,7 +169,7 @@ def _suggestions(job: ExtractionJob, exchange: Exchange) -> list[Suggestion]:
         suggestions = exchange.answer(
             extraction.request,
             partial(_parse, job, extraction),
-            length_hint="Name fewer operations, in fewer words.",
+            length_hint="Return fewer and shorter operations.",
         )
         notes = suggestions_apply(job, notes, suggestions).notes
         found += suggestions

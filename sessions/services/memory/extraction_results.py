@@ -1,4 +1,4 @@
-"""Store what a memory extraction found, and its cost."""
+"""Store the results and the cost of a memory extraction."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sessions.store import bodies
 if TYPE_CHECKING:
     from compaction.adapters.claude import Exchange
 
-#: Attempts after which turns are given up whose replies were billed but unusable.
+#: Number of attempts after which turns are skipped if their replies were billed but unusable.
 _MAX_UNUSABLE = 3
 
-#: Removed items that are remembered, and revisions that are checked for them.
+#: Maximum number of removed items to remember, and of revisions to check for them.
 _MAX_DISMISSED, _MAX_REVISIONS = 100, 200
 
 _UNUSABLE = (SummaryMalformed, SummaryTooLong)
@@ -97,7 +97,7 @@ def extraction_store(job: ExtractionJob, exchange: Exchange, suggestions: Sequen
 
 
 def extraction_fail(job: ExtractionJob, exchange: Exchange, error: SummaryError) -> bool:
-    """Store a failure. Turns are given up if the model refuses them or its billed replies stay unusable."""
+    """Store a failure. Turns are skipped if the model refuses them or its billed replies remain unusable."""
     is_final = isinstance(error, SummaryRefused) or (
         isinstance(error, _UNUSABLE) and job.claimed.attempts >= _MAX_UNUSABLE
     )
@@ -142,5 +142,5 @@ def extraction_end(
 
 
 def _claimed_state(job: ExtractionJob) -> MemoryExtractionState | None:
-    """Lock and return the state row, None if another worker has claimed it since."""
+    """Lock and return the state row, or None if another worker has claimed it since."""
     return still_own(job.claimed).select_for_update().filter(turn=job.first).first()

@@ -1,4 +1,4 @@
-"""Decide whether two facts are the same: by their words, ignoring case, white space and final punctuation."""
+"""Decide whether two facts are the same: compare words, ignoring case, whitespace and final punctuation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FINAL_PUNCTUATION = " .,;:!?…"
 
 
 def normalized_text(text: str) -> str:
-    """Return the text without differences in case, white space, backticks and final punctuation."""
+    """Normalize case, whitespace, backticks and final punctuation."""
     folded = unicodedata.normalize("NFKC", text).casefold().replace("`", "")
     return " ".join(folded.split()).rstrip(_FINAL_PUNCTUATION)
 

@@ -1,4 +1,4 @@
-"""Follow shared facts in the memory of the sessions that had them, and schedule scans for new facts."""
+"""Track shared facts in the memory of the sessions that contain them, and schedule scans for new facts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def idle_time() -> timedelta:
 
 
 def proposal_scan_schedule(*, session: AgentSession) -> None:
-    """Scan the session's memory for facts to propose when the session has become idle."""
+    """Schedule a scan of the session's memory for facts to propose, once the session is idle."""
     ProposalScan.objects.bulk_create(
         [ProposalScan(session=session, scan_at=timezone.now() + idle_time())],
         update_conflicts=True,

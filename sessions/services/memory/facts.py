@@ -36,7 +36,7 @@ UNDECIDED = timedelta(days=30)
 
 
 class FactDeleted(LookupError):
-    """The fact was pruned meanwhile."""
+    """The fact has been pruned in the meantime."""
 
 
 @transaction.atomic
@@ -51,7 +51,7 @@ def fact_decide(
     """Accept, reject or reword a fact.
 
     An accepted fact is confirmed and valid until `expires_at`, by default for `LIFETIME`. Raises
-    `WorkingMemoryError` if another fact says the same, and `FactDeleted`.
+    `WorkingMemoryError` if an equal fact exists, and `FactDeleted`.
     """
     if text is not None and text.strip() != fact.text:
         _reword(fact, text)
@@ -100,7 +100,7 @@ def facts_prune(*, project: Project, actor: Actor = SYSTEM) -> int:
 
     Rejected facts are kept, so that they are not proposed again.
     """
-    # Locked before their observations, in the order of proposals: a fact that is just being confirmed is
+    # Lock facts before their observations, in the same order as proposals. A fact that is being confirmed is
     # kept.
     rows = facts_prunable(project=project).select_for_update().order_by("pk")
     ids = list(rows.values_list("pk", flat=True))
@@ -128,5 +128,5 @@ def facts_import(
         Operation(op=Op.ADD, field=fact.field if fact.field in names else "decisions", item=fact.text)
         for fact in facts
     ]
-    writer = Writer(author=author, via=Via.SHARED, reason=f"{len(operations)} taken from shared memory")
+    writer = Writer(author=author, via=Via.SHARED, reason=f"{len(operations)} imported from shared memory")
     return memory_operate(session=session, operations=operations, writer=writer)

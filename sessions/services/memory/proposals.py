@@ -19,16 +19,16 @@ from sessions.selectors.facts import facts_of
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory.fact_identity import facts_lock, normalized_text, text_digest
 
-#: Characters of a fact.
+#: Maximum number of characters of a fact.
 MAX_LENGTH = 1_000
 
-#: Fields that describe the work of one session and mean nothing in another.
+#: Fields about the work of one session, which are meaningless in others.
 _OF_ONE_SESSION = SINGLE | {"important_files", "recent_edits", "next", "blockers", "open_questions", STATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryItem:
-    """An item of a memory. `stale` is the reason why it is no longer valid, "" if it is."""
+    """An item of a memory. `stale` is the reason why it is no longer valid, or "" if it is valid."""
 
     field: str
     text: str

@@ -19,12 +19,12 @@ from sessions.selectors.redaction import redaction_for
 from sessions.services.memory.fact_observations import observations_refresh, proposal_scan_schedule
 from sessions.store import bodies
 
-#: How many of the largest fields a message about the size of a memory names.
+#: Number of the largest fields named in messages about the size of a memory.
 _LARGEST_FIELDS = 3
 
 
 class StaleMemory(Exception):
-    """Another writer got there first. `current` is the number of the current revision."""
+    """Another writer changed the memory first. `current` is the number of the current revision."""
 
     def __init__(self, current: int) -> None:
         super().__init__(f"the memory is at revision {current}")
@@ -52,7 +52,7 @@ class ProtectedItem(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """The author of a change, how it was made, and its source.
+    """The author, method and source of a change.
 
     `turn` and `position` are those of the message from which the content was learned; by default the
     session's last turn.
@@ -72,7 +72,7 @@ Change = Callable[[WorkingMemory, Schema], Operated]
 def memory_patch(
     *, session: AgentSession, changes: Mapping[str, Any], writer: Writer, expected: int | None = None
 ) -> MemoryRevision | None:
-    """Apply a merge patch, and return the current revision; None if the memory was empty and stays empty.
+    """Apply a merge patch, and return the current revision, or None if the memory remains empty.
 
     A patch that changes nothing creates no revision. Secrets are redacted. `expected` is the number of the
     revision on which the patch is based. Raises `StaleMemory`, `MemoryTooLarge`, `ProtectedItem`,
@@ -92,7 +92,8 @@ def memory_operate(
 ) -> MemoryRevision | None:
     """Apply operations on single items to the current memory, and return the resulting revision.
 
-    No item of another writer is lost, and no expected revision is needed. Raises as `memory_patch` does.
+    Items of other writers are kept, so no expected revision is needed. Raises the same errors as
+    `memory_patch`.
     """
     key = redaction_for(session.project_id)
     clean = [

@@ -1,7 +1,7 @@
 """Request memory updates without delaying the push.
 
-Sending a message to the broker takes about as long as a push, so a thread of the process does it, with one
-message for all pushes of a session in a short interval. If the process ends first, the next sweep sends them.
+Sending a message to the broker takes about as long as a push, so a thread does it, with one message for all
+pushes of a session in a short interval. If the process ends first, the next sweep sends them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ INTERVAL = 0.2
 
 
 class UpdateRequests:
-    """Collects sessions and dispatches their updates. The thread starts with the first, after any fork."""
+    """Collects sessions and dispatches their updates. The thread starts on first use, after any fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The JSON answer to a push. It is stored with the turn, so that a retry gets the same answer."""
+"""The JSON response to a push. It is stored with the turn, so that a retry gets the same response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessions.store import bodies
 def answer_json(
     turn: NewTurn, push: Push, *, shown: TokenBreakdown, compactions: Sequence[Compaction] = ()
 ) -> bytes:
-    """Return the answer. `shown` is the breakdown of the next prompt, after any triggered compaction."""
+    """Return the response. `shown` is the breakdown of the next prompt, after any triggered compaction."""
     return bodies.json_bytes(
         {
             "turn": turn.index,

@@ -1,4 +1,4 @@
-"""Compute the turn that a push adds to a session, without the database."""
+"""Compute the turn that a push adds to a session. Does not use the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.services.push.values import NewTurn, Push, SessionState
 
 
 def turn_compute(session: SessionState, push: Push) -> NewTurn:
-    """Return the turn and the session's counters after it. Takes constant time in the session's length."""
+    """Return the turn with the session's counters after it, in constant time."""
     first, format = session.message_count, session.format or _detected(push)
     values = [
         replace(_reread(message.value, format), position=first + index, turn=session.turn_count)
@@ -51,15 +51,15 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
 
 
 def _detected(push: Push) -> str | None:
-    """Return the dialect of the pushed messages and tools, or None as long as they fit several."""
+    """Return the dialect of the pushed messages and tools, or None if they fit several."""
     tools = push.preamble.tool_definitions if push.preamble is not None else ()
     return dialects.detect_session([message.value.source for message in push.messages], tools)
 
 
 def _reread(message: Message, format: str | None) -> Message:
-    """Return a message parsed for a session of this dialect.
+    """Return the message, parsed again if the session has another dialect.
 
-    The push read it with the dialect that was known then; another push may have determined it since.
+    The push was parsed with the dialect known at that time; another push may have determined it since.
     """
     if message.format == format or format is None:
         return message
@@ -67,7 +67,7 @@ def _reread(message: Message, format: str | None) -> Message:
 
 
 def _cost(model: str, push: Push) -> int | None:
-    """Return the cost of the turn's call in micro-dollars, by custom price if one applies."""
+    """Return the cost of the turn's call in micro-dollars, at the custom price if one applies."""
     if push.usage is None:
         return None
     if push.prices:

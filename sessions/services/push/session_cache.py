@@ -1,7 +1,7 @@
-"""Sessions as this process last saw them, so that a push does not read what the previous one has written.
+"""A cache of session states per process, so that a push need not read what the previous push has written.
 
-A cached state may be out of date: the statement that uses it names the version of the row and writes nothing
-if the row has changed. Other processes therefore need no notification of changes.
+A cached state may be out of date: the statement that uses it checks the version of the row and writes nothing
+if the row has changed. Other processes therefore need not be notified of changes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def state_forget(session_id: UUID) -> None:
 
 
 def state_from_row(row: Any) -> SessionState:
-    """Return the state that a row of `READ` or `LOCK` holds."""
+    """Build the state from a row of `READ` or `LOCK`."""
     return SessionState(
         version=row.version,
         id=row.id,
@@ -61,7 +61,7 @@ def state_from_row(row: Any) -> SessionState:
 
 
 def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
-    """Return the session after a push that changed no preamble and triggered nothing."""
+    """Return the session's state after a push that changed no preamble and triggered nothing."""
     state = turn.session
     return replace(
         state,

@@ -17,7 +17,7 @@ SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, 
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
-#: The session, and the turn stored with this idempotency key. No row if the API key is no longer valid.
+#: Returns the session and the turn stored with this idempotency key, or no row if the API key is invalid.
 READ: LiteralString = _STATE
 LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 

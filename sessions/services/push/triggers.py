@@ -1,4 +1,4 @@
-"""Triggers of a push: decide from counters whether to compact, and compact or leave it to a worker."""
+"""Triggers of a push: decide from counters whether to compact, then compact or queue the compaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.triggers import compaction_queue_or_skip
 from sessions.services.push.values import NewTurn
 
-#: The steps that do not read the content of messages. They compact a session that the others cannot plan.
+#: Steps that do not read the content of messages, for sessions on which the other steps fail.
 CRUDE_STEPS = ("drop_oldest", "shed", "last_resort")
 
 
@@ -51,11 +51,11 @@ def trigger_evaluate(turn: NewTurn) -> Trigger | None:
 
 
 def compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
-    """Compact the session, or leave it to a worker, within the transaction of the push."""
+    """Compact the session, or queue the compaction, within the transaction of the push."""
     if trigger.is_background:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
-    session = AgentSession(pk=turn.session.id)  # `session_compact` loads it when it locks it
+    session = AgentSession(pk=turn.session.id)  # `session_compact` loads the session when it locks it
     compactions = [session_compact(session=session, trigger=trigger.name, supersede=True)]
     if compactions[0].state == Compaction.State.FAILED:
         policy = replace(policy_of(turn.session.policy), steps=CRUDE_STEPS)

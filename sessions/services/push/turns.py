@@ -1,9 +1,9 @@
-"""Push a turn. This is the hot path of the product: plain SQL, constant in the length of the session.
+"""Push a turn. This is the hot path: plain SQL, in constant time regardless of the session's length.
 
-Usually a push is one statement and one round trip. The process knows the session from the previous push (see
-`session_cache`), decides from that, and the statement writes turn, messages and counters only if the session
-has not changed since. If it has changed, or a compaction is triggered, the push runs in a transaction that
-locks the session first.
+Usually a push takes one statement and one round trip. The process has cached the session's state since the
+previous push (see `session_cache`), and the statement writes the turn, messages and counters only if the
+session has not changed since. If it has changed, or a compaction is triggered, the push runs in a transaction
+that locks the session first.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class KeyReused(Exception):
 
 
 def turn_push(target: Target, push: Push) -> bytes | Replayed:
-    """Store a turn, run the compactions that it triggers, and return the JSON answer.
+    """Store a turn, run the compactions that it triggers, and return the JSON response.
 
     Raises `SessionGone`, `StaleTurn` or `KeyReused`; nothing is stored then.
     """
@@ -64,7 +64,7 @@ def turn_push(target: Target, push: Push) -> bytes | Replayed:
 
 
 def _store(target: Target, push: Push) -> bytes | Replayed:
-    # Within an open transaction the row may change again without getting a new version.
+    # Within an open transaction, the row may change again without a new version.
     if not connection.in_atomic_block:
         answer = _store_if_unchanged(target, push)
         if answer is not None:
@@ -75,7 +75,7 @@ def _store(target: Target, push: Push) -> bytes | Replayed:
 def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     """Store a turn that triggers nothing, in one statement and without a lock.
 
-    Returns None and stores nothing if the session has changed or the push needs more than that statement.
+    Returns None and stores nothing if the session has changed or the push needs further statements.
     """
     with connection.wrap_database_errors:
         state = state_known(target.session_id) or _state_read(target, push)
@@ -128,8 +128,8 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
 def _lock(target: Target, push: Push) -> Any:
     """Lock the session. Return its row, and the turn that is stored with the idempotency key.
 
-    A statement that waits for a lock does not see the rows that were inserted meanwhile. If the same push
-    arrived twice at once, only a second statement sees the turn that the other one stored.
+    A statement that waits for a lock does not see rows that were inserted in the meantime. If two copies of a
+    push arrive at the same time, only a second statement sees the turn that the other copy stored.
     """
     row = _row(LOCK, target, push)
     if row is not None and row.answer is None and push.idempotency_key is not None:
@@ -150,9 +150,9 @@ def _replayed(row: Any, push: Push) -> Replayed:
 
 
 def _with_calibration(state: SessionState, push: Push) -> SessionState:
-    """Return the state with the calibration for the push's model, if the session reported no usage so far.
+    """Return the state with the calibration for the push's model, if the session has reported no usage yet.
 
-    Reads what other sessions have learned, at most once for each model.
+    Reads the calibrations of other sessions, at most once for each model.
     """
     if not push.model or push.model == state.model or state.calibration.reports:
         return state
@@ -170,7 +170,7 @@ def _is_stale(state: SessionState, push: Push) -> bool:
 
 
 def _write(turn: NewTurn, push: Push, target: Target) -> None:
-    """Write a turn with the session locked. Raises `SessionGone` if the API key was revoked meanwhile."""
+    """Write a turn with the session locked. Raises `SessionGone` if the API key has been revoked."""
     raw = raw_connection()
     if execute(raw, WRITE, write_parameters(turn, push, target, answer=None)).fetchone() is None:
         raise SessionGone

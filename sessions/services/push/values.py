@@ -47,7 +47,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """What a push needs to know about its session. `version` identifies the version of the session's row."""
+    """The state of a session before a push. `version` identifies the version of the session's row."""
 
     version: str
     id: UUID
@@ -74,10 +74,10 @@ class SessionState:
 class NewTurn:
     """The turn that a push adds, and the session's counters after it.
 
-    `prompt` is the breakdown of the prompt that the turn's call would have read without compaction, `served`
-    the breakdown of the prompt as served, `shown` that of the prompt that the next fetch returns. `context`
-    counts the whole transcript. `calibration` maps estimates to the provider's tokens. `spike` is set if the
-    turn's tool outputs are far larger than usual.
+    `prompt` is the breakdown that the prompt of the turn's call would have without compaction, `served` that
+    of the prompt as served, `shown` that of the prompt that the next fetch returns. `context` counts the
+    whole transcript. `calibration` maps estimates to the provider's tokens. `spike` is set if the turn's tool
+    outputs are far larger than usual.
     """
 
     session: SessionState
@@ -104,6 +104,6 @@ class NewTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The stored answer to a push that is repeated with the same idempotency key."""
+    """The stored response to a push that is repeated with the same idempotency key."""
 
     answer: bytes

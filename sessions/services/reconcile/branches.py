@@ -1,4 +1,4 @@
-"""Sessions beside the one that a client names: forks that share its beginning, and side requests."""
+"""Create the sessions of forks, which share the beginning of their parent, and of side requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SELECT %(child)s, position, turn_index, role, tokens, flags, tool_name, body, bl
   FROM agent_sessions_message WHERE session_id = %(parent)s AND position < %(end)s
 """
 
-#: The last turn may be cut. Its answer is in the parent, and so is its usage.
+#: The last turn may be cut. Its response and usage remain in the parent.
 _COPY_TURNS: LiteralString = """
 INSERT INTO agent_sessions_turn (
     session_id, index, at, model, first_position, message_count, preamble_version, prompt_estimate,
@@ -43,9 +43,10 @@ SELECT %(child)s, index, at, model, first_position, least(message_count, %(end)s
 
 
 def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentSession:
-    """Return a new session with the first `at` messages of the locked `parent`, and its compactions of them.
+    """Return a new session with the first `at` messages of the locked `parent`, and their compactions.
 
-    The calls of the shared turns stay billed to the parent. Takes time in proportion to what is shared.
+    The calls of the shared turns remain billed to the parent. Takes time in proportion to the shared
+    messages.
     """
     child = _child(parent, forked_at=at, title=parent.title)
     child.context_start = min(context_start, at)
@@ -63,7 +64,7 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
 
 
 def session_beside(*, parent: AgentSession) -> AgentSession:
-    """Return a new session for a request beside the conversation of `parent`."""
+    """Return a new session for a side request outside the conversation of `parent`."""
     child = _child(parent, title="Side request")
     child.save()
     return child
@@ -76,7 +77,7 @@ def _child(parent: AgentSession, **fields: Any) -> AgentSession:
 
 
 def _copy_preambles(parent: AgentSession, child: AgentSession, at: int) -> None:
-    """Copy the versions of system prompt and tools that the shared turns were called with."""
+    """Copy the versions of the system prompt and tools that the shared turns used."""
     turns = parent.turns.filter(first_position__lt=at).order_by("-index")
     version = turns.values_list("preamble_version", flat=True).first() or 0
     rows = list(parent.preambles.filter(version__lte=version).order_by("version"))
@@ -109,7 +110,7 @@ def _count(child: AgentSession, messages: int) -> None:
 
 
 def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> bool:
-    """Copy the compactions that were applied before the fork, so that its prompt begins like the parent's."""
+    """Copy the compactions applied before the fork, so that its prompt begins like the parent's."""
     applied = parent.compactions.filter(state=Compaction.State.DONE, snapshot_position__lte=at)
     for row in applied.order_by("number"):
         edits, recaps = list(row.edits.order_by("ordinal")), list(row.recaps.order_by("version"))

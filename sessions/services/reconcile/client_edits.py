@@ -1,4 +1,4 @@
-"""Follow what a client did to its own context: record the messages that it removed as a compaction."""
+"""Record the messages that a client removed from its context as a compaction."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NAME = "client"
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
-    """Remove messages from the prompt because the client removed them from its own. The session is locked.
+    """Remove messages that the client removed from its context. The caller has locked the session.
 
-    A compaction in progress is ended: it was planned for another context.
+    Ends a compaction in progress, because it was planned for another context.
     """
     other = compaction_in_progress(session)
     if other is not None:

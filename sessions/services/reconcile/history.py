@@ -1,11 +1,11 @@
-"""Reconcile a session with the whole history that its client sends.
+"""Reconcile a session with the complete history that its client sends.
 
-The client keeps its history itself and sends all of it with each call. What is new becomes a turn, by the
-same path as a push. If the client went back to an earlier point, the history continues in a fork; if it
-compacted its own context, the prompt follows it; a request beside the conversation changes neither.
+The client stores its history and sends all of it with each call. New messages become a turn, by the same path
+as a push. If the client went back to an earlier point, the history continues in a fork; if it compacted its
+context, the same messages are removed from the prompt; a side request changes neither.
 
 Appending to a history takes constant time: the last request's bytes are recognized by their hash, and the
-stored messages by a digest, so that neither is read again.
+stored messages by a digest, so neither is read again.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from sessions.store import bodies
 
 @transaction.atomic
 def history_reconcile(target: Target, request: Request) -> Reconciled:
-    """Store what is new in a client's history. `target` is the session that the client names.
+    """Store the new part of a client's history. `target` is the session that the client names.
 
-    Raises `SessionGone`, `InvalidHistory`, `BadJson` or what `request.read` raises; nothing is stored then.
+    Raises `SessionGone`, `InvalidHistory`, `BadJson` or the errors of `request.read`; nothing is stored then.
     """
     rows = AgentSession.objects.select_for_update().filter(project_id=target.project_id)
     root = rows.filter(pk=target.session_id).first()
@@ -84,7 +84,7 @@ def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reco
 def _append(
     target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched, status: Status
 ) -> Reconciled:
-    """Store the messages from `matched.comparison.new` on as a turn, and what the client sent."""
+    """Store the messages from `matched.comparison.new` on as a turn, and update the client's history."""
     session, history, new = matched.session, matched.history, matched.comparison.new
     messages, found = _ingested(session, reading, new)
     preamble, preamble_hash = _preamble(history, reading)
@@ -149,7 +149,7 @@ def _ingested(
 
 
 def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | None, bytes]:
-    """Return system prompt and tools if the client sent others than before, and their hash."""
+    """Return the system prompt and tools if they have changed since the last request, and their hash."""
     system, tools = reading.fields.get("system"), reading.fields.get("tools")
     if system is None and tools is None:
         return None, bytes(history.preamble_hash)
@@ -160,7 +160,7 @@ def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | N
 
 
 def _take_over_hashes(matched: Matched) -> None:
-    """Identify the messages that the client changed in place by what it sends now."""
+    """Store the new hashes of messages that the client changed in place."""
     at = positions(matched.history, matched.session.message_count)
     pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
     hashes_write(matched.session, {position: new for position, old, new in pairs if old != new})
@@ -169,7 +169,7 @@ def _take_over_hashes(matched: Matched) -> None:
 def _compacted(
     target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched
 ) -> Reconciled:
-    """Remove from the prompt what the client removed, and append what it has instead."""
+    """Remove the messages from the prompt that the client removed, and append their replacements."""
     session, history, comparison = matched.session, matched.history, matched.comparison
     at = positions(history, session.message_count)
     kept_from = comparison.kept if comparison.change is Change.TRIMMED else len(at)

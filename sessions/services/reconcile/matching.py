@@ -1,4 +1,4 @@
-"""Find the session that a client's history continues: the one that it names, or a fork of it."""
+"""Find the session that a client's history continues: the named one or one of its forks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sessions.services.reconcile.reading import Reading
 from sessions.services.reconcile.stored import digest_of, is_current, stored_hashes
 from sessions.services.reconcile.values import Sent
 
-#: Forks of a session, the most recent ones, that a history is compared with.
+#: Number of most recent forks that a history is compared with.
 _FORKS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """The session that a history belongs to, and how the history relates to what is stored there."""
+    """The session that a history belongs to, and the comparison with its stored messages."""
 
     session: AgentSession
     history: ClientHistory
@@ -66,7 +66,7 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
     )
 
 
-#: If a history matches several sessions, that with the higher value counts.
+#: If a history matches several sessions, the one with the highest value is used.
 _ORDER = {
     Change.EXTENDED: 4,
     Change.EDITED: 3,
@@ -96,7 +96,7 @@ def _compared(
 
 
 def _checked(comparison: Comparison, reading: Reading, sent: Sent) -> Comparison:
-    """Return a side request where the client says so, or its last message does."""
+    """Return the comparison as a side request if the client or its last message indicates one."""
     questions = reading.values[-1 - (sent.answer is not None) :][:1]
     if sent.is_side or any(map(is_side_prompt, questions)):
         return Comparison(change=Change.SIDE, common=comparison.common, new=comparison.common)

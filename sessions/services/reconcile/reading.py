@@ -1,4 +1,4 @@
-"""Read the history in a request's body, from the first message on that the last request did not have."""
+"""Parse the history in a request body, starting at the first message that is new since the last request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.store.rawjson import element_ends, list_start, read_object
 
 _BREAKPOINT = b'"cache_control"'
 
-#: Histories whose prefix is compared with the body.
+#: Maximum number of histories whose prefix is compared with the body.
 _COMPARED = 3
 
 
@@ -25,9 +25,9 @@ _COMPARED = 3
 class Reading:
     """A client's history. `values` and `elements` are its messages from `first` on, as JSON and as bytes.
 
-    The messages before are those of the history `base`, whose prefix the body begins with. `start` is the
-    offset of the first message, `ends` has the offset after each message from `first` on, and `prefix` is
-    the hash of the bytes in between.
+    The preceding messages are those of the history `base`, with whose prefix the body begins. `start` is the
+    offset of the first message, `ends` contains the offset after each message from `first` on, and `prefix`
+    is the hash of the bytes in between.
     """
 
     redaction: Redaction
@@ -59,11 +59,11 @@ class Reading:
         return digests
 
     def digest_at(self, count: int) -> bytes | None:
-        """Return the digest of the first `count` messages, None if it is not known or there are fewer."""
+        """Return the digest of the first `count` messages, or None if it is unknown or there are fewer."""
         return self.digests[count - self.first] if self.first <= count <= self.count else None
 
     def from_index(self, index: int) -> tuple[list[bytes], list[Any], list[bytes]]:
-        """Return the bytes, values and hashes of the messages from `index` on. It must be read."""
+        """Return the bytes, values and hashes of the messages from `index` on, which must be parsed."""
         at = index - self.first
         return list(self.elements[at:]), list(self.values[at:]), self.hashes[at:]
 
@@ -102,7 +102,7 @@ def history_read(body: bytes, *, histories: Sequence[ClientHistory], redaction: 
 
 
 def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
-    """Return the hash state after the prefix of a history, None if the body does not begin with it."""
+    """Return the hash state after the prefix of a history, or None if the body does not begin with it."""
     end = start + base.prefix_bytes
     if end >= len(body):
         return None
@@ -126,7 +126,7 @@ def _read(
     ends = element_ends(body, at)
     starts = [at, *(end + 1 for end in ends)]
     elements = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=False)]
-    if len(elements) != len(values):  # the name occurs twice
+    if len(elements) != len(values):  # the key occurs twice
         elements, ends = [json_bytes(value) for value in values], []
     return Reading(
         redaction=redaction,
@@ -143,7 +143,7 @@ def _read(
 
 
 def with_answer(reading: Reading, answer: Mapping[str, Any] | None) -> Reading:
-    """Return the reading with the model's answer as its last message."""
+    """Return the reading with the model's response as its last message."""
     if answer is None:
         return reading
     return Reading(

@@ -44,10 +44,10 @@ def is_current(history: ClientHistory, message_count: int) -> bool:
 
 
 def stored_hashes(session: AgentSession, history: ClientHistory, reading: Reading) -> list[bytes]:
-    """Return the hash of each message of the client's history. The session is locked.
+    """Return the hash of each message of the client's history. The caller has locked the session.
 
-    A message that was pushed without a hash gets one: that of the message sent in its place if they are
-    equal without secrets, else its own.
+    A message that was pushed without a hash gets one: that of the corresponding sent message if they are
+    equal after redaction, else a hash of the stored message.
     """
     at = positions(history, session.message_count)
     with connection.wrap_database_errors:

@@ -1,4 +1,4 @@
-"""The values of a reconciliation: what a client sent, and what became of it."""
+"""The values of a reconciliation: the request and the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redaction import Finding, Redaction
 
 
 class InvalidHistory(ValueError):
-    """The history is no list, or a message fits no dialect. `index` is its index in the client's list."""
+    """The history is not a list, or a message fits no dialect. `index` is its index in the client's list."""
 
     def __init__(self, index: int | None, message: str) -> None:
         super().__init__(message)
@@ -22,22 +22,21 @@ class InvalidHistory(ValueError):
 
 
 class Status(StrEnum):
-    """What a reconciliation did."""
+    """The outcome of a reconciliation."""
 
     UNCHANGED = "unchanged"  #: the history was stored already
     APPENDED = "appended"  #: new messages were appended
     COMPACTED = "compacted"  #: the client had compacted its context; its new context was appended
     FORKED = "forked"  #: the history continues an earlier point, in a forked session
-    SIDE = "side"  #: a request beside the conversation, stored in a separate session
+    SIDE = "side"  #: a side request outside the conversation, stored in a separate session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What is known about a request beside its messages.
+    """The fields of a request other than its messages.
 
-    `answer` is the message with which the model answered, if the history does not contain it. `is_compacted`
-    and `is_side` are what the client says about itself. `caller` identifies clients that do not name their
-    session.
+    `answer` is the model's response, if the history does not contain it. `is_compacted` and `is_side` are set
+    if the client declares it. `caller` identifies clients that do not name their session.
     """
 
     answer: Mapping[str, Any] | None = None
@@ -52,11 +51,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request with a client's whole history.
+    """A request with a client's complete history.
 
     `body` is a JSON object with `messages` and, if the client sent them, `system` and `tools`. `read` returns
-    what the other fields say; it may raise any error. A request with an `idempotency_key` that was stored
-    before changes nothing.
+    the other fields; it may raise any error. A request with a stored `idempotency_key` changes nothing.
     """
 
     body: bytes
@@ -67,9 +65,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """`session_id` is the session that has the history now, `first` the index of the first new message.
+    """The result: the session that now contains the history, and `first`, the index of the first new message.
 
-    `turn` is the turn that was stored, None if there was nothing new.
+    `turn` is the stored turn, or None if there were no new messages.
     """
 
     status: Status

@@ -11,7 +11,7 @@ from sessions.services.samples.log import sample_log
 
 
 def sample_load(*, project: Project) -> AgentSession:
-    """Import the sample session into the project. If it is already there, return it."""
+    """Import the sample session into the project, or return it if it exists."""
     log = sample_log()
     importer = recognize(log)
     if importer is None:

@@ -1,4 +1,4 @@
-"""Refresh what is derived from a session, its profile and rollups, when the session changes at rest.
+"""Refresh the profile and rollups of an inactive session when it changes.
 
 The scheduler refreshes sessions that were active recently. An older session whose log is imported again, or
 whose compaction is reverted, would have to wait for the pass over all sessions.

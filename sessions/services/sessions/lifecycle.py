@@ -26,7 +26,7 @@ from sessions.store.blobs import is_external
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """The fields of a new session. Without a format it is detected from the tools or the messages."""
+    """The fields of a new session. Without a format, it is detected from the tools or messages."""
 
     format: str | None = None
     external_id: str | None = None
@@ -108,8 +108,8 @@ def session_policy_change(
 ) -> AgentSession:
     """Replace the policy of a session, read as on creation, and record an audit event.
 
-    It applies from the next compaction on: edits and the current prompt stay, and a compaction in progress
-    keeps the policy that it began with.
+    It applies from the next compaction on: edits and the current prompt remain, and a compaction in progress
+    keeps the policy with which it began.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     before, locked.policy = locked.policy, _policy(locked.project_id, policy)
@@ -141,7 +141,7 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
         cursor.execute(_DELETE_BLOBS, {"blobs": blobs})
         digests = [bytes(sha256) for (sha256,) in cursor.fetchall()]
     if is_external():
-        # If the object storage fails, unused objects remain in it; the session is deleted regardless.
+        # If object storage fails, unused objects remain in it; the session is deleted regardless.
         transaction.on_commit(partial(contents_remove, project.pk, digests), robust=True)
     audit_record(
         action="session.deleted",

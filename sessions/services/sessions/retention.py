@@ -1,8 +1,8 @@
 """Retention: delete sessions that have been inactive for the project's retention period.
 
 Before it is set, a dry run shows what would be deleted. Deletion begins a week later; until then the
-project's pages announce it, and resetting it prevents it. Sessions are deleted in batches, each in a separate
-transaction.
+project's pages announce it, and removing the period prevents it. Sessions are deleted in batches, each in a
+separate transaction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def retention_dry_run(*, project: Project, days: int) -> DryRun:
 
 
 def retention_set(*, project: Project, days: int | None, actor: Actor = SYSTEM) -> None:
-    """Set the retention period; None keeps everything. A shorter period takes effect after `NOTICE`."""
+    """Set the retention period; None keeps all sessions. A shorter period takes effect after `NOTICE`."""
     before, begins = project.retention_days, project.retention_begins_at
     if days is None:
         begins = None

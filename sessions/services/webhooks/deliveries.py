@@ -27,7 +27,7 @@ from sessions.store import bodies
 #: after it applies only if the worker died during that attempt.
 PAUSES = (10, 60, 300, 1_800, 7_200, 21_600, 43_200, 43_200)
 
-#: Deliveries that one sweep sends.
+#: Maximum number of deliveries per sweep.
 _BATCH = 200
 
 
@@ -56,7 +56,7 @@ def event_emit(
 
 
 def delivery_send(*, delivery_id: UUID) -> None:
-    """Try once to send a pending delivery. Does nothing if its pause is not over or another worker has it."""
+    """Try once to send a pending delivery, unless its pause is not over or another worker has claimed it."""
     pending = WebhookDelivery.objects.select_related("webhook").filter(
         pk=delivery_id, state=WebhookDelivery.State.PENDING
     )
@@ -92,7 +92,7 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
         status = post(target, secret=delivery.webhook.secret, body=bytes(delivery.body), headers=headers)
     except (ForbiddenAddress, OSError, HTTPException) as error:
         return None, f"{type(error).__name__}: {error}"
-    return status, "" if 200 <= status < 300 else f"the receiver answered {status}"
+    return status, "" if 200 <= status < 300 else f"the receiver responded with {status}"
 
 
 def deliveries_sweep() -> int:

@@ -1,4 +1,4 @@
-"""Send signed requests to addresses that users chose, but never into the server's own network."""
+"""Send signed requests to user-provided URLs, but never into the server's own network."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def url_check(url: str) -> SplitResult:
     if parts.scheme not in schemes or not parts.hostname or port == 0:
         raise ForbiddenAddress("the URL must begin with https:// and name a host")
     if parts.username is not None or parts.fragment or not url.isascii() or not url.isprintable():
-        raise ForbiddenAddress("the URL must be plain ASCII, without a user name and a fragment")
+        raise ForbiddenAddress("the URL must be ASCII, without a user name or fragment")
     _refuse_private(parts.hostname, _resolved(parts.hostname, socket.AI_NUMERICHOST))
     return parts
 
