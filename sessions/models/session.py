@@ -55,7 +55,7 @@ class AgentSession(models.Model):
 
     turn_count = models.PositiveIntegerField(default=0)
     message_count = models.PositiveIntegerField(default=0)
-    # The first message that is still in the client's context after the client's own compactions.
+    # The prompt begins here: the first message after the last compaction by the client of an imported log.
     context_start = models.PositiveIntegerField(default=0)
     # Estimated tokens of the context by component (see `compaction.breakdown`).
     context_components = models.JSONField(default=dict)

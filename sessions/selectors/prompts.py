@@ -20,6 +20,7 @@ from compaction.calibration import Calibration
 from compaction.components import Components
 from compaction.view import apply
 from sessions.models import Compaction, Message, Preamble, Turn
+from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
@@ -41,6 +42,7 @@ class PromptState:
     context: TokenBreakdown
     shown: TokenBreakdown
     snapshot_end: int
+    context_start: int
     regular: bool
     calibration: Calibration
     own_budget: int | None
@@ -64,6 +66,7 @@ class PromptState:
             context=TokenBreakdown(tokens=row.context_components),
             shown=TokenBreakdown(tokens=row.shown_components or row.context_components),
             snapshot_end=row.snapshot_end,
+            context_start=row.context_start,
             regular=not row.needs_repair and not row.open_calls,
             calibration=calibration_of(row.calibration, model=row.model),
             own_budget=row.budget_tokens,
@@ -99,7 +102,7 @@ class PromptState:
 
 _STATE = """
 SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
-       s.snapshot_end, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
+       s.snapshot_end, s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
        s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools, b.data AS snapshot
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
@@ -161,8 +164,9 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     if row is None:
         return None
     end = row.first_position + row.message_count
+    start = client_start(session_id=state.id, context_start=state.context_start, turn=turn)
     rows = list(
-        Message.objects.filter(session_id=state.id, position__lt=end)
+        Message.objects.filter(session_id=state.id, position__gte=start, position__lt=end)
         .select_related("blob")
         .order_by("position")
     )
@@ -170,7 +174,8 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     preamble = Preamble.objects.filter(session_id=state.id, version=row.preamble_version).first()
     components = components_of(preamble)
     batches = edits_at(session_id=state.id, turn=turn)
-    view = apply([edit for batch in batches for edit in batch], values, components=components)
+    edits = edits_from((edit for batch in batches for edit in batch), start)
+    view = apply(edits, values, components=components)
     raw = {message.position: message_bytes(message) for message in rows}
     messages, after = messages_of_view(view, raw, state.format)
     model = row.model or state.model

@@ -67,9 +67,9 @@ class StoredMessage:
         )
 
 
-def visible_spans(edits: Iterable[Edit], *, end: int = END) -> Sequence[Span]:
-    """Return the spans before `end` that no eviction covers."""
-    spans, start = [], 0
+def visible_spans(edits: Iterable[Edit], *, start: int = 0, end: int = END) -> Sequence[Span]:
+    """Return the spans from `start` to `end` that no eviction covers."""
+    spans = []
     for first, last in sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT):
         if first > start:
             spans.append((start, first))

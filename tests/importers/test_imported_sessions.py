@@ -18,6 +18,7 @@ from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import message_bytes
+from sessions.selectors.past_prompts import outline_at
 from sessions.services.compactions.apply import session_compact
 from sessions.services.imports.store import ImportConflictError, session_import
 from tests.api.client import Api
@@ -112,21 +113,48 @@ class TestSecrets:
         assert not again.changed
 
 
+def summary(name: str) -> ImportedTurn:
+    """A turn that begins with the client's summary of everything before it."""
+    return ImportedTurn(
+        messages=[message("user", f"What was done {name}", f"s{name}", is_summary=True)],
+        client_compaction=ClientCompaction(trigger="auto", tokens_before=9_000),
+    )
+
+
 class TestPrompts:
-    def test_the_whole_transcript_is_served_though_the_client_compacted(
-        self, project: Project, api: Api
-    ) -> None:
-        summary = ImportedTurn(
-            messages=[message("user", "What was done", "s", is_summary=True)],
-            client_compaction=ClientCompaction(trigger="auto", tokens_before=9_000),
-        )
-        session = take(project, [step(0), step(1), step(2), summary, step(4)], system="Be brief.")
-        tokens = sum(session.messages.values_list("tokens", flat=True))
+    def test_a_prompt_begins_where_the_client_compacted(self, project: Project, api: Api) -> None:
+        turns = [step(0), step(1), step(2), summary("A"), step(4), step(5)]
+        session = take(project, turns, system="Be brief.")
+        tokens = sum(session.messages.filter(position__gte=6).values_list("tokens", flat=True))
         prompt = served(api)
         assert prompt["tokens"] == tokens + session.shown_components["system"]
-        assert sum(session.context_components.values()) < prompt["tokens"]
-        assert session.context_start == 6
-        assert "What was done" in str(prompt["messages"])
+        assert prompt["tokens"] == prompt["raw_tokens"] == sum(session.context_components.values())
+        assert "What was done A" in str(prompt["messages"][0])
+        before = served(api, "at_turn=2")
+        assert "Make all of it" in str(before["messages"][0])
+        assert "What was done A" in str(served(api, "at_turn=4")["messages"][0])
+        assert served(api, "at_turn=5")["tokens"] == prompt["tokens"]
+
+    def test_a_compaction_changes_only_what_the_client_still_sends(
+        self, project: Project, api: Api
+    ) -> None:
+        session = take(project, [*map(step, range(12)), summary("A"), *map(step, range(13, 30))])
+        compaction = session_compact(session=session, trigger="user")
+        assert compaction.state == Compaction.State.DONE
+        assert min(compaction.edits.values_list("position", flat=True)) >= 24
+        outline = outline_at(session=AgentSession.objects.get(), index=30)
+        assert outline is not None
+        assert outline.tokens == served(api)["tokens"] == compaction.tokens_after
+
+    def test_a_later_compaction_by_the_client_also_removes_our_edits(
+        self, project: Project, api: Api
+    ) -> None:
+        turns = [step(n) for n in range(12)]
+        session_compact(session=take(project, turns), trigger="user")
+        prompt = served(api) if take(project, [*turns, summary("A"), step(13)]) else {}
+        assert "What was done A" in str(prompt["messages"][0])
+        assert len(prompt["messages"]) == 3
+        assert prompt["tokens"] == prompt["raw_tokens"]
 
     def test_an_open_call_at_the_end_is_known(self, project: Project, api: Api) -> None:
         session = take(project, [step(0), step(1)])

@@ -21,6 +21,7 @@ from compaction.messages import Message as MessageValue
 from compaction.messages import Role
 from compaction.view import Entry, apply, in_force
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
+from sessions.selectors.client_context import affects, client_start
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.prompts import components_of
 from sessions.store import bodies
@@ -86,9 +87,9 @@ def outline_at(*, session: AgentSession, index: int) -> Outline | None:
     if not 0 <= index <= session.turn_count:
         return None
     turn = session.turns.filter(index=index).first()
-    edits = _edits(session, after=index - 1)
     end = prompt_end(turn) if turn is not None else session.message_count
-    start = client_start(session, index) if session.context_start else 0
+    start = client_start(session_id=session.pk, context_start=session.context_start, turn=index)
+    edits = [edit for edit in _edits(session, after=index - 1) if affects(edit.value, start)]
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
     values = [edit.value for edit in edits]
@@ -116,12 +117,6 @@ def prompt_end(turn: Turn) -> int:
     )
     first = answers.order_by("position").values_list("position", flat=True).first()
     return end if first is None else first
-
-
-def client_start(session: AgentSession, index: int) -> int:
-    """Return where the recording client's context began at a turn, after the client's own compactions."""
-    turns = session.turns.filter(index__lte=index, client_compaction__isnull=False).order_by("-index")
-    return turns.values_list("first_position", flat=True).first() or 0
 
 
 def _components(

@@ -18,6 +18,7 @@ from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Summary
 from compaction.view import View, apply
 from sessions.models import AgentSession, MemoryRevision, Preamble, PromptSnapshot
+from sessions.selectors.client_context import affects
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
@@ -43,9 +44,10 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
     `edits` are keys of edits to apply instead of those in force.
     """
     keys = edits_in_force(session.pk) if edits is None else edits
-    found = edits_load(keys)
+    start = session.context_start
+    found = [(key, edit) for key, edit in edits_load(keys) if affects(edit, start)]
     values = [edit for _, edit in found]
-    rows = messages_load(session.pk, visible_spans(values))
+    rows = messages_load(session.pk, visible_spans(values, start=start))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
     messages = [row.value(session.format) for row in rows]
     view = apply(values, messages, components=components_of(preamble))

@@ -15,6 +15,7 @@ from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble, Turn
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.token_budgets import limit_of
+from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
 from sessions.services.imports.rows import PlacedTurn, turns_write
 from sessions.services.imports.tally import Tally
@@ -267,8 +268,13 @@ def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> Non
     session.agent, session.model = facts.agent[:100], facts.model[:200]
     session.tags = [tag[:100] for tag in facts.tags]
     session.metadata = dict(facts.metadata)
+    restarted = session.context_start != tally.context_start
     tally.into(session)
+    if not session.compaction_count:
+        session.snapshot_end = session.context_start
     session.save()
+    if session.compaction_count and restarted:
+        snapshot_rebuild(session=session)
 
 
 def _parent(session: AgentSession, facts: ImportedSession) -> AgentSession | None:

@@ -20,8 +20,8 @@ from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 class Tally:
     """The counters of a session after some of its turns.
 
-    `context` counts the context of the recording client, which its own compactions reset. `shown` counts the
-    prompt that this server returns: the whole transcript, or what remains of it after compactions. `usage`
+    `context` counts the context of the recording client. `shown` counts the prompt that this server returns:
+    that context, or what remains of it after compactions. The client's own compactions reset both. `usage`
     and `cost_microusd` are sums over the calls billed to this session; `unpriced` counts those without a
     price.
     """
@@ -79,16 +79,16 @@ class Tally:
     def after(self, turn: PreparedTurn, *, format: str | None, billed: bool) -> Tally:
         """Return the counters after this turn."""
         values = _values(turn)
-        size = self._size(turn)
+        size, restarts = self._size(turn), turn.client_compaction is not None
         counted = self._billed(turn) if billed else self
         return replace(
             counted,
             turns=self.turns + 1,
             messages=self.messages + len(values),
             context=self._context_before(turn).add(values),
-            shown=self.shown.add(values),
-            continuation=self.continuation.after(values, format),
-            context_start=self.messages if turn.client_compaction and values else self.context_start,
+            shown=self._shown_before(turn).add(values),
+            continuation=(Continuation() if restarts else self.continuation).after(values, format),
+            context_start=self.messages if restarts else self.context_start,
             last_prompt=size or self.last_prompt,
             calibration=self._calibration(turn),
             peak_prompt=max(size, self.peak_prompt),
@@ -118,6 +118,9 @@ class Tally:
 
     def _context_before(self, turn: PreparedTurn) -> TokenBreakdown:
         return self.context.without_messages() if turn.client_compaction else self.context
+
+    def _shown_before(self, turn: PreparedTurn) -> TokenBreakdown:
+        return self.shown.without_messages() if turn.client_compaction else self.shown
 
     def _size(self, turn: PreparedTurn) -> int:
         """Return the prompt tokens of the turn's call: reported, else estimated, or 0 without a call."""

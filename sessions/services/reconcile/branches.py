@@ -13,8 +13,10 @@ from uuid_utils.compat import uuid7
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.convert import edit_value
+from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.reconcile.client_edits import CLIENT
 from sessions.store.postgres import execute, raw_connection
 
 _INHERITED = (
@@ -56,8 +58,9 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
     with connection.wrap_database_errors:
         execute(raw_connection(), _COPY_MESSAGES, shared)
         execute(raw_connection(), _COPY_TURNS, shared)
+    compacted = _copy_compactions(parent, child, at)
     _count(child, at)
-    if _copy_compactions(parent, child, at):
+    if compacted:
         snapshot_rebuild(session=child)
         child.refresh_from_db()
     return child
@@ -92,15 +95,17 @@ def _copy_preambles(parent: AgentSession, child: AgentSession, at: int) -> None:
 
 def _count(child: AgentSession, messages: int) -> None:
     """Set the counters of a fork from the messages that it shares."""
-    values = [row.value(child.format) for row in messages_load(child.pk, [(child.context_start, messages)])]
+    removed = Edit.objects.filter(session=child, strategy=CLIENT, compaction__state=Compaction.State.DONE)
+    context = visible_spans(map(edit_value, removed), start=child.context_start, end=messages)
+    values = [row.value(child.format) for row in messages_load(child.pk, context)]
     preamble = child.preambles.filter(version=child.preamble_version).first()
     sizes = {"system": preamble.system_tokens, "tools": preamble.tools_tokens} if preamble else {}
-    context = TokenBreakdown().set(**sizes).add(values)
+    counted = TokenBreakdown().set(**sizes).add(values)
     after = Continuation().after(values, child.format)
-    child.context_components = child.shown_components = dict(context.tokens)
+    child.context_components = child.shown_components = dict(counted.tokens)
     child.open_calls = [call.replace("\0", "\ufffd") for call in after.open_calls]
     child.needs_repair = not after.regular
-    child.message_count = messages
+    child.message_count, child.snapshot_end = messages, child.context_start
     reported = list(child.turns.order_by("index").values_list("prompt_reported", "prompt_served"))
     sizes_of_turns = [size or served or 0 for size, served in reported]
     child.turn_count = len(reported)

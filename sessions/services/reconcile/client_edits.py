@@ -19,7 +19,8 @@ from sessions.services.compactions.lifecycle import (
 from sessions.services.compactions.planning import plan_request, view_load
 from sessions.services.compactions.recaps import RecapOrigin
 
-_NAME = "client"
+#: Trigger of these compactions, and strategy of their edits.
+CLIENT = "client"
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
@@ -31,13 +32,13 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     if other is not None:
         compaction_skip(compaction=other, reason="the client compacted its own context")
     compaction = compaction_open(
-        session=session, trigger=_NAME, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
+        session=session, trigger=CLIENT, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
     )
     loaded = view_load(session)
     edits = tuple(_eviction(first, last) for first, last in _ranges(positions))
     after = loaded.view.with_edits(edits)
-    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=_NAME, goal=after.tokens)
-    record = record_of(plan_request(loaded, trigger=_NAME), change)
+    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=CLIENT, goal=after.tokens)
+    record = record_of(plan_request(loaded, trigger=CLIENT), change)
     plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
     compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
     session.refresh_from_db()
@@ -48,7 +49,7 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
 
 def _eviction(first: int, last: int) -> Edit:
     return Edit(
-        strategy=_NAME, op=Op.EVICT, position=first, end=last, reason="removed by the client from its context"
+        strategy=CLIENT, op=Op.EVICT, position=first, end=last, reason="removed by the client from its context"
     )
 
 

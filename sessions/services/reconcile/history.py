@@ -178,8 +178,6 @@ def _compacted(
     history.spans = _spans([*at[: comparison.common], *at[kept_from:]], session.message_count)
     if comparison.change is Change.COMPACTED:
         matched = replace(matched, comparison=replace(comparison, new=comparison.common))
-        session.context_start = session.message_count
-        session.save(update_fields=["context_start"])
     result = _append(target, request, sent, reading, matched, Status.COMPACTED)
     marker: Mapping[str, Any] = {"trigger": "auto", "tokens_before": before}
     Turn.objects.filter(session=session, index=turn).update(client_compaction=marker)

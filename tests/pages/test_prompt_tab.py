@@ -1,0 +1,48 @@
+"""The Prompt tab and the API agree on what the next call sends."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from compaction.messages import Usage
+from importers.base import ClientCompaction
+from sessions.models import AgentSession
+from sessions.services.compactions.apply import session_compact
+from tests.pages.transcripts import make_session, message, reading_turn, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def compacted_by_client(project):
+    summary = turn(
+        20,
+        [message("user", "This is what was done.", "summary"), message("assistant", "Going on.", "answer")],
+        usage=Usage(uncached_tokens=900, output_tokens=9),
+        compaction=ClientCompaction(trigger="auto", tokens_before=150_000),
+    )
+    first = [reading_turn(index, "line of text\n" * 300) for index in range(20)]
+    second = [reading_turn(index, "line of text\n" * 300) for index in range(21, 40)]
+    return make_session(project, [*first, summary, *second])
+
+
+def prompt_tab(client, session):
+    return client.get(reverse("session_prompt", args=[session.project.slug, session.pk]))
+
+
+def test_the_tab_shows_the_prompt_that_the_api_serves(member_client, api_key, client, compacted_by_client):
+    session = compacted_by_client
+    served = client.get(
+        f"/api/v1/sessions/{session.external_id}/prompt/", headers={"Authorization": f"Bearer {api_key}"}
+    ).json()
+    page = prompt_tab(member_client, session)
+    assert page.context["outline"].tokens == served["tokens"] == page.context["components_total"]
+    assert served["occupancy"] == round(page.context["provider_tokens"] / served["budget"], 4)
+    assert "no longer sent messages 0–39" in page.text
+
+
+def test_the_tab_shows_the_edits_of_a_compaction(member_client, compacted_by_client):
+    session_compact(session=compacted_by_client, trigger="user")
+    page = prompt_tab(member_client, AgentSession.objects.get(pk=compacted_by_client.pk))
+    assert set(page.context["counts"]) > {"verbatim"}
