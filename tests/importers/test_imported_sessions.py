@@ -135,9 +135,7 @@ class TestPrompts:
         assert "What was done A" in str(served(api, "at_turn=4")["messages"][0])
         assert served(api, "at_turn=5")["tokens"] == prompt["tokens"]
 
-    def test_a_compaction_changes_only_what_the_client_still_sends(
-        self, project: Project, api: Api
-    ) -> None:
+    def test_a_compaction_changes_only_what_the_client_still_sends(self, project: Project, api: Api) -> None:
         session = take(project, [*map(step, range(12)), summary("A"), *map(step, range(13, 30))])
         compaction = session_compact(session=session, trigger="user")
         assert compaction.state == Compaction.State.DONE

@@ -49,7 +49,11 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
 
 def _eviction(first: int, last: int) -> Edit:
     return Edit(
-        strategy=CLIENT, op=Op.EVICT, position=first, end=last, reason="removed by the client from its context"
+        strategy=CLIENT,
+        op=Op.EVICT,
+        position=first,
+        end=last,
+        reason="removed by the client from its context",
     )
 
 
