@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from sessions.pages.access import page_or_fragment, viewer_of
+from sessions.pages.trends.parameters import parameters_of
 from sessions.selectors.reference_rates import (
     PROJECT_SESSIONS,
     edits_of_project,
@@ -17,11 +18,13 @@ from sessions.selectors.reference_rates import (
 
 @require_safe
 def replay_rates(request: HttpRequest, slug: str) -> HttpResponse:
-    """Render the page. htmx gets only the tables, which the trends page loads after its own content."""
+    """Render the page. htmx gets only the tables, which the trends page loads for its period and filters."""
     viewer = viewer_of(request, slug)
-    edits = edits_of_project(viewer.project.pk)
+    parameters = parameters_of(request)[0] if "first" in request.GET else None
+    edits = edits_of_project(viewer.project.pk, parameters and parameters.current)
     context = {
         "viewer": viewer,
+        "parameters": parameters,
         "sessions": PROJECT_SESSIONS,
         "rates": rates_by_strategy(edits),
         "rates_by_tool": rates_by_tool(edits),

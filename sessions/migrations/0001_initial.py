@@ -860,6 +860,7 @@ class Migration(migrations.Migration):
                 ("cost_microusd", models.PositiveBigIntegerField(default=0)),
                 ("hidden_tokens", models.PositiveBigIntegerField(default=0)),
                 ("saved_microusd", models.PositiveBigIntegerField(default=0)),
+                ("client_compactions", models.PositiveIntegerField(default=0)),
                 (
                     "project",
                     models.ForeignKey(

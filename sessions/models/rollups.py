@@ -17,7 +17,8 @@ class UsageRollup(models.Model):
 
     `hidden_tokens` counts the tokens that edits kept out of prompts, in the provider's tokens and at most the
     model's window, summed over the calls that reported their usage. `saved_microusd` is what they would have
-    cost (`services/spending/rollups.py`).
+    cost (`services/spending/rollups.py`). `client_compactions` counts the turns before which the client
+    compacted its own context.
     """
 
     project = models.ForeignKey(
@@ -37,6 +38,7 @@ class UsageRollup(models.Model):
     cost_microusd = models.PositiveBigIntegerField(default=0)
     hidden_tokens = models.PositiveBigIntegerField(default=0)
     saved_microusd = models.PositiveBigIntegerField(default=0)
+    client_compactions = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session", "at", "model"], name="rollup_once")]

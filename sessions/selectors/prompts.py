@@ -103,7 +103,8 @@ class PromptState:
 _STATE = """
 SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
        s.snapshot_end, s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens,
-       s.context_window, s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools, b.data AS snapshot
+       s.context_window, s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools,
+       b.data AS snapshot
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
@@ -13,6 +14,10 @@ from compaction.components import COMPONENT_OPS
 from compaction.edits import Op
 from compaction.referenced import How
 from sessions.models import AgentSession, Compaction, Edit
+from sessions.selectors.trends import TrendQuery
+
+#: Trigger of compactions that record what a client removed from its context, and strategy of their edits.
+CLIENT = "client"
 
 #: Number of newest sessions from which the rates of a project are computed.
 PROJECT_SESSIONS = 200
@@ -77,12 +82,26 @@ def edits_of_session(session_id: UUID, *, compaction: int | None = None) -> Quer
     return edits if compaction is None else edits.filter(compaction__number=compaction)
 
 
-def edits_of_project(project_id: UUID) -> QuerySet[Edit]:
-    """Select the applied edits that removed content in the project's newest compacted sessions."""
+def edits_of_project(project_id: UUID, query: TrendQuery | None = None) -> QuerySet[Edit]:
+    """Select the applied edits that removed content in the project's newest compacted sessions.
+
+    `query` limits them to a period and its filters. Excludes what clients removed from their own contexts.
+    """
     newest = AgentSession.objects.filter(project=project_id, compaction_count__gt=0)
-    ids = newest.order_by("-last_active_at", "-id").values("pk")[:PROJECT_SESSIONS]
-    edits = Edit.objects.filter(session__in=list(ids.values_list("pk", flat=True)))
-    return edits.filter(compaction__state=Compaction.State.DONE).exclude(op__in=[*COMPONENT_OPS, Op.STRIP])
+    applied = Edit.objects.filter(compaction__state=Compaction.State.DONE).exclude(strategy=CLIENT)
+    if query is not None:
+        start, end = query.span.bounds()
+        newest = newest.filter(last_active_at__gte=start, **_session_filters(query))
+        applied = applied.filter(compaction__finished_at__gte=start, compaction__finished_at__lt=end)
+    ids = newest.order_by("-last_active_at", "-id").values_list("pk", flat=True)[:PROJECT_SESSIONS]
+    return applied.filter(session__in=list(ids)).exclude(op__in=[*COMPONENT_OPS, Op.STRIP])
+
+
+def _session_filters(query: TrendQuery) -> dict[str, Any]:
+    """Return the lookups of the sessions that a query selects."""
+    filters = {"agent": query.agent, "model": query.model, "created_by": query.member}
+    lookups: dict[str, Any] = {name: value for name, value in filters.items() if value}
+    return lookups | {"tags__contains": [query.tag]} if query.tag else lookups
 
 
 def rates_by_strategy(edits: QuerySet[Edit]) -> list[Rate]:

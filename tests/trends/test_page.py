@@ -113,6 +113,46 @@ def test_comparing_two_chosen_periods(used, viewer_client):
     assert rows == {"fixer": (3_000_000, 0), "reader": (1_000_000, 1_500_000)}
 
 
+def test_the_comparison_moves_with_the_period_unless_chosen(used, viewer_client):
+    links = viewer_client.get(address(), MARCH).context["parameters"]
+    assert "other=" not in links.query_string(first="2026-03-05")
+    chosen = viewer_client.get(address(), {**MARCH, "other": "2026-01-02"}).context["parameters"]
+    assert "other=2026-01-02" in chosen.query_string(agent="fixer")
+
+
+def test_client_compactions_are_counted(project, viewer_client):
+    session = session_make(project, "s")
+    marker = {"trigger": "auto", "tokens_before": 9_000}
+    turns = [turn_make(session, n, NOON, client_compaction=marker if n else None) for n in (0, 1, 2)]
+    turns_add(session, turns)
+    rollups_fill()
+    page = viewer_client.get(address(), MARCH)
+    assert page.context["total"].client_compactions == 2
+    assert "+ 2 by clients" in one_line(page)
+    other = viewer_client.get(address(), {"first": "2026-04-01", "last": "2026-04-30"})
+    assert other.context["total"].client_compactions == 0
+
+
+def test_references_to_removed_content_are_those_of_the_period(project, viewer_client):
+    session = session_make(project, "s", agent="fixer", last_active_at=NOON, compaction_count=1)
+    compaction = Compaction.objects.create(
+        session=session, number=1, state="done", trigger="soft", turn_index=0, snapshot_position=0,
+        finished_at=NOON,
+    )  # fmt: skip
+    session.edits.create(
+        compaction=compaction, ordinal=0, strategy="collapse", op="replace", position=0, end=0, part=0,
+        tokens_before=900, tokens_after=9,
+    )  # fmt: skip
+    turns_add(session, [turn_make(session, 0, NOON)])
+    rollups_fill()
+    assert "replay/rates/?first=2026-03-01" in viewer_client.get(address(), MARCH).text
+    rates = reverse("replay_rates", args=["alpha"])
+    assert [rate.name for rate in viewer_client.get(rates, MARCH).context["rates"]] == ["collapse"]
+    assert viewer_client.get(rates, {**MARCH, "agent": "reader"}).context["rates"] == []
+    april = {"first": "2026-04-01", "last": "2026-04-30"}
+    assert viewer_client.get(rates, april).context["rates"] == []
+
+
 def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, viewer_client):
     session = session_make(project, "s", model="claude-sonnet-4-5")
     shrunk = {"prompt_estimate": 1_010_000, "prompt_served": 10_000, "prompt_reported": 10_000}
@@ -153,6 +193,11 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert "Memory extraction cost" in response.content.decode()
     savings = response.context["savings"]
     cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
+    assert savings.rebilled == 0  # no call has read the shorter prompts yet
+    session.last_active_at = NOON + timedelta(hours=1)
+    session.save(update_fields=["last_active_at"])
+    turns_add(session, [turn_make(session, 1, session.last_active_at, cost=0)])
+    savings = viewer_client.get(address(), MARCH).context["savings"]
     assert savings.gross == cached * 1_000_000 * 1_000_000
     # A cache write costs 25% more than an uncached token.
     assert savings.rebilled == (uncached * 5 / 4 - cached) * 4 * 15_000 * 1_000_000

@@ -55,10 +55,14 @@ class TrendsForm(forms.Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """`current` is the requested period; `previous` is the one of equal length that it is compared to."""
+    """`current` is the requested period; `previous` is the one of equal length that it is compared to.
+
+    `other` is the first day of `previous` if the viewer chose it; None if it directly precedes `current`.
+    """
 
     current: TrendQuery
     previous: TrendQuery
+    other: date | None
     bucket: str
     group: str
     measure: str
@@ -82,7 +86,7 @@ class Parameters:
             "bucket": self.bucket,
             "group": self.group,
             "measure": self.measure,
-            "other": self.previous.span.first.isoformat(),
+            "other": self.other.isoformat() if self.other else "",
             **self.filters,
             **changes,
         }
@@ -115,6 +119,7 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
     parameters = Parameters(
         current=current,
         previous=replace(current, span=previous),
+        other=data.get("other"),
         bucket=data.get("bucket") or _bucket(span),
         group=data.get("group") or "agent",
         measure=data.get("measure") or "cost",

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import connection
 
 import pricing
-from sessions.models import AgentSession, Compaction, MemoryExtraction
+from sessions.models import AgentSession, Compaction, MemoryExtraction, Turn
 from sessions.selectors.trends.sums import Sums, TrendQuery, filter_conditions, query_parameters
 
 
@@ -20,7 +20,8 @@ class Savings:
     """Savings and costs in micro-dollars.
 
     `gross` is the price of the removed tokens. `rebilled` is the cost of re-writing the prompt cache after
-    compactions, `summarizer` that of summaries, `reader` that of memory extraction. `without_model` are the
+    compactions, charged when the next call reports its usage, `summarizer` that of summaries, `reader` that of
+    memory extraction. `compactions` are those by contextapp, not by clients. `without_model` are the
     compactions that needed no summary: a recap that was written without a model, because there is no key or
     the model failed, does not count. `needed` are those whose free steps left the prompt over its budget.
     `recaps` are the compactions with a recap, `by_model` those whose recap a model wrote.
@@ -86,25 +87,34 @@ def _rebilled(model: str, tokens: float, at: datetime) -> int:
 
 
 def _sql(query: TrendQuery) -> str:
+    """Sum compactions by the time at which they finished, and the re-cached tokens by that of the next call.
+
+    A session whose last call precedes the period has no next call in it, which limits the turns to look up.
+    """
+    applied = "c.state IN ('done', 'reverted') AND c.trigger <> 'client'"
+    finished = "c.finished_at >= %(start)s AND c.finished_at < %(end)s"
+    counted = f"{applied} AND {finished}"
     return f"""
         SELECT s.model,
                sum((c.record->>'tokens_rebilled')::float8 * coalesce((c.record->>'calibration')::float8, 1))
-                   FILTER (WHERE c.state IN ('done', 'reverted')) AS rebilled_tokens,
-               count(*) FILTER (WHERE c.state IN ('done', 'reverted')) AS compactions,
-               count(*) FILTER (WHERE c.state IN ('done', 'reverted') AND coalesce(c.cost_microusd, 0) = 0
+                   FILTER (WHERE {applied} AND following.at >= %(start)s AND following.at < %(end)s)
+                   AS rebilled_tokens,
+               count(*) FILTER (WHERE {counted}) AS compactions,
+               count(*) FILTER (WHERE {counted} AND coalesce(c.cost_microusd, 0) = 0
                                 AND NOT coalesce(c.record->'strategies' @> '["recap"]', false)
                                 AND NOT coalesce((c.record->>'summary_used')::bool, false))
                    AS without_model,
-               count(*) FILTER (WHERE c.state IN ('done', 'reverted')
-                                AND (c.record->>'summarizer_needed')::bool) AS needed,
-               count(*) FILTER (WHERE c.state IN ('done', 'reverted')
-                                AND c.record->'strategies' @> '["recap"]') AS recaps,
-               count(*) FILTER (WHERE c.state IN ('done', 'reverted')
-                                AND (c.record->>'summary_used')::bool) AS by_model,
-               sum(c.cost_microusd)::bigint AS cost_microusd
+               count(*) FILTER (WHERE {counted} AND (c.record->>'summarizer_needed')::bool) AS needed,
+               count(*) FILTER (WHERE {counted} AND c.record->'strategies' @> '["recap"]') AS recaps,
+               count(*) FILTER (WHERE {counted} AND (c.record->>'summary_used')::bool) AS by_model,
+               (sum(c.cost_microusd) FILTER (WHERE {finished}))::bigint AS cost_microusd
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id
-         WHERE s.project_id = %(project)s AND c.finished_at >= %(start)s AND c.finished_at < %(end)s
+          LEFT JOIN {Turn._meta.db_table} following
+            ON following.session_id = c.session_id AND following.index = c.turn_index + 1
+               AND following.prompt_reported IS NOT NULL
+         WHERE s.project_id = %(project)s AND c.finished_at < %(end)s
+               AND (c.finished_at >= %(start)s OR s.last_active_at >= %(start)s)
                {filter_conditions(query, model="s.model")}
          GROUP BY s.model
     """  # noqa: S608  every interpolated value is a constant of this module

@@ -43,7 +43,7 @@ class TrendQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Billed tokens, and cost in micro-dollars. See `UsageRollup` for the last two fields."""
+    """Billed tokens, and cost in micro-dollars. See `UsageRollup` for the last three fields."""
 
     turns: int = 0
     unpriced_turns: int = 0
@@ -54,6 +54,7 @@ class Sums:
     cost_microusd: int = 0
     hidden_tokens: int = 0
     saved_microusd: int = 0
+    client_compactions: int = 0
 
     @property
     def input_tokens(self) -> int:

@@ -14,9 +14,9 @@ from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
 from sessions.selectors.convert import edit_value
+from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
-from sessions.services.reconcile.client_edits import CLIENT
 from sessions.store.postgres import execute, raw_connection
 
 _INHERITED = (

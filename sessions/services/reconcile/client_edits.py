@@ -9,6 +9,7 @@ from compaction.edits import Edit, Op
 from compaction.pipeline import Plan
 from compaction.record import Change, PlanState, record_of
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import (
@@ -18,9 +19,6 @@ from sessions.services.compactions.lifecycle import (
 )
 from sessions.services.compactions.planning import plan_request, view_load
 from sessions.services.compactions.recaps import RecapOrigin
-
-#: Trigger of these compactions, and strategy of their edits.
-CLIENT = "client"
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:

@@ -115,6 +115,7 @@ SELECT s.project_id, s.id AS session_id, date_bin('15 minutes', t.at, '2000-01-0
        coalesce(sum(t.cache_write_tokens), 0)::bigint AS cache_write_tokens,
        coalesce(sum(t.output_tokens), 0)::bigint AS output_tokens,
        coalesce(sum(t.cost_microusd), 0)::bigint AS cost_microusd,
+       count(*) FILTER (WHERE t.client_compaction IS NOT NULL) AS client_compactions,
        coalesce(sum({_HIDDEN}) FILTER (WHERE {_SHRUNK} AND t.cache_read_tokens > 0), 0)::bigint
          AS hidden_cached,
        coalesce(sum({_HIDDEN}) FILTER (WHERE {_SHRUNK} AND t.cache_read_tokens = 0), 0)::bigint
@@ -138,6 +139,7 @@ _ADDED = (
     "cost_microusd",
     "hidden_tokens",
     "saved_microusd",
+    "client_compactions",
 )
 _COLUMNS = _KEYS + _ADDED
 _TYPES = dict(zip(_KEYS, ("uuid", "uuid", "timestamptz", "text"), strict=True))
