@@ -20,8 +20,8 @@ class Savings:
     """Savings and costs in micro-dollars.
 
     `gross` is the price of the removed tokens. `rebilled` is the cost of re-writing the prompt cache after
-    compactions, charged when the next call reports its usage, `summarizer` that of summaries, `reader` that of
-    memory extraction. `compactions` are those by contextapp, not by clients. `without_model` are the
+    compactions, charged when the next call reports its usage, `summarizer` that of summaries, `reader` that
+    of memory extraction. `compactions` are those by contextapp, not by clients. `without_model` are the
     compactions that needed no summary: a recap that was written without a model, because there is no key or
     the model failed, does not count. `needed` are those whose free steps left the prompt over its budget.
     `recaps` are the compactions with a recap, `by_model` those whose recap a model wrote.
