@@ -11,6 +11,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, sentence
 from sessions.api.ingestion import check_preamble, reject_secret
+from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.prompt import prompt_json
 from sessions.api.schema import error_responses, operation
@@ -24,7 +25,7 @@ from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
 from sessions.store.rawjson import BadJson, TooDeep
 
-_FIELDS = frozenset({"usage", "model", "system", "tools", "compacted"})
+_FIELDS = frozenset({"usage", "model", "system", "tools", "compacted", "latency"})
 
 
 class Reconcile(Endpoint):
@@ -100,6 +101,7 @@ def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
         model=model,
         usage=usage,
         cache_write_1h_tokens=cache_write_1h,
+        latency=latency_field(fields.get("latency")),
         prices=call.principal.prices,
         is_compacted=compacted,
     )

@@ -15,6 +15,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest, sentence
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
+from sessions.api.latency import latency_field, latency_json
 from sessions.api.lookup import raise_key_or_session_error, session_or_404
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import int_param
@@ -26,7 +27,7 @@ from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn
 from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.rawjson import raw_elements
 
-_FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn"})
+_FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn", "latency"})
 
 
 class Turns(Endpoint):
@@ -154,6 +155,7 @@ def _read_push(call: ApiCall, *, format: str | None) -> Push:
         model=model,
         usage=usage,
         cache_write_1h_tokens=cache_write_1h,
+        latency=latency_field(body.get("latency")),
         preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=retry_key,
@@ -230,5 +232,6 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "components": row.components,
         "usage": usage,
         "cost_microusd": row.cost_microusd,
+        "latency": latency_json(row),
         "output_spike": row.output_spike,
     }

@@ -825,6 +825,8 @@ class Migration(migrations.Migration):
                 ("cache_write_tokens", models.PositiveIntegerField(null=True)),
                 ("output_tokens", models.PositiveIntegerField(null=True)),
                 ("cost_microusd", models.PositiveBigIntegerField(null=True)),
+                ("first_token_ms", models.PositiveIntegerField(null=True)),
+                ("duration_ms", models.PositiveIntegerField(null=True)),
                 ("response_id", models.CharField(max_length=200, null=True)),
                 ("billed", models.BooleanField(default=True)),
                 ("output_spike", models.PositiveIntegerField(null=True)),

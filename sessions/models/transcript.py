@@ -52,6 +52,10 @@ class Turn(models.Model):
     # NULL if the model has no price ("unpriced") or no usage was reported.
     cost_microusd = models.PositiveBigIntegerField(null=True)
 
+    # Milliseconds until the first token and until the end of the call, if the client reports them.
+    first_token_ms = models.PositiveIntegerField(null=True)
+    duration_ms = models.PositiveIntegerField(null=True)
+
     response_id = models.CharField(max_length=200, null=True)
     # False if the response is billed to another session: a forked session copies its history.
     billed = models.BooleanField(default=True)

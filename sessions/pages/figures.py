@@ -56,6 +56,15 @@ def short_duration(span: timedelta) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+def short_milliseconds(value: int) -> str:
+    """Return a latency with two significant digits or more: 640 ms, 4.2 s, 58 s, 1 min 15 s."""
+    if value < 1_000:
+        return f"{value} ms"
+    if value < 9_950:
+        return f"{value / 1_000:.1f} s"
+    return short_duration(timedelta(seconds=round(value / 1_000)))
+
+
 def percent(part: int, whole: int) -> str:
     share = 100 * part / whole if whole else 0.0
     return f"{share:.1f}%" if 0 < share < 9.95 else f"{share:.0f}%"

@@ -102,6 +102,36 @@ class TokensBilled(serializers.Serializer):
     output = serializers.IntegerField(help_text="Output tokens.")
 
 
+class LatencyReported(Strict):
+    """How long the model call took, as you measured it. Both fields are optional."""
+
+    time_to_first_token_ms = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=86_400_000,
+        help_text="Milliseconds from the request to the first token.",
+    )
+    duration_ms = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=86_400_000,
+        help_text="Milliseconds from the request to the end of the response.",
+    )
+
+
+class Latency(serializers.Serializer):
+    """How long the model call took, as the client measured it."""
+
+    time_to_first_token_ms = serializers.IntegerField(
+        allow_null=True, help_text="Milliseconds from the request to the first token."
+    )
+    duration_ms = serializers.IntegerField(
+        allow_null=True, help_text="Milliseconds from the request to the end of the response."
+    )
+
+
 class PromptSize(serializers.Serializer):
     tokens = serializers.IntegerField(help_text="Estimated tokens of the current prompt.")
     raw_tokens = serializers.IntegerField(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from sessions.api.serializers.fields import PlainText, Strict
+from sessions.api.serializers.fields import LatencyReported, PlainText, Strict
 from sessions.api.serializers.turns import Prompt, Redacted
 
 
@@ -17,6 +17,9 @@ class HistorySent(Strict):
     )
     usage = serializers.DictField(
         required=False, help_text="The `usage` object of the last response in the history, unchanged."
+    )
+    latency = LatencyReported(
+        required=False, allow_null=True, help_text="How long that response took, as you measured it."
     )
     model = PlainText(
         required=False,

@@ -8,6 +8,8 @@ from sessions.api.serializers.fields import (
     COMPACTION_COUNT,
     MAX_TOKENS,
     FormatField,
+    Latency,
+    LatencyReported,
     NextCursor,
     PlainText,
     Positions,
@@ -26,6 +28,9 @@ class TurnPush(Strict):
         help_text="Messages exactly as sent to or received from the provider, each in any supported format.",
     )
     usage = serializers.DictField(required=False, help_text="The provider's `usage` object, unchanged.")
+    latency = LatencyReported(
+        required=False, allow_null=True, help_text="How long the model call took, as you measured it."
+    )
     model = PlainText(
         required=False,
         allow_blank=True,
@@ -108,6 +113,7 @@ class Turn(serializers.Serializer):
     cost_microusd = serializers.IntegerField(
         allow_null=True, help_text="Cost of the call in millionths of a dollar."
     )
+    latency = Latency(allow_null=True, help_text="How long the call took. Null if it was not reported.")
     output_spike = serializers.IntegerField(
         allow_null=True, help_text="Estimated tokens of the turn's tool outputs, if they are a spike."
     )

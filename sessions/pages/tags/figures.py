@@ -95,6 +95,11 @@ def duration(span: timedelta) -> str:
 
 
 @register.filter
+def milliseconds(value: int) -> str:
+    return figures.short_milliseconds(value)
+
+
+@register.filter
 def text_size(characters: int) -> str:
     return figures.short_text_size(characters)
 

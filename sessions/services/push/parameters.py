@@ -60,6 +60,8 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "needs_repair": not turn.continuation.regular,
         "calibration": Jsonb(turn.calibration.to_json()),
         "spike": Int4(turn.spike.tokens) if turn.spike is not None else None,
+        "first_token_ms": _int4(push.latency.first_token_ms),
+        "duration_ms": _int4(push.latency.duration_ms),
         "cost": Int8(turn.cost_microusd) if turn.cost_microusd is not None else None,
         "unpriced": Int4(usage is not None and turn.cost_microusd is None),
         **_usage_parameters(usage),

@@ -27,6 +27,14 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long a model call took in milliseconds, as the client measured it; None if it did not."""
+
+    first_token_ms: int | None = None
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
     """The content of a push, ingested.
 
@@ -38,6 +46,7 @@ class Push:
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0
+    latency: Latency = Latency()
     preamble: NewPreamble | None = None
     expected_turn: int | None = None
     idempotency_key: str | None = None

@@ -96,6 +96,7 @@ def _append(
             model=sent.model,
             usage=sent.usage,
             cache_write_1h_tokens=sent.cache_write_1h_tokens,
+            latency=sent.latency,
             preamble=preamble,
             idempotency_key=request.idempotency_key,
             body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,

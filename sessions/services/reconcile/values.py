@@ -11,6 +11,7 @@ from uuid import UUID
 from compaction.messages import Usage
 from pricing.custom import CustomPrice
 from redaction import Finding, Redaction
+from sessions.services.push.values import Latency
 
 
 class InvalidHistory(ValueError):
@@ -43,6 +44,7 @@ class Sent:
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0
+    latency: Latency = Latency()
     prices: Sequence[CustomPrice] = ()
     is_compacted: bool = False
     is_side: bool = False

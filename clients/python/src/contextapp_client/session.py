@@ -38,6 +38,7 @@ class Session:
         messages: Iterable[object],
         *,
         usage: object | None = None,
+        latency: types.Latency | None = None,
         model: str | None = None,
         system: object | None = None,
         tools: Iterable[object] | None = None,
@@ -49,7 +50,8 @@ class Session:
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
         to its message and also sets `usage` and `model` unless they are given. `system` and `tools` replace
         the session's from this turn on. `expected_turn` is the index that this turn must get: raises
-        `Conflict` with code `stale_turn` if another writer pushed first.
+        `Conflict` with code `stale_turn` if another writer pushed first. `latency` is how long the call took,
+        as you measured it.
 
         Each push has an idempotency key, so a retry after a lost connection is not stored twice. Pass your
         own key to be safe across restarts of your program.
@@ -58,6 +60,7 @@ class Session:
         fields = {
             "messages": pushed.messages,
             "usage": pushed.usage if usage is None else usage,
+            "latency": latency,
             "model": model or pushed.model,
             "system": system,
             "tools": tools,
@@ -77,6 +80,7 @@ class Session:
         messages: Iterable[object],
         *,
         usage: object | None = None,
+        latency: types.Latency | None = None,
         model: str | None = None,
         system: object | None = None,
         tools: Iterable[object] | None = None,
@@ -86,14 +90,15 @@ class Session:
 
         `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
         New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
-        which later calls with that history find; `prompt.reconciled` says what happened. `usage` and `model`
-        are those of the last response in the history; `compacted` states that you replaced messages with a
+        which later calls with that history find; `prompt.reconciled` says what happened. `usage`,
+        `latency` and `model` are those of the last response in the history; `compacted` states that you replaced messages with a
         summary. Repeating a call changes nothing.
         """
         sent = payloads.read(messages)
         fields = {
             "messages": sent.messages,
             "usage": sent.usage if usage is None else usage,
+            "latency": latency,
             "model": model or sent.model,
             "system": system,
             "tools": tools,

@@ -138,6 +138,13 @@ class PushResult(TypedDict):
     redacted: list[Redacted]
 
 
+class Latency(TypedDict, total=False):
+    """How long a model call took, in milliseconds. Both values are optional."""
+
+    time_to_first_token_ms: int | None
+    duration_ms: int | None
+
+
 class Turn(TypedDict):
     """A stored turn with its messages as pushed."""
 
@@ -152,6 +159,7 @@ class Turn(TypedDict):
     components: dict[str, int]
     usage: BilledTokens | None
     cost_microusd: int | None
+    latency: Latency | None
 
 
 class ManifestEntry(TypedDict):

@@ -1,0 +1,52 @@
+"""The field `latency` of a pushed turn: how long the model call took, as the client measured it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sessions.api.errors import InvalidRequest
+from sessions.services.push.values import Latency
+
+#: The longest call that is accepted, in milliseconds: a day.
+MAX_MS = 86_400_000
+
+_FIRST, _DURATION = "time_to_first_token_ms", "duration_ms"
+
+
+def latency_field(data: Any) -> Latency:
+    """Return the latency of a call; without values if it is missing. Raises `InvalidRequest`."""
+    if data is None:
+        return Latency()
+    if not isinstance(data, dict):
+        raise InvalidRequest("invalid_field", "`latency` must be an object.", param="latency")
+    if unknown := data.keys() - {_FIRST, _DURATION}:
+        name = f"latency.{min(unknown)}"
+        raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
+    first, duration = (_milliseconds(data, name) for name in (_FIRST, _DURATION))
+    if first is not None and duration is not None and first > duration:
+        raise InvalidRequest(
+            "invalid_field",
+            f"`latency.{_FIRST}` must not exceed `latency.{_DURATION}`.",
+            param=f"latency.{_FIRST}",
+        )
+    return Latency(first_token_ms=first, duration_ms=duration)
+
+
+def _milliseconds(data: dict[str, Any], name: str) -> int | None:
+    value = data.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_MS:
+        raise InvalidRequest(
+            "invalid_field",
+            f"`latency.{name}` must be a whole number of milliseconds between 0 and {MAX_MS:,}.",
+            param=f"latency.{name}",
+        )
+    return value
+
+
+def latency_json(row: Any) -> dict[str, Any] | None:
+    """Return the latency of a turn's call, None if the client did not report it."""
+    if row.first_token_ms is None and row.duration_ms is None:
+        return None
+    return {_FIRST: row.first_token_ms, _DURATION: row.duration_ms}
