@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -46,7 +46,7 @@ class Push:
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0
-    latency: Latency = Latency()
+    latency: Latency = field(default_factory=Latency)
     preamble: NewPreamble | None = None
     expected_turn: int | None = None
     idempotency_key: str | None = None

@@ -44,7 +44,7 @@ class Sent:
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0
-    latency: Latency = Latency()
+    latency: Latency = field(default_factory=Latency)
     prices: Sequence[CustomPrice] = ()
     is_compacted: bool = False
     is_side: bool = False

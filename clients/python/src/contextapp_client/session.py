@@ -91,8 +91,8 @@ class Session:
         `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
         New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
         which later calls with that history find; `prompt.reconciled` says what happened. `usage`,
-        `latency` and `model` are those of the last response in the history; `compacted` states that you replaced messages with a
-        summary. Repeating a call changes nothing.
+        `latency` and `model` are those of the last response in the history; `compacted` states that you
+        replaced messages with a summary. Repeating a call changes nothing.
         """
         sent = payloads.read(messages)
         fields = {
