@@ -127,6 +127,19 @@ class Redacted(TypedDict):
     count: int
 
 
+class OutputSpike(TypedDict):
+    """Tool outputs of a turn that are far larger than the mean of the earlier turns, in estimated tokens.
+
+    `position` is that of the message with the largest output. `tool` is empty if an earlier push made the
+    call.
+    """
+
+    tokens: int
+    mean: int
+    position: int
+    tool: str
+
+
 class PushResult(TypedDict):
     """The result of a push. `cost_microusd` is None without usage or a known price."""
 
@@ -135,6 +148,7 @@ class PushResult(TypedDict):
     prompt: PromptSize
     cost_microusd: int | None
     fired: list[TriggeredCompaction]
+    output_spike: OutputSpike | None
     redacted: list[Redacted]
 
 
@@ -160,6 +174,7 @@ class Turn(TypedDict):
     usage: BilledTokens | None
     cost_microusd: int | None
     latency: Latency | None
+    output_spike: int | None
 
 
 class ManifestEntry(TypedDict):
