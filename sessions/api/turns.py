@@ -231,6 +231,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "prompt_served": row.prompt_served,
         "components": row.components,
         "usage": usage,
+        "output_reported": row.output_reported,
         "cost_microusd": row.cost_microusd,
         "latency": latency_json(row),
         "output_spike": row.output_spike,

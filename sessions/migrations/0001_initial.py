@@ -824,6 +824,7 @@ class Migration(migrations.Migration):
                 ("cache_read_tokens", models.PositiveIntegerField(null=True)),
                 ("cache_write_tokens", models.PositiveIntegerField(null=True)),
                 ("output_tokens", models.PositiveIntegerField(null=True)),
+                ("output_reported", models.PositiveIntegerField(null=True)),
                 ("cost_microusd", models.PositiveBigIntegerField(null=True)),
                 ("first_token_ms", models.PositiveIntegerField(null=True)),
                 ("duration_ms", models.PositiveIntegerField(null=True)),

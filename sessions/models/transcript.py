@@ -49,6 +49,9 @@ class Turn(models.Model):
     cache_read_tokens = models.PositiveIntegerField(null=True)
     cache_write_tokens = models.PositiveIntegerField(null=True)
     output_tokens = models.PositiveIntegerField(null=True)
+    # The output tokens in the log if `output_tokens` is an estimate: some logs have the count at which the
+    # response began to stream.
+    output_reported = models.PositiveIntegerField(null=True)
     # NULL if the model has no price ("unpriced") or no usage was reported.
     cost_microusd = models.PositiveBigIntegerField(null=True)
 

@@ -36,6 +36,13 @@ class ExpensiveCall:
         return self.uncached > self.cached
 
 
+def estimated_outputs(*, session: AgentSession) -> int:
+    """Return the number of calls whose output tokens are estimated, because the log reports too few."""
+    if session.origin == "api":
+        return 0
+    return session.turns.filter(output_reported__isnull=False).count()
+
+
 def expensive_calls(*, session: AgentSession) -> list[ExpensiveCall]:
     """Return calls with a known price, most expensive first. Three queries over small columns."""
     if not session.cost_microusd:

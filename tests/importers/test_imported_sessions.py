@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 import pricing
 from accounts.models import Project
@@ -16,6 +18,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
+from pricing.tokenizers import token_factor
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import message_bytes
 from sessions.selectors.past_prompts import outline_at
@@ -260,6 +263,24 @@ class TestCosts:
             by_table,
         ]
         assert session.cost_microusd == 1_234 + (by_table or 0)
+
+    def test_output_tokens_from_the_start_of_the_stream_are_estimated(
+        self, project: Project, api: Api, member_client: Client
+    ) -> None:
+        start = replace(USAGE, output_tokens=3)
+        text = "The pool hands out a connection that another thread has closed. " * 40
+        long = ImportedTurn(messages=[message("assistant", text, "long")], usage=start)
+        short = ImportedTurn(messages=[message("assistant", "Done.", "short")], usage=start)
+        session = take(project, [step(0, usage=USAGE), long, short])
+        turns = api.get("sessions/log-1/turns/").json()["data"]
+        assert [turn["output_reported"] for turn in turns] == [None, 3, None]
+        written = session.messages.get(source_id="long").tokens
+        assert turns[1]["usage"]["output"] == round(written * token_factor(MODEL)) > 500
+        by_table = pricing.price(MODEL, replace(USAGE, output_tokens=turns[1]["usage"]["output"]), None)
+        assert turns[1]["cost_microusd"] == by_table.microusd
+        assert session.output_tokens == sum(turn["usage"]["output"] for turn in turns)
+        page = member_client.get(reverse("session", args=["alpha", session.pk])).text
+        assert "estimated for 1 call" in page
 
     def test_what_was_written_for_an_hour_costs_more(self, project: Project) -> None:
         session = take(project, [step(0, usage=USAGE, cache_write_1h_tokens=2_000)])

@@ -110,6 +110,11 @@ class Turn(serializers.Serializer):
         child=serializers.IntegerField(), help_text="Estimated prompt tokens by component."
     )
     usage = TokensBilled(allow_null=True, help_text="Billed tokens of the call.")
+    output_reported = serializers.IntegerField(
+        allow_null=True,
+        help_text="Output tokens in an imported log that are far below the length of the answer. "
+        "`usage.output` is then an estimate. Null otherwise.",
+    )
     cost_microusd = serializers.IntegerField(
         allow_null=True, help_text="Cost of the call in millionths of a dollar."
     )

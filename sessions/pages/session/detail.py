@@ -16,7 +16,7 @@ from sessions.pages.text import visible
 from sessions.pages.turns import IDLE, turn_views
 from sessions.selectors import convert
 from sessions.selectors.charts import chart_points, prompt_slope
-from sessions.selectors.expensive import expensive_calls
+from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.sessions import session_children
 from sessions.selectors.token_budgets import calibration_of
@@ -47,6 +47,7 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
             "jumps": largest_jumps(session=session),
             "expensive": expensive_calls(session=session),
             "cache_life": IDLE,
+            "estimated_outputs": estimated_outputs(session=session),
             "calibration": calibration_of(session.calibration, model=session.model),
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)

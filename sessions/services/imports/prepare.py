@@ -14,8 +14,9 @@ from datetime import datetime
 import pricing
 from compaction.errors import FormatError
 from compaction.jsontext import MAX_DEPTH, depth_exceeds
-from compaction.messages import Usage
+from compaction.messages import Role, Usage
 from importers.base import ClientCompaction, ImportedSession, ImportedTurn
+from pricing.tokenizers import token_factor
 from redaction import Finding, Redaction, redact_bytes
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.store import bodies
@@ -23,17 +24,24 @@ from sessions.store import bodies
 #: Maximum number of characters of names and ids.
 _MAX_NAME_LENGTH = 200
 
+#: Tokens by which the estimate of a short answer may exceed the true count.
+_ESTIMATE_ERROR = 20
+
 #: An escaped NUL in JSON, which Postgres accepts neither in text nor in JSONB, and its replacement.
 _NUL, _REPLACEMENT = rb"\u0000", rb"\ufffd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """One model call. `cost_microusd` is the cost in the log, else from the price table, else None."""
+    """One model call. `cost_microusd` is the cost in the log, else from the price table, else None.
+
+    `output_reported` are the output tokens in the log if those of `usage` are an estimate.
+    """
 
     messages: Sequence[IngestedMessage]
     model: str = ""
     usage: Usage | None = None
+    output_reported: int | None = None
     cost_microusd: int | None = None
     response_id: str | None = None
     at: datetime | None = None
@@ -67,15 +75,32 @@ def session_prepare(imported: ImportedSession, *, redaction: Redaction) -> Prepa
 def _turn(
     turn: ImportedTurn, imported: ImportedSession, redaction: Redaction, found: list[Finding]
 ) -> PreparedTurn:
+    messages = _messages(turn, imported.format, redaction, found)
+    usage = turn.usage and _with_whole_output(turn.usage, messages, turn.model or imported.model)
+    reported = turn.usage.output_tokens if turn.usage and usage is not turn.usage else None
+    turn = replace(turn, usage=usage)
     return PreparedTurn(
-        messages=_messages(turn, imported.format, redaction, found),
+        messages=messages,
         model=_name(turn.model),
-        usage=turn.usage,
+        usage=usage,
+        output_reported=reported,
         cost_microusd=_cost(turn, imported.model),
         response_id=turn.response_id and _name(turn.response_id),
         at=turn.at or next((message.at for message in reversed(turn.messages) if message.at), None),
         client_compaction=turn.client_compaction,
     )
+
+
+def _with_whole_output(usage: Usage, messages: Sequence[IngestedMessage], model: str) -> Usage:
+    """Return the usage with estimated output tokens if the log reports less than half of the answer's text.
+
+    Claude Code writes the count at which the response began to stream.
+    """
+    answer = sum(message.value.tokens for message in messages if message.value.role is Role.ASSISTANT)
+    estimate = round(answer * token_factor(model))
+    if usage.calls or estimate - usage.output_tokens <= max(usage.output_tokens, _ESTIMATE_ERROR):
+        return usage
+    return replace(usage, output_tokens=estimate)
 
 
 def _messages(

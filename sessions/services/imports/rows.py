@@ -67,6 +67,7 @@ def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:
         "preamble_version": session.preamble_version,
         "prompt_estimate": placed.prompt.total,
         "component_tokens": placed.prompt.counts,
+        "output_reported": turn.output_reported,
         "cost_microusd": turn.cost_microusd,
         "response_id": turn.response_id,
         "billed": placed.billed,

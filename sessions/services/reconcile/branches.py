@@ -36,10 +36,11 @@ _COPY_TURNS: LiteralString = """
 INSERT INTO agent_sessions_turn (
     session_id, index, at, model, first_position, message_count, preamble_version, prompt_estimate,
     prompt_reported, prompt_served, component_tokens, uncached_tokens, cache_read_tokens, cache_write_tokens,
-    output_tokens, cost_microusd, billed, client_compaction)
+    output_tokens, output_reported, cost_microusd, billed, client_compaction)
 SELECT %(child)s, index, at, model, first_position, least(message_count, %(end)s - first_position),
        preamble_version, prompt_estimate, prompt_reported, prompt_served, component_tokens, uncached_tokens,
-       cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, false, client_compaction
+       cache_read_tokens, cache_write_tokens, output_tokens, output_reported, cost_microusd, false,
+       client_compaction
   FROM agent_sessions_turn WHERE session_id = %(parent)s AND first_position < %(end)s
 """
 
