@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 from tests.gateway.double import Reply
 
@@ -23,13 +24,18 @@ def event(kind: str, **fields: Any) -> bytes:
 
 def stream(*blocks: dict[str, Any], stop: str = "end_turn", model: str = "claude-sonnet-4-5") -> list[bytes]:
     """The events of a response with these content blocks, in small deltas."""
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": [],
-               "usage": {**USAGE, "output_tokens": 1}}  # fmt: skip
+    message = _message(model) | {"usage": {**USAGE, "output_tokens": 1}}
     parts = [event("message_start", message=message), event("ping")]
     for index, block in enumerate(blocks):
         parts += _block(index, block)
     parts.append(event("message_delta", delta={"stop_reason": stop}, usage={"output_tokens": 57}))
     return [*parts, event("message_stop")]
+
+
+def _message(model: str) -> dict[str, Any]:
+    """A message with an id like no other: Claude Code unites messages with the same id."""
+    id = f"msg_{uuid4().hex}"
+    return {"id": id, "type": "message", "role": "assistant", "model": model, "content": []}
 
 
 def _block(index: int, block: dict[str, Any]) -> list[bytes]:
@@ -63,8 +69,8 @@ def streamed(*blocks: dict[str, Any], **options: Any) -> Reply:
 
 
 def whole(*blocks: dict[str, Any], model: str = "claude-sonnet-4-5") -> Reply:
-    body = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": list(blocks),
-            "stop_reason": "end_turn", "usage": {**USAGE, "output_tokens": 57}}  # fmt: skip
+    usage = {**USAGE, "output_tokens": 57}
+    body = _message(model) | {"content": list(blocks), "stop_reason": "end_turn", "usage": usage}
     return Reply(parts=[json.dumps(body, ensure_ascii=False).encode()])
 
 

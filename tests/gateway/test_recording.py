@@ -17,6 +17,7 @@ from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_body
 from tests.gateway.anthropic_talk import STREAM, event, request, stream, streamed, text, tool_use, whole
 from tests.gateway.double import Provider, Reply
+from tests.gateway.openai_talk import chat_stream, chat_whole
 from tests.gateway.running import PATIENCE, Running
 
 MESSAGES = "/anthropic/v1/messages?beta=true"
@@ -273,34 +274,6 @@ class TestChat:
         gateway.call(CHAT, body, {"x-contextapp-key": api_key, "authorization": "Bearer sk"})
         gateway.settle()
         assert stored(AgentSession.objects.get())[1]["content"] == "Hello."
-
-
-CHAT_USAGE = {
-    "prompt_tokens": 1_000,
-    "completion_tokens": 20,
-    "prompt_tokens_details": {"cached_tokens": 900},
-}
-
-
-def chat_whole(answer: dict[str, Any]) -> Reply:
-    choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
-    body = {"id": "x", "object": "chat.completion", "model": "gpt-5", "choices": choices, "usage": CHAT_USAGE}
-    return Reply(parts=[json.dumps(body).encode()])
-
-
-def chat_stream(answer: dict[str, Any], *, usage: bool = True) -> Reply:
-    deltas: History = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": character} for character in answer["content"]]
-    for index, call in enumerate(answer.get("tool_calls", ())):
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        deltas.append({"tool_calls": [{"index": index, **call, "function": {"name": name, "arguments": ""}}]})
-        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": part}}]} for part in arguments]
-    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    if usage:
-        chunks.append({"choices": [], "usage": CHAT_USAGE})
-    lines = [f"data: {json.dumps({'model': 'gpt-5', **chunk})}\r\n\r\n".encode() for chunk in chunks]
-    return Reply(headers=[(b"content-type", b"text/event-stream")], parts=[*lines, b"data: [DONE]\n\n"])
 
 
 class TestFailures:

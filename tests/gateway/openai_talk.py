@@ -1,0 +1,97 @@
+"""What OpenAI's APIs send: streams of Chat Completions and Responses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+from tests.gateway.double import Reply
+
+EVENTS = [(b"content-type", b"text/event-stream")]
+CHAT_USAGE = {
+    "prompt_tokens": 1_000,
+    "completion_tokens": 20,
+    "total_tokens": 1_020,
+    "prompt_tokens_details": {"cached_tokens": 900},
+}
+RESPONSES_USAGE = {
+    "input_tokens": 1_000,
+    "input_tokens_details": {"cached_tokens": 900},
+    "output_tokens": 20,
+    "output_tokens_details": {"reasoning_tokens": 5},
+    "total_tokens": 1_020,
+}
+
+JSON = dict[str, Any]
+
+
+def chat_whole(answer: JSON) -> Reply:
+    choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
+    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-5", "choices": choices}
+    return Reply(parts=[json.dumps({**body, "usage": CHAT_USAGE}).encode()])
+
+
+def chat_stream(answer: JSON, *, usage: bool = True) -> Reply:
+    deltas: list[JSON] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": character} for character in answer.get("content") or ""]
+    for index, call in enumerate(answer.get("tool_calls", ())):
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        deltas.append({"tool_calls": [{"index": index, **call, "function": {"name": name, "arguments": ""}}]})
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": part}}]} for part in arguments]
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    if usage:
+        chunks.append({"choices": [], "usage": CHAT_USAGE})
+    head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5"}
+    lines = [f"data: {json.dumps({**head, **chunk})}\r\n\r\n".encode() for chunk in chunks]
+    return Reply(headers=EVENTS, parts=[*lines, b"data: [DONE]\n\n"])
+
+
+def response(*items: JSON, **fields: Any) -> JSON:
+    return {
+        "id": f"resp_{uuid4().hex}",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "gpt-5.1-codex",
+        "output": list(items),
+        "usage": RESPONSES_USAGE,
+        **fields,
+    }
+
+
+def responses_whole(*items: JSON) -> Reply:
+    return Reply(parts=[json.dumps(response(*items)).encode()])
+
+
+def responses_stream(*items: JSON) -> Reply:
+    done = response(*items)
+    parts = [
+        _event("response.created", response={**done, "status": "in_progress", "output": [], "usage": None})
+    ]
+    for index, item in enumerate(items):
+        parts.append(_event("response.output_item.added", output_index=index, item=item))
+        parts.append(_event("response.output_item.done", output_index=index, item=item))
+    return Reply(headers=EVENTS, parts=[*parts, _event("response.completed", response=done)])
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    data = json.dumps({"type": kind, "sequence_number": 0, **fields})
+    return f"event: {kind}\ndata: {data}\n\n".encode()
+
+
+def said(words: str) -> JSON:
+    part = {"type": "output_text", "text": words, "annotations": []}
+    return {
+        "type": "message",
+        "id": f"msg_{uuid4().hex}",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+
+
+def function_call(id: str, name: str, **arguments: Any) -> JSON:
+    call = {"type": "function_call", "id": f"fc_{id}", "call_id": id, "name": name, "status": "completed"}
+    return {**call, "arguments": json.dumps(arguments)}

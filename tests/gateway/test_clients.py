@@ -1,0 +1,222 @@
+"""Real clients: the providers' SDKs, Claude Code and Codex."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from importers.base import LogFile
+from sessions.models import AgentSession
+from sessions.selectors.convert import message_body
+from tests.gateway import agents
+from tests.gateway.anthropic_talk import streamed, text, tool_use, whole
+from tests.gateway.double import Provider, Received, Reply
+from tests.gateway.openai_talk import (
+    chat_stream,
+    chat_whole,
+    function_call,
+    responses_stream,
+    responses_whole,
+    said,
+)
+from tests.gateway.running import Running
+from tests.importers.logs import read
+
+pytestmark = pytest.mark.processes  # OpenAI's SDK runs uname
+
+JSON = dict[str, Any]
+
+
+def stored() -> list[JSON]:
+    [session] = AgentSession.objects.all()
+    return [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
+
+
+class TestSdks:
+    @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+    def test_anthropic(self, gateway: Running, provider: Provider, api_key: str, is_stream: bool) -> None:
+        client = anthropic.Anthropic(
+            api_key="sk-ant",
+            base_url=f"{gateway.url}/anthropic",
+            default_headers={"X-Contextapp-Key": api_key},
+        )
+        history: list[Any] = [{"role": "user", "content": "List the files."}]
+        for answer in ([text("I look."), tool_use("t1", command="ls")], [text("Größe.txt – 日本.txt")]):
+            provider.script = [streamed(*answer) if is_stream else whole(*answer)]
+            fields: JSON = {"model": "claude-sonnet-5-5", "max_tokens": 100, "messages": history}
+            if is_stream:
+                with client.messages.stream(**fields) as stream:
+                    message = stream.get_final_message()
+            else:
+                message = client.messages.create(**fields)
+            assert [block.to_dict() for block in message.content] == answer
+            history.append({"role": "assistant", "content": message.content})
+            if message.content[-1].type == "tool_use":
+                output = {"type": "tool_result", "tool_use_id": "t1", "content": "a b"}
+                history.append({"role": "user", "content": [output]})
+            gateway.settle()
+        assert [(message["role"], len(message["content"])) for message in stored()[1:]] == [
+            ("assistant", 2), ("user", 1), ("assistant", 1),
+        ]  # fmt: skip
+
+    def test_anthropic_reports_the_providers_errors(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        client = anthropic.Anthropic(
+            api_key=api_key, base_url=f"{gateway.url}/anthropic", default_headers={}, max_retries=0
+        )
+        with pytest.raises(anthropic.AuthenticationError, match="has no anthropic API key"):
+            client.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "Hi."}])
+
+    @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+    def test_openai_chat(self, gateway: Running, provider: Provider, api_key: str, is_stream: bool) -> None:
+        client = openai.OpenAI(
+            api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
+        )
+        call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
+        history: list[Any] = [{"role": "user", "content": "List the files."}]
+        answers: list[JSON] = [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "assistant", "content": "Größe.txt"},
+        ]
+        for answer in answers:
+            provider.script = [chat_stream(answer) if is_stream else chat_whole(answer)]
+            if is_stream:
+                with client.chat.completions.stream(model="gpt-5", messages=history) as stream:
+                    message = stream.get_final_completion().choices[0].message
+            else:
+                message = client.chat.completions.create(model="gpt-5", messages=history).choices[0].message
+            history.append(message.to_dict())
+            if message.tool_calls:
+                history.append({"role": "tool", "tool_call_id": "c1", "content": "Größe.txt"})
+            gateway.settle()
+        assert [message["role"] for message in stored()] == ["user", "assistant", "tool", "assistant"]
+        assert AgentSession.objects.get().cache_read_tokens == 1_800
+
+    @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+    def test_openai_responses(
+        self, gateway: Running, provider: Provider, api_key: str, is_stream: bool
+    ) -> None:
+        client = openai.OpenAI(
+            api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
+        )
+        history: list[Any] = [{"role": "user", "content": "List the files."}]
+        for items in ([said("I look."), function_call("c1", "ls", path=".")], [said("Größe.txt")]):
+            provider.script = [responses_stream(*items) if is_stream else responses_whole(*items)]
+            fields: JSON = {"model": "gpt-5.1-codex", "input": history, "instructions": "Be brief."}
+            if is_stream:
+                events = list(client.responses.create(stream=True, **fields))
+                output = events[-1].response.output  # type: ignore[union-attr]
+            else:
+                output = client.responses.create(**fields).output
+            history += [item.to_dict() for item in output]
+            if output[-1].type == "function_call":
+                history.append({"type": "function_call_output", "call_id": "c1", "output": "Größe.txt"})
+            gateway.settle()
+        call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
+        assert stored() == [
+            {"role": "user", "content": "List the files."},
+            {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "Größe.txt"},
+            {"role": "assistant", "content": "Größe.txt"},
+        ]
+        session = AgentSession.objects.get()
+        assert (session.uncached_tokens, session.cache_read_tokens, session.output_tokens) == (200, 1_800, 40)
+
+
+class TestAgents:
+    def test_claude_code(self, gateway: Running, provider: Provider, api_key: str, tmp_path: Path) -> None:
+        provider.otherwise = counting_claude
+        result, log = agents.claude_code(
+            tmp_path / "home", gateway=gateway.url, key=api_key, prompt="Count to three with echo."
+        )
+        gateway.settle()
+        assert result["result"] == "I counted."
+        [session] = AgentSession.objects.filter(parent=None)
+        assert (session.external_id, session.agent) == (result["session_id"], "claude-code")
+        assert session.title == "Count to three with echo."
+        [logged], _ = read(LogFile(name="x.jsonl", data=log), "claude-code")
+        assert conversation(stored_of(session)) == conversation(
+            [dict(message.body) for turn in logged.turns for message in turn.messages]
+        )
+        usage = list(
+            session.turns.order_by("index").values_list(
+                "uncached_tokens", "cache_read_tokens", "output_tokens"
+            )
+        )
+        assert usage == [
+            (turn.usage.uncached_tokens, turn.usage.cache_read_tokens, turn.usage.output_tokens)
+            for turn in logged.turns
+            if turn.usage is not None
+        ]
+        assert len(usage) == 4
+
+    def test_codex(self, gateway: Running, provider: Provider, api_key: str, tmp_path: Path) -> None:
+        provider.otherwise = counting_codex
+        events, log = agents.codex(
+            tmp_path / "home", gateway=gateway.url, key=api_key, prompt="Count to three with echo."
+        )
+        gateway.settle()
+        [session] = AgentSession.objects.filter(parent=None)
+        assert (session.external_id, session.agent) == (events[0]["thread_id"], "codex")
+        [logged], _ = read(LogFile(name="x.jsonl", data=log), "codex")
+        outputs = [m["content"] for m in stored_of(session) if m["role"] == "tool"]
+        assert outputs == [
+            message.body["content"]
+            for turn in logged.turns
+            for message in turn.messages
+            if message.body["role"] == "tool"
+        ]
+        assert ["number 0" in outputs[0], "number 2" in outputs[2]] == [True, True]
+        assert stored_of(session)[-1]["content"] == "I counted."
+        assert session.output_tokens == 80
+
+
+def stored_of(session: AgentSession) -> list[JSON]:
+    return [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
+
+
+def conversation(messages: list[JSON]) -> list[Any]:
+    """The texts of the model, its calls and their results: what a log of the client has too."""
+    found: list[Any] = []
+    for message in messages:
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        for block in blocks:
+            if block["type"] == "tool_use":
+                found.append((block["id"], block["name"], block["input"]))
+            elif block["type"] == "tool_result":
+                found.append((block["tool_use_id"], block["content"]))
+            elif message["role"] == "assistant":
+                found.append(block["text"])
+    return found
+
+
+def counting_claude(received: Received) -> Reply:
+    body = json.loads(received.body or b"{}")
+    if not received.path.startswith("/v1/messages?") or not body.get("tools"):
+        return streamed(text("A title")) if body.get("stream") else whole(text("A title"))
+    blocks = [
+        block for message in body["messages"] for block in message["content"] if isinstance(block, dict)
+    ]
+    results = sum(block["type"] == "tool_result" for block in blocks)
+    if results == 3:
+        return streamed(text("I counted."))
+    call = tool_use(f"toolu_{results}", command=f"echo number {results}")
+    return streamed(text(f"Number {results}."), call, stop="tool_use")
+
+
+def counting_codex(received: Received) -> Reply:
+    if received.path != "/v1/responses":
+        return Reply(status=404)
+    body = json.loads(received.body)
+    results = sum(item.get("type") == "function_call_output" for item in body["input"])
+    if results == 3:
+        return responses_stream(said("I counted."))
+    names = {tool.get("name") for tool in body["tools"]}
+    name, argument = ("exec_command", "cmd") if "exec_command" in names else ("shell_command", "command")
+    return responses_stream(function_call(f"call_{results}", name, **{argument: f"echo number {results}"}))
