@@ -1,4 +1,4 @@
-"""Who makes a change, for the audit log."""
+"""The author of a change, for the audit log."""
 
 from __future__ import annotations
 

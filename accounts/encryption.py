@@ -1,4 +1,4 @@
-"""Encryption at rest, with keys that are derived from the server's secret key."""
+"""Encryption at rest, with keys derived from the server's secret key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.crypto import salted_hmac
 
 
 def cipher(purpose: str) -> Fernet:
-    """Return a cipher for one purpose. After a change of the secret key it cannot read what it wrote."""
+    """Return a cipher for one purpose. If the secret key changes, existing values cannot be decrypted."""
     return _cipher(settings.SECRET_KEY, purpose)
 
 

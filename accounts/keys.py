@@ -1,4 +1,4 @@
-"""The text of an API key: `ctx_<prefix>_<secret>`. The prefix identifies the key; the secret proves it."""
+"""The format of API keys: `ctx_<prefix>_<secret>`. The prefix identifies the key."""
 
 from __future__ import annotations
 

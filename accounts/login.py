@@ -1,4 +1,4 @@
-"""The login form, which limits how fast passwords can be guessed."""
+"""The login form, which limits the rate of password guesses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accounts.services.login_failures import failure_record, failures_clear, is_
 
 
 class LoginForm(AuthenticationForm):
-    """Django's login form; after several failures it refuses every password temporarily."""
+    """Django's login form, which temporarily rejects all passwords after several failures."""
 
     def clean(self) -> dict[str, Any]:
         name, address = self.cleaned_data.get("username", ""), address_of(self.request)
@@ -30,7 +30,7 @@ class LoginForm(AuthenticationForm):
 
 
 def address_of(request: HttpRequest | None) -> str:
-    """Return the client's address: the peer, or the peer of the proxy in front of the server."""
+    """Return the client's address: that of the peer, or behind a proxy, that of the proxy's peer."""
     if request is None:
         return ""
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_TLS else ""

@@ -14,9 +14,9 @@ from django.shortcuts import resolve_url
 
 
 class LoginRequired(LoginRequiredMiddleware):
-    """Require a login for every page, also for requests by scripts.
+    """Require a login for every page, including requests by scripts.
 
-    A browser follows a redirect on its own, so htmx would put the login page inside the current page. It
+    Browsers follow redirects transparently, so htmx would insert the login page into the current page. It
     gets an `HX-Redirect` instead; the user returns to the current page after the login. Other scripts get
     the status 401.
     """

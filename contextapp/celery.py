@@ -20,4 +20,4 @@ def warm_up(**_: object) -> None:
 
     preload()
     gc.collect()
-    gc.freeze()  # garbage collection in the forked processes would copy the shared memory
+    gc.freeze()  # otherwise, garbage collection in the forked processes would copy the shared memory

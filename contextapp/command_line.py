@@ -9,7 +9,7 @@ from django.db import OperationalError, connection
 
 from contextapp import env
 
-#: What PostgreSQL's client says if no server listens on the address or socket.
+#: Messages of PostgreSQL's client if no server listens on the address or socket.
 _NO_SERVER = ("refused", "No such file or directory")
 
 

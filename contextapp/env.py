@@ -21,7 +21,7 @@ _env = Env()
 
 
 class InvalidVariable(SystemExit):
-    """Ends the process with one line on stderr, without a traceback, in every program that reads it."""
+    """An environment variable is invalid. Ends the process with one line on stderr, without a traceback."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"contextapp: {message}")
@@ -56,7 +56,7 @@ def choice(name: str, options: tuple[str, ...], default: str = "") -> str:
 
 
 def url(name: str, default: str, *, schemes: tuple[str, ...], example: str) -> str:
-    """Return a URL. A message about an invalid one does not repeat it: it may contain a password."""
+    """Return a URL. The error message does not contain an invalid URL, which may include a password."""
     value = text(name, default)
     if value.partition("://")[0] not in schemes:
         raise InvalidVariable(f"{name} is invalid: expected a URL such as {example}.")

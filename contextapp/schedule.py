@@ -6,7 +6,7 @@ from typing import Any
 
 from contextapp import env
 
-#: Seconds after which a task that no worker has started is dropped: the next one follows soon.
+#: Seconds after which a task that no worker has started is dropped, because the next one follows soon.
 EXPIRES = 60
 
 

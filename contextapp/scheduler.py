@@ -16,8 +16,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 class ReadyService(Service):  # type: ignore[misc]  # Celery is untyped
     """Create the schedule before the signal handler is installed.
 
-    Celery's signal handler creates the schedule on first access. A signal that arrives during the creation
-    would start a second one, which fails.
+    Celery's signal handler creates the schedule on first access. A signal that arrives during its creation
+    would start a second creation, which fails.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -24,7 +24,7 @@ VERSION = "0.1.0"
 def secret_key() -> str:
     """Return the key that signs cookies: from the environment, else from the data folder.
 
-    Management commands such as `makemigrations` need no lasting key, so they run with a random one.
+    Management commands such as `makemigrations` need no persistent key, so they use a random one.
     """
     if key := env.text("CONTEXTAPP_SECRET_KEY"):
         return key
@@ -124,12 +124,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL") or broker_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True  # tasks store their results in the database
-# Deliver running tasks again after the connection to the broker was lost. Celery's default from 6.0.
+# Redeliver running tasks after the connection to the broker was lost. Celery's default from 6.0.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # use LOGGING below in the worker as well
 # Deliver a task to another worker if its worker dies. All tasks are idempotent.
 CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a summary takes seconds: no task waits for one while a worker is idle
+# A summary takes seconds: a worker must not reserve tasks that an idle worker could run.
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 
 # -- Limits and budgets -------------------------------------------------------------------------
 
@@ -142,22 +143,22 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
 CONTEXTAPP_MAX_IMPORT_BYTES = env.integer("CONTEXTAPP_MAX_IMPORT_BYTES", 64 * 1024 * 1024, minimum=1)
 #: Requests per minute and API key; 0 for no limit. A key can have its own limit.
 CONTEXTAPP_RATE_LIMIT = env.integer("CONTEXTAPP_RATE_LIMIT", 0)
-#: The budget, in input tokens, of a session without a budget and without a model of known context window.
+#: The budget, in input tokens, of a session without a budget and without a known context window.
 CONTEXTAPP_DEFAULT_BUDGET = env.integer("CONTEXTAPP_DEFAULT_BUDGET", 100_000, minimum=1)
 #: Tokens of the context window that are reserved for the model's output.
 CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
 
 # -- Gateway ------------------------------------------------------------------------------------
 
-#: The providers' addresses. Projects can set others.
+#: The providers' URLs. Projects can override them.
 CONTEXTAPP_GATEWAY_UPSTREAMS = {
     "anthropic": env.text("CONTEXTAPP_GATEWAY_ANTHROPIC_URL", "https://api.anthropic.com"),
     "openai": env.text("CONTEXTAPP_GATEWAY_OPENAI_URL", "https://api.openai.com"),
 }
-#: The address of the gateway, as agents reach it, for the page Connect. Empty: derived from the port.
+#: The URL at which agents reach the gateway, shown on the page Connect. Defaults to a URL with the port.
 CONTEXTAPP_GATEWAY_PUBLIC_URL = env.text("CONTEXTAPP_GATEWAY_PUBLIC_URL").rstrip("/")
 CONTEXTAPP_GATEWAY_PORT = env.integer("CONTEXTAPP_GATEWAY_PORT", env.integer("CONTEXTAPP_PORT", 8000) + 1)
-#: Bytes of a request. Anthropic's limit is 32 MB.
+#: Maximum size of a request in bytes. Anthropic's limit is 32 MB.
 CONTEXTAPP_GATEWAY_MAX_BODY_BYTES = env.integer("CONTEXTAPP_GATEWAY_MAX_BODY_BYTES", 64 * 1024 * 1024)
 #: Calls wait in this folder while the database is unavailable.
 CONTEXTAPP_GATEWAY_SPOOL = Path(env.text("CONTEXTAPP_GATEWAY_SPOOL") or HOME / "gateway-spool")
@@ -171,22 +172,22 @@ CONTEXTAPP_REDISPATCH_SECONDS = env.seconds("CONTEXTAPP_REDISPATCH_SECONDS", 20)
 CONTEXTAPP_LEASE_SECONDS = env.seconds("CONTEXTAPP_LEASE_SECONDS", 20)
 #: Seconds without a turn after which facts are proposed and a model extracts memory from the new turns.
 CONTEXTAPP_MEMORY_REST_SECONDS = env.seconds("CONTEXTAPP_MEMORY_REST_SECONDS", 300)
-#: Webhooks may use http and private addresses: only if every project is trusted.
+#: Whether webhooks may use http and private addresses. Enable only if every project is trusted.
 CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = env.flag("CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE")
 
 # -- Summaries by a model -----------------------------------------------------------------------
 
 CONTEXTAPP_ANTHROPIC_API_KEY = env.text("CONTEXTAPP_ANTHROPIC_API_KEY") or env.text("ANTHROPIC_API_KEY")
 CONTEXTAPP_ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL") or None
-#: The summarizer model of projects that set none: "" for a cheap one, "off" for none.
+#: The summarizer model of projects that set none: "" for an inexpensive model, "off" for none.
 CONTEXTAPP_SUMMARIZER_MODEL = env.text("CONTEXTAPP_SUMMARIZER_MODEL")
-#: Seconds for one request, for all requests of a summary, and between the first two of them.
+#: Seconds for one request, for all requests of a summary, and before the first retry.
 CONTEXTAPP_SUMMARIZER_TIMEOUT = env.seconds("CONTEXTAPP_SUMMARIZER_TIMEOUT", 60)
 CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT = env.seconds("CONTEXTAPP_SUMMARIZER_TOTAL_TIMEOUT", 180)
 CONTEXTAPP_SUMMARIZER_BACKOFF = env.seconds("CONTEXTAPP_SUMMARIZER_BACKOFF", 1)
-#: Seconds without background work for a session after `max_failures` consecutive failures.
+#: Cool-down of a session's background compactions after `max_failures` consecutive failures, in seconds.
 CONTEXTAPP_COOLDOWN_SECONDS = env.seconds("CONTEXTAPP_COOLDOWN_SECONDS", 600)
-#: Seconds without a turn after which the provider's cache has expired: a new recap then costs nothing extra.
+#: Seconds without a turn after which the provider's cache has expired, so that a new recap has no extra cost.
 CONTEXTAPP_UPGRADE_IDLE_SECONDS = env.seconds("CONTEXTAPP_UPGRADE_IDLE_SECONDS", 300)
 
 # -- E-mail -------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ STORAGES |= blob_storage()
 
 # -- API ----------------------------------------------------------------------------------------
 
-#: Where requests are counted for rate limits: the broker, if it is Valkey or Redis.
+#: The server that counts requests for rate limits: the broker, if it is Valkey or Redis.
 CONTEXTAPP_VALKEY_URL = CELERY_BROKER_URL if CELERY_BROKER_URL.startswith(("redis", "unix")) else ""
 
 REST_FRAMEWORK: dict[str, Any] = {
@@ -275,7 +276,7 @@ SPECTACULAR_SETTINGS = openapi_settings(VERSION)
 
 #: The Prometheus client reads this variable when it is imported.
 CONTEXTAPP_METRICS_FOLDER = os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(HOME / "metrics"))
-#: The bearer token for /metrics. Without one, only requests from this machine are answered.
+#: The bearer token for /metrics. Without one, only requests from this machine are allowed.
 CONTEXTAPP_METRICS_TOKEN = env.text("CONTEXTAPP_METRICS_TOKEN")
 
 # -- Logs ---------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-#: Matches `import "./x.js";`, `import { a } from "./x.js";` and `export … from` at the start of a line, also
-#: over several lines.
+#: Matches `import "./x.js";`, `import { a } from "./x.js";` and `export … from` at the start of a line, even
+#: if the statement spans several lines.
 _IMPORT = (
     r"""(?m)^(?P<matched>(?P<names>(?:import|export)\s*(?:[\w\s{},*$]*\bfrom\s*)?)"(?P<url>\.[^"]+)";)""",
     '%(names)s"%(url)s";',

@@ -1,9 +1,9 @@
-"""The application that granian serves. It receives a request completely before a thread handles it.
+"""The application that granian serves. It receives the whole request before a thread handles it.
 
-Threads are few, and a client may send its body as slowly as it likes. Therefore the event loop receives the
-bodies, with a deadline, and only complete requests wait for a thread. It also decodes chunked bodies, which
-WSGI does not support, and rejects those that were cut off. Responses are sent after the thread has finished,
-so a client that reads slowly does not hold one either.
+There are few threads, and clients may send their bodies slowly. Therefore the event loop receives the bodies,
+with a deadline, and only complete requests wait for a thread. It also decodes chunked bodies, which WSGI does
+not support, and rejects truncated ones. Responses are sent after the thread has finished, so clients that
+read slowly do not occupy threads either.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ Headers = list[tuple[str, str]]
 
 #: A body must arrive within this many seconds, plus one for each `BODY_RATE` bytes.
 BODY_SECONDS, BODY_RATE = 20.0, 50_000
-#: Bodies that a process receives at once. The next one ends the reception that began first.
+#: Maximum number of bodies that a process receives concurrently. The next one aborts the oldest.
 MAX_RECEIVING = 400
-#: Larger bodies are kept in a temporary file (bytes).
+#: Larger bodies are stored in a temporary file (bytes).
 MEMORY_BYTES = 256 * 1024
-#: Seconds after which a request that found no free thread is rejected: its client has given up.
+#: Seconds after which a request without a free thread is rejected, because its client has given up.
 QUEUE_SECONDS = 30.0
 
-#: Answered by the event loop, so that it responds when all threads are busy.
+#: Handled by the event loop, so that it responds even if all threads are busy.
 LIVENESS = "/healthz"
 
 
 class BodyError(Exception):
-    """The body did not arrive: the response has this status, code and message."""
+    """The body was not received. The response has this status, code and message."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class Application:
     # -- Bodies -----------------------------------------------------------------------------------
 
     async def _receive(self, environ: Environ, proto: Any) -> IO[bytes]:
-        """Return the body, and set its length. Raises `BodyError`, or `ProtocolClosed` if the client left."""
+        """Return the body, and set its length. Raises `BodyError`, or `ProtocolClosed`."""
         declared = environ.get("CONTENT_LENGTH")
         if declared is None and "HTTP_TRANSFER_ENCODING" not in environ:
             return io.BytesIO()
@@ -113,7 +113,7 @@ class Application:
         return body
 
     def _begin(self, deadline: asyncio.Timeout) -> None:
-        """Register a reception. If there are too many, end the oldest one."""
+        """Register a body that is being received. If there are too many, abort the oldest."""
         if len(self.receiving) >= self.max_receiving:
             oldest = next(iter(self.receiving))
             del self.receiving[oldest]
@@ -135,7 +135,7 @@ class Application:
                 return body, size
             if deadline in self.receiving and not deadline.expired():
                 deadline.reschedule(begun + self.body_seconds + size / BODY_RATE)
-        # The end is an empty chunk. If the body is cut off, granian adds another one instead of an error.
+        # The body ends with an empty chunk. If it is truncated, granian adds another one instead of an error.
         if ends > 1 or declared not in (None, size):
             raise BodyError(400, "bad_json", "The connection closed before the whole body was received.")
         body.seek(0)
@@ -145,7 +145,7 @@ class Application:
 
     def _respond(self, environ: Environ, proto: Any, is_late: Callable[[], bool] = bool) -> None:
         """Handle a complete request. Runs in a thread."""
-        with suppress(ProtocolClosed):  # the client left
+        with suppress(ProtocolClosed):  # the client has disconnected
             if is_late():
                 _send_error(proto, BodyError(503, "unavailable", "The server is busy. Try again later."))
                 return
@@ -202,7 +202,7 @@ def environ_of(scope: Any) -> Environ:
 
 def _add_header(environ: Environ, name: str, value: str) -> None:
     if "_" in name or (name == "host" and "HTTP_HOST" in environ):
-        return  # `X_Forwarded_For` would pass for `X-Forwarded-For`, which a proxy removes
+        return  # `X_Forwarded_For` would be taken for `X-Forwarded-For`, which proxies remove
     key = name.upper().replace("-", "_")
     if name not in ("content-type", "content-length"):
         key = f"HTTP_{key}"

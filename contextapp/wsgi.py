@@ -12,7 +12,7 @@ application = get_wsgi_application()
 
 
 def warm_up() -> None:
-    """Load what the first push needs: the URLs, the vocabulary of the tokenizer, the redaction rules."""
+    """Load the URLs, the tokenizer's vocabulary and the redaction rules, which the first push needs."""
     from django.urls import get_resolver
 
     from compaction.adapters.tiktoken_counter import counter

@@ -1,1 +1,1 @@
-"""Replays: policies re-run on recorded sessions and on logs on disk, around the pure `compaction.replay`."""
+"""Replays: simulate policies on recorded sessions and on log files, using the pure `compaction.replay`."""

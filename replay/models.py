@@ -32,14 +32,14 @@ class ReplayRun(Claimable):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     title = models.CharField(max_length=200, blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
-    # JSON of `compaction.policy.Policy`, and of limits: {"ratio": …} or {"tokens": …}. Each pair of a policy
+    # JSON of `compaction.policy.Policy`, and limits: {"ratio": …} or {"tokens": …}. Each pair of a policy
     # and a limit is a setting; they are numbered limit by limit.
     policies = models.JSONField(default=list)
     limits = models.JSONField(default=list)
     with_model = models.BooleanField(default=False)
     estimate_microusd = models.PositiveBigIntegerField(null=True)
     sessions = models.PositiveIntegerField(default=0)
-    # Number of results in total, and of those that are done.
+    # Total number of results, and number of completed ones.
     steps = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
@@ -75,7 +75,7 @@ class ReplayTarget(models.Model):
     # Actual cost of the recorded calls, NULL if the session reports no usage.
     actual_microusd = models.PositiveBigIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
-    # Why the session could not be replayed, if it could not.
+    # Why the session could not be replayed; "" if it could.
     error = models.TextField(blank=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Celery tasks of replays. A task only calls a service: running it twice, or not at all, does no harm."""
+"""Celery tasks of replays. Each only calls a service, so lost or duplicate tasks are harmless."""
 
 from __future__ import annotations
 

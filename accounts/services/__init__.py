@@ -1,4 +1,4 @@
-"""All writes to accounts. Every change that matters later is recorded in the audit log."""
+"""All writes to accounts. Important changes are recorded in the audit log."""
 
 from accounts.services.api_keys import api_key_create, api_key_revoke, api_key_use_record
 from accounts.services.audit import audit_record

@@ -16,7 +16,7 @@ def audit_record(
     target: str = "",
     detail: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """Record a change and who made it."""
+    """Record a change and its author."""
     return AuditEvent.objects.create(
         action=action,
         project=project,

@@ -16,7 +16,7 @@ from accounts.services.projects import project_create
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStart:
-    """The credentials that the first start created, to be shown once. None if they existed before."""
+    """The credentials created at the first start, to be shown once. None if they already existed."""
 
     api_key: str | None
     admin_password: str | None

@@ -31,7 +31,7 @@ def member_add(
         user = User.objects.create_user(username, email=email, password=password)
     membership, added = Membership.objects.get_or_create(project=project, user=user, defaults={"role": role})
     if not added:
-        raise MemberError(f"{username} is a member already.")
+        raise MemberError(f"{username} is already a member.")
     audit_record(
         action="member.added", project=project, actor=actor, target=username, detail={"role": membership.role}
     )
@@ -73,8 +73,8 @@ def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
 
 
 def _keep_an_owner(leaving: Membership) -> None:
-    # Locking the project's row serializes two owners who remove each other at the same time.
+    # The lock on the project's row serializes owners who remove each other at the same time.
     Project.objects.select_for_update().get(pk=leaving.project_id)
     owners = Membership.objects.filter(project=leaving.project_id, role=Role.OWNER)
     if leaving.role == Role.OWNER and not owners.exclude(pk=leaving.pk).exists():
-        raise MemberError("The last owner of a project has to stay one.")
+        raise MemberError("A project must have at least one owner.")

@@ -17,7 +17,7 @@ from contextapp.embedded.errors import StartError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The longest address of a unix socket: 108 bytes with the closing zero on Linux, 104 on macOS and BSD.
+# Maximum length of a Unix socket path: 108 bytes including the trailing zero on Linux, 104 on macOS and BSD.
 SOCKET_PATH_LIMIT = 103
 POSTGRES_SOCKET = ".s.PGSQL.5432"
 VALKEY_SOCKET = "valkey.sock"
@@ -43,7 +43,7 @@ def sockets(home: Path) -> Path:
 
 
 def prepare(home: Path) -> None:
-    """Create the data folder and its contents. Does nothing for those that exist. Raises StartError."""
+    """Create the missing parts of the data folder. Raises StartError."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (home / "logs").mkdir(exist_ok=True)
@@ -78,9 +78,9 @@ def make_sockets(home: Path) -> None:
 
 
 def is_private(folder: Path) -> bool:
-    """Return whether the folder exists, belongs to this user and is closed to others.
+    """Return whether the folder exists, belongs to this user and is inaccessible to others.
 
-    The system cleans temporary folders up, and another user may then create one with the same name.
+    The system cleans up temporary folders, and another user may then create one with the same name.
     """
     try:
         status = folder.lstat()
@@ -94,7 +94,7 @@ def make_short_folder() -> Path:
     for parent in filter(None, parents):
         if len(os.fsencode(parent)) + 40 <= SOCKET_PATH_LIMIT and os.access(parent, os.W_OK):
             return Path(tempfile.mkdtemp(prefix="contextapp-", dir=parent))
-    raise StartError("All paths are too long for a unix socket. Set CONTEXTAPP_HOME to a shorter path.")
+    raise StartError("All paths are too long for a Unix socket. Set CONTEXTAPP_HOME to a shorter path.")
 
 
 def make_secret_key(home: Path) -> None:
@@ -119,7 +119,7 @@ def locked(home: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StartError(
-                f"Another instance runs in {home}. Stop it, or set CONTEXTAPP_HOME and CONTEXTAPP_PORT "
+                f"Another instance is running in {home}. Stop it, or set CONTEXTAPP_HOME and CONTEXTAPP_PORT "
                 "to start a second one."
             ) from error
         yield

@@ -1,7 +1,7 @@
-"""Run a program with a niceness so that it ends with its parent and, for Postgres, not as root.
+"""Run a program that ends with its parent, optionally with a niceness and not as root (for Postgres).
 
 `python launch.py --parent PID --signal NAME [--nice N] [--unprivileged FOLDER] -- PROGRAM…` replaces itself
-with the program. It is a separate program because this has to happen between fork and exec, where a process
+with the program. It is a separate program because this must happen between fork and exec, where a process
 with threads must not run Python. It needs only the standard library.
 """
 
@@ -75,7 +75,7 @@ def own(folder: Path, user: int, group: int) -> None:
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
             os.chown(Path(parent, name), user, group, follow_symlinks=False)
-        os.chown(parent, user, group)  # last, because its owner marks the folder as done
+        os.chown(parent, user, group)  # last, because the folder's owner indicates that this step is complete
 
 
 def become(user: pwd.struct_passwd) -> None:
@@ -120,7 +120,7 @@ def main() -> None:
                 "Run as an ordinary user, or set DATABASE_URL."
             )
     if sys.platform == "linux":
-        # Last, because a change of user clears it.
+        # Last, because changing the user clears it.
         end_with_parent(options.parent, signal.Signals[options.signal])
     os.execvp(options.program[0], options.program)  # noqa: S606
 

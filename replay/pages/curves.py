@@ -13,7 +13,7 @@ from replay.pages.session_result import session_result
 from replay.selectors.results import targets_of
 from sessions.pages.access import private, session_of, viewer_of
 
-#: The maximum number of points per curve. More than a screen has columns would only be slower.
+#: Maximum number of points per curve. More points than pixels would only slow down the chart.
 MAX_POINTS = 2_000
 
 

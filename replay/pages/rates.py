@@ -1,4 +1,4 @@
-"""How often agents needed removed content again, by strategy, tool and policy."""
+"""The page of reference rates: how often agents needed removed content, by strategy, tool and policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.selectors.reference_rates import (
 
 @require_safe
 def replay_rates(request: HttpRequest, slug: str) -> HttpResponse:
-    """Render the page. htmx gets only the tables, which the trends page loads for its period and filters."""
+    """Render the page. For htmx, render only the tables, which the trends page loads for its period."""
     viewer = viewer_of(request, slug)
     parameters = parameters_of(request)[0] if "first" in request.GET else None
     edits = edits_of_project(viewer.project.pk, parameters and parameters.current)

@@ -1,4 +1,4 @@
-"""Policy advice: the Pareto front of cost and lost references over a project's own sessions."""
+"""Policy advice: the Pareto front of cost and lost references on a project's sessions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from compaction.policy import Policy
 from replay.models import ReplayRun
 from replay.selectors.results import ResultRow, result_rows
 
-#: The latest runs that are considered.
+#: Number of latest runs to consider.
 _RECENT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The settings of one run at its most telling budget, and the recommended one.
+    """The settings of one run at its most selective budget, and the recommended one.
 
     `off` is the result without compaction. `current` is the name of the project's current policy.
     """
@@ -36,8 +36,7 @@ class Advice:
 
 
 def advice_of(project: Project) -> Advice | None:
-    """Return advice from the newest completed run, preferring runs of several sessions; None if there is
-    none."""
+    """Return advice from the newest completed run, preferably of several sessions, or None without a run."""
     recent = ReplayRun.objects.filter(project=project, state=ReplayRun.State.DONE).order_by("-pk")[:_RECENT]
     run = max(recent, key=lambda run: (run.sessions > 1, run.pk), default=None)
     return _advice(run, project) if run is not None else None
@@ -73,7 +72,7 @@ def _most_telling_limit(rows: Sequence[ResultRow]) -> str:
 def _weighted_cost(row: ResultRow) -> float:
     """Return the cost, increased by 10% for each 1% of lost references.
 
-    An agent that has lost something reads it again or makes mistakes.
+    An agent whose prompt has lost content reads it again or makes mistakes.
     """
     return row.cost * (1 + 10 * row.lost)
 

@@ -13,7 +13,7 @@ _MILLION = 1_000_000
 
 @lru_cache(256)
 def model_prices(model: str, at: datetime | None = None) -> Prices | None:
-    """Return the price table of a model at a time (default: now), None if it has no price."""
+    """Return the price table of a model at a time (default: now), or None if it has no price."""
     tiers = tuple(
         Tier(
             above=rates.above,
@@ -29,7 +29,7 @@ def model_prices(model: str, at: datetime | None = None) -> Prices | None:
 
 
 def transcript_prices(transcript: Transcript) -> Prices | None:
-    """Return the prices of the session's model at the time of its first call, None if it has no price."""
+    """Return the prices of the session's model at its first call, or None if it has no price."""
     at = next((call.at for call in transcript.calls if call.at), None)
     return model_prices(transcript.model, at)
 

@@ -16,7 +16,7 @@ from sessions.store import bodies
 
 @dataclass(frozen=True, kw_only=True)
 class ResultRow:
-    """The sums of one setting over the sessions that are done.
+    """The sums of one setting over the completed sessions.
 
     `on_front` marks Pareto-optimal settings: no other setting whose prompts all fit is both at most as
     expensive and loses fewer references. `on_limit_front` compares only settings with the same limit.
@@ -75,7 +75,7 @@ class TargetResult:
 
 
 def run_find(*, project_id: UUID, id: UUID) -> ReplayRun | None:
-    """Return a run of the project, None if it has no such run."""
+    """Return a run of the project, or None if there is no such run."""
     return ReplayRun.objects.select_related("project").filter(project_id=project_id, pk=id).first()
 
 
@@ -92,7 +92,7 @@ def result_rows(
 ) -> list[ResultRow]:
     """Return a row for each setting, over all sessions of the run or one of them.
 
-    Each session has its model's prices at the time. With `prices`, all are repriced, which reads the
+    Each session has the prices of its model at its time. With `prices`, all are repriced, which reads the
     full results.
     """
     results = ReplayResult.objects.filter(target__run=run)
@@ -119,7 +119,7 @@ def result_rows(
 
 
 def totals_of(figures: dict[str, object]) -> Totals:
-    """Return the sums that a result stores."""
+    """Return the sums that are stored with a result."""
     sums = dict(figures)
     references = sums.pop("references")
     assert isinstance(references, dict)
@@ -145,7 +145,7 @@ def _with_fronts(rows: Sequence[ResultRow]) -> list[ResultRow]:
 
 
 def target_results(run: ReplayRun, *, session_id: UUID) -> list[TargetResult]:
-    """Return the results of one session in the order of the settings, none if it is not in the run."""
+    """Return the results of one session in the order of the settings; empty if it is not in the run."""
     rows = ReplayResult.objects.filter(target__run=run, target__session_id=session_id)
     return [
         TargetResult(target=row.target, setting=row.setting, result=_result(row.body))
@@ -164,7 +164,7 @@ def targets_of_session(session: AgentSession, *, limit: int = 10) -> list[Replay
 
 
 def sessions_newest(*, project_id: UUID, limit: int, agent: str = "", model: str = "") -> list[AgentSession]:
-    """Return the newest sessions with a turn: the default for a run that names no sessions."""
+    """Return the newest sessions with a turn: the default selection of a run."""
     rows = AgentSession.objects.filter(project_id=project_id, turn_count__gt=0)
     if agent:
         rows = rows.filter(agent=agent)

@@ -1,7 +1,7 @@
 """Execute replay runs in slices of a few seconds.
 
-Each task executes one slice and dispatches the next, so that a long run does not delay compactions, and a
-cancelled run stops soon. Every result is stored separately, so an interrupted run continues where it stopped.
+Each task executes one slice and dispatches the next, so that a long run does not delay compactions and a
+cancelled run stops soon. Results are stored separately, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 #: Seconds after which a task leaves the rest to the next task.
 SLICE_SECONDS = 5.0
 
-#: Longer than one summary of a model takes.
+#: Longer than a model takes for one summary.
 _LEASE = timedelta(minutes=5)
 
 
@@ -127,7 +127,7 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
     prices = transcript_prices(transcript)
     for index, (number, setting) in enumerate(left):
         if index and time.monotonic() > until:
-            return False  # after at least one result, so that slow sessions make progress too
+            return False  # checked after the first result, so that slow sessions make progress too
         claimed.renew()
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer)
@@ -182,7 +182,7 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
     except IntegrityError as error:
         if constraint_name(error) != "replay_result_once":
             raise
-        return  # a worker whose lease had expired finished first
+        return  # another worker, whose lease had expired, stored it first
     ReplayRun.objects.filter(pk=run.pk).update(done=F("done") + 1)
 
 

@@ -20,7 +20,7 @@ from replay.services.dispatch import replay_dispatch
 from sessions.models import AgentSession
 from sessions.selectors.summarizers import summarizer_missing
 
-#: Larger runs would delay the work that agents wait for.
+#: Limits of one run. Larger runs would delay compactions.
 MAX_SESSIONS, MAX_SETTINGS = 200, 40
 
 #: The states that users can request.

@@ -15,7 +15,7 @@ from replay.models import ReplayRun
 from replay.selectors.price_tables import model_prices
 from sessions.selectors.summarizers import summarizer, summarizer_model
 
-#: Used for models without a price; higher than the prices of all supported models.
+#: The rates for models without a known price; higher than those of all supported models.
 _FALLBACK_PRICES = Prices.of_rates({"input": 15, "output": 75}, source="no known price")
 
 
@@ -33,7 +33,7 @@ class ClaimedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RenewingSummarizer:
-    """Renews the claim before each call: calls take long, and a cancelled run must not pay for more."""
+    """Renews the claim before each call, because calls are slow and a cancelled run must not pay for more."""
 
     model: Summarizer
     renew: Callable[[], None]
@@ -58,7 +58,7 @@ def project_summarizer(claimed: ClaimedRun) -> Summarizer:
 
 
 def estimating_summarizer() -> Summarizer:
-    """Return a summarizer that only counts what a model would be sent."""
+    """Return a summarizer that calls no model and only counts the tokens of the requests."""
     # Loading the SDK takes a second, so only workers import it.
     from compaction.adapters.anthropic_summarizer import MAX_INPUT_TOKENS
 

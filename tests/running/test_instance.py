@@ -46,7 +46,7 @@ def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path):
         )
         assert f"http://127.0.0.1:{first.gateway_port}/gateway/" in first.printed
 
-        assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance runs in")
+        assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance is running in")
         third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)
         assert_exits_with(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
 

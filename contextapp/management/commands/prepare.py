@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
 
 def check_database() -> None:
-    """Connect without the pool, whose errors do not name the cause."""
+    """Connect without the pool, whose errors do not include the cause."""
     parameters = connection.get_connection_params()
     parameters.pop("pool", None)
     try:

@@ -1,4 +1,4 @@
-"""`manage.py replay PATH…`: compare policies on logs on disk, without a server or database."""
+"""`manage.py replay PATH…`: compare policies on log files, without a server or database."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--ratios", nargs="+", type=_ratio, help="budgets as shares of each session's largest prompt"
         )
-        parser.add_argument(
-            "--budgets", nargs="+", type=_tokens, help="budgets in tokens, as the provider counts them"
-        )
+        parser.add_argument("--budgets", nargs="+", type=_tokens, help="budgets in provider tokens")
         parser.add_argument(
             "--prices",
             type=_prices,
@@ -64,7 +62,7 @@ class Command(BaseCommand):
             type=int,
             default=0,
             metavar="TOKENS",
-            help="skip sessions whose prompts are all smaller",
+            help="skip sessions whose largest prompt has fewer tokens",
         )
         parser.add_argument(
             "--sessions", action="store_true", help="also print the predicted cost of each session"
@@ -84,7 +82,7 @@ class Command(BaseCommand):
         shown = track(logs, total=len(sources), description="Replaying", console=quiet)
         found = [session for log in shown for session in log]
         if not found:
-            raise CommandError("Found no session with a model call in a log of a known format.")
+            raise CommandError("The logs contain no session with a model call in a supported format.")
         self._print_results(found, settings, time.monotonic() - started, options)
 
     def _print_results(
