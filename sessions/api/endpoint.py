@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.request import UnreadablePostError
@@ -150,7 +150,11 @@ def refuse_compressed(request: HttpRequest) -> None:
 
 def _refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
     """Reject unknown query parameters: a misspelled filter would otherwise return everything."""
-    for name in request.GET:
+    try:
+        names = list(request.GET)
+    except SuspiciousOperation:
+        raise InvalidRequest("unknown_field", "The URL has too many parameters.") from None
+    for name in names:
         if name not in known:
             supported = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
             raise InvalidRequest(

@@ -19,6 +19,7 @@ from sessions.api.schema import error_responses, operation
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import PromptState, messages_now, prompt_at, prompt_state, unfit_reason
+from sessions.services.served_prompts import prompt_record
 from sessions.store.prompt_bytes import PromptMessages, request_fields
 
 
@@ -75,7 +76,7 @@ class Prompt(Endpoint):
         if _etag_matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
             return HttpResponse(status=304, headers={"ETag": etag})
         turn = state.turn_count - 1
-        if 0 <= at_turn < turn:
+        if 0 <= at_turn < turn or (at_turn == turn and state.has_changed_since_served):
             past = prompt_at(state, turn=at_turn)
             if past is None:
                 raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
@@ -84,6 +85,7 @@ class Prompt(Endpoint):
             raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
         else:
             messages = messages_now(state)
+            prompt_record(state)
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))

@@ -23,6 +23,7 @@ from sessions.services.push.turns import SessionGone
 from sessions.services.push.values import Target
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
+from sessions.services.served_prompts import prompt_record
 from sessions.store.rawjson import BadJson, TooDeep
 
 _FIELDS = frozenset({"usage", "model", "system", "tools", "compacted", "latency"})
@@ -46,6 +47,7 @@ class Reconcile(Endpoint):
             raise_key_or_session_error(call, session_id)
         if call.principal.upkeep and reconciled.turn is not None:
             memory_update_request(reconciled.session_id)
+        prompt_record(state)
         fields = prompt_json(state, messages_now(state), turn=state.turn_count - 1)
         return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
 

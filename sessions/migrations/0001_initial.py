@@ -211,6 +211,24 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="ServedPrompt",
+            fields=[
+                (
+                    "session",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="served_prompt",
+                        serialize=False,
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                ("turn", models.PositiveIntegerField()),
+                ("edits_revision", models.PositiveIntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="PromptSnapshot",
             fields=[
                 (
@@ -330,6 +348,7 @@ class Migration(migrations.Migration):
                 ("reason", models.TextField(blank=True)),
                 ("instructions", models.TextField(blank=True)),
                 ("turn_index", models.PositiveIntegerField()),
+                ("first_turn", models.PositiveIntegerField(null=True)),
                 ("reverted_turn", models.PositiveIntegerField(null=True)),
                 ("snapshot_position", models.PositiveIntegerField()),
                 ("policy", models.JSONField(default=dict)),
@@ -830,6 +849,9 @@ class Migration(migrations.Migration):
                 ("duration_ms", models.PositiveIntegerField(null=True)),
                 ("response_id", models.CharField(max_length=200, null=True)),
                 ("billed", models.BooleanField(default=True)),
+                ("calibration_factor", models.FloatField(null=True)),
+                ("calibration_overhead", models.PositiveIntegerField(null=True)),
+                ("budget", models.PositiveIntegerField(null=True)),
                 ("output_spike", models.PositiveIntegerField(null=True)),
                 ("client_compaction", models.JSONField(null=True)),
                 (

@@ -13,7 +13,7 @@ from sessions.models.memory import (
 from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
 from sessions.models.references import ReferenceScan
 from sessions.models.rollups import RollupCursor, UsageRollup
-from sessions.models.session import AgentSession, Preamble, PromptSnapshot
+from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.transcript import Blob, Message, Pin, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
@@ -42,6 +42,7 @@ __all__ = [
     "ReferenceScan",
     "RollupCursor",
     "SavedView",
+    "ServedPrompt",
     "SessionProfile",
     "SharedFact",
     "Turn",

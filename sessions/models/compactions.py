@@ -37,8 +37,11 @@ class Compaction(Claimable):
     trigger = models.CharField(max_length=32)
     reason = models.TextField(blank=True)
     instructions = models.TextField(blank=True)
-    # The first turn whose prompt contains the edits.
+    # The last turn before the compaction.
     turn_index = models.PositiveIntegerField()
+    # The first turn whose prompt contains the edits: `turn_index`, or the next one if the prompt of the
+    # former was served before. NULL until the compaction is applied.
+    first_turn = models.PositiveIntegerField(null=True)
     # Set by a revert: the first turn whose prompt no longer contains the edits.
     reverted_turn = models.PositiveIntegerField(null=True)
     # The number of messages at planning time; later ones are appended unchanged.

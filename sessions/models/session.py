@@ -124,6 +124,27 @@ class AgentSession(models.Model):
         return self.uncached_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
 
 
+class ServedPrompt(models.Model):
+    """The prompt of a session that was fetched last: its last turn, and the `edits_revision` it was built of.
+
+    A compaction that follows it in the same turn does not change the past prompt of that turn.
+    """
+
+    # No constraint: inserting a row would wait for a push that holds the session's lock.
+    session = models.OneToOneField(
+        AgentSession,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        db_constraint=False,
+        related_name="served_prompt",
+    )
+    turn = models.PositiveIntegerField()
+    edits_revision = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"prompt after turn {self.turn} of {self.session_id}"
+
+
 class PromptSnapshot(models.Model):
     """The messages before `AgentSession.snapshot_end` with their edits applied, so a fetch reads no history.
 

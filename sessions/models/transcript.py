@@ -62,6 +62,10 @@ class Turn(models.Model):
     response_id = models.CharField(max_length=200, null=True)
     # False if the response is billed to another session: a forked session copies its history.
     billed = models.BooleanField(default=True)
+    # How the provider counted, and the budget, when the turn was pushed; NULL for imported turns.
+    calibration_factor = models.FloatField(null=True)
+    calibration_overhead = models.PositiveIntegerField(null=True)
+    budget = models.PositiveIntegerField(null=True)
     # Tokens of the turn's tool outputs if they are a spike, else NULL (see `compaction/meter.py`).
     output_spike = models.PositiveIntegerField(null=True)
     # {"trigger", "tokens_before"} if the recording client compacted its own context before this turn.

@@ -45,4 +45,4 @@ def edits_in_force_after(turn: int) -> Q:
     in_force = Q(compaction__state=Compaction.State.DONE) | Q(
         compaction__state=Compaction.State.REVERTED, compaction__reverted_turn__gt=turn
     )
-    return in_force & Q(compaction__turn_index__lte=turn)
+    return in_force & Q(compaction__first_turn__lte=turn)

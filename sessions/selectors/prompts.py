@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
@@ -48,6 +49,8 @@ class PromptState:
     own_budget: int | None
     context_window: int | None
     edits_revision: int
+    served_turn: int | None  #: the turn after which the prompt was fetched last
+    served_revision: int | None
     compaction_count: int
     preamble_version: int
     system: bytes | None
@@ -72,6 +75,8 @@ class PromptState:
             own_budget=row.budget_tokens,
             context_window=row.context_window,
             edits_revision=row.edits_revision,
+            served_turn=row.served_turn,
+            served_revision=row.served_revision,
             compaction_count=row.compaction_count,
             preamble_version=row.preamble_version,
             system=bodies.unpack(row.system) if row.system is not None else None,
@@ -94,6 +99,11 @@ class PromptState:
         return self.tools if self.shown.tokens.get("tools") else None
 
     @property
+    def has_changed_since_served(self) -> bool:
+        """Whether a compaction or a revert has changed the prompt since it was fetched in this turn."""
+        return self.served_turn == self.turn_count - 1 and self.served_revision != self.edits_revision
+
+    @property
     def etag(self) -> str:
         """Identifies the prompt. Changes with each push, compaction and revert, and with nothing else."""
         parts = (self.turn_count, self.edits_revision, self.compaction_count, self.preamble_version)
@@ -104,12 +114,13 @@ _STATE = """
 SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
        s.snapshot_end, s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens,
        s.context_window, s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools,
-       b.data AS snapshot
+       b.data AS snapshot, v.turn AS served_turn, v.edits_revision AS served_revision
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
   LEFT JOIN agent_sessions_preamble p ON p.session_id = s.id AND p.version = s.preamble_version
   LEFT JOIN agent_sessions_promptsnapshot b ON b.session_id = s.id
+  LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
@@ -150,7 +161,8 @@ def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, in
 
 def unfit_reason(state: PromptState, *, turn: int) -> str:
     """Return why the prompt after `turn` exceeds the budget, as recorded by the turn's newest compaction."""
-    rows = Compaction.objects.filter(session_id=state.id, turn_index=turn).order_by("-number")
+    shown_in = Q(first_turn=turn) | Q(first_turn=None, turn_index=turn)
+    rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
     recorded = (rows.values_list("record", flat=True).first() or {}).get("reason")
     size = f"{state.provider_tokens} tokens exceed the budget of {state.budget}"
     return recorded or f"{size}, and no compaction could shorten the prompt"
@@ -183,7 +195,8 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     past = replace(
         state,
         model=model,
-        calibration=_past_calibration(state, model),
+        calibration=_past_calibration(state, row, model),
+        own_budget=state.own_budget if row.budget is None else row.budget,
         turn_count=turn + 1,
         message_count=end,
         context=TokenBreakdown().set(system=components.system, tools=components.tools).add(values),
@@ -197,8 +210,13 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     return past, messages
 
 
-def _past_calibration(state: PromptState, model: str) -> Calibration:
-    """Return the calibration for a past prompt: the session's, or its model's if no usage was reported."""
+def _past_calibration(state: PromptState, turn: Turn, model: str) -> Calibration:
+    """Return the calibration when the turn was pushed.
+
+    For an imported turn, return the session's, or that of the turn's model if no usage was reported.
+    """
+    if turn.calibration_factor is not None:
+        return Calibration(initial=turn.calibration_factor, overhead=turn.calibration_overhead or 0)
     if state.calibration.reports or model == state.model:
         return state.calibration
     return calibration_of({}, model=model)
@@ -207,7 +225,7 @@ def _past_calibration(state: PromptState, model: str) -> Calibration:
 def _compactions_until(state: PromptState, turn: int) -> int:
     """Return how many compactions had changed the prompt by the end of `turn`."""
     applied = Compaction.objects.filter(session_id=state.id, state__in=Compaction.APPLIED)
-    return applied.filter(turn_index__lte=turn).count()
+    return applied.filter(first_turn__lte=turn).count()
 
 
 def components_of(preamble: Preamble | None) -> Components:

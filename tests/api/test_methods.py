@@ -29,3 +29,9 @@ def test_an_unsupported_method_returns_the_allowed_ones(api: Api) -> None:
     answer = api.call("PUT", "sessions/", {})
     assert (answer.status_code, code(answer)) == (405, "method_not_allowed")
     assert answer["Allow"] == "GET, POST"
+
+
+@pytest.mark.django_db
+def test_too_many_query_parameters_are_rejected(api: Api) -> None:
+    answer = api.get("sessions/?" + "&".join(f"a{number}=1" for number in range(1_001)))
+    assert (answer.status_code, code(answer)) == (400, "unknown_field")

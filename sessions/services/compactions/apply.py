@@ -25,6 +25,7 @@ from sessions.services.compactions.lifecycle import (
 from sessions.services.compactions.planning import Loaded, session_calibration, session_plan, view_load
 from sessions.services.compactions.recaps import RecapOrigin, recap_store
 from sessions.services.compactions.snapshots import keys_in_force, snapshot_write
+from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.postgres import rows_copy
 
@@ -110,6 +111,7 @@ def _store_record(
     compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin, shown: TokenBreakdown
 ) -> None:
     compaction.turn_index = max(loaded.session.turn_count - 1, 0)
+    compaction.first_turn = next_prompt_turn(loaded.session)
     compaction.snapshot_position = loaded.session.message_count
     compaction.tokens_before = plan.record.tokens_before
     compaction.tokens_after = plan.record.tokens_after

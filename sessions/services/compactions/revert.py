@@ -9,6 +9,7 @@ from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.webhooks.deliveries import compaction_event_emit
 
@@ -25,8 +26,9 @@ def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYST
     if compaction is None or compaction.state != Compaction.State.DONE:
         raise NotRevertible(f"compaction {number} is not applied")
     compaction.state = Compaction.State.REVERTED
-    compaction.reverted_turn = max(locked.turn_count - 1, 0)
+    compaction.reverted_turn = next_prompt_turn(locked)
     compaction.save(update_fields=["state", "reverted_turn"])
+    compaction.refresh_from_db(fields=["reverted_turn"])
     snapshot_rebuild(session=locked)
     audit_record(
         action="compaction.reverted",

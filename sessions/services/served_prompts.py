@@ -1,0 +1,51 @@
+"""Record which prompts were served, so that past prompts are what the model saw."""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+from django.db import connection
+from django.db.models import Exists, IntegerField
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast
+from psycopg.types.numeric import Int4
+
+from sessions.models import AgentSession, Compaction, ServedPrompt
+from sessions.selectors.prompts import PromptState
+from sessions.store.postgres import execute, raw_connection
+
+# Does not wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
+_RECORD: LiteralString = """
+INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
+SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)
+    ON CONFLICT (session_id) DO UPDATE
+   SET turn = excluded.turn, edits_revision = excluded.edits_revision
+"""
+
+
+def prompt_record(state: PromptState) -> None:
+    """Record that the current prompt was served. Does nothing if it was recorded already."""
+    turn = state.turn_count - 1
+    if turn < 0 or (turn, state.edits_revision) == (state.served_turn, state.served_revision):
+        return
+    if state.has_changed_since_served:
+        _show_at_once(state, turn)
+    with connection.wrap_database_errors:
+        execute(raw_connection(), _RECORD, [state.id, Int4(turn), Int4(state.edits_revision)])
+
+
+def _show_at_once(state: PromptState, turn: int) -> None:
+    """Show the compactions and reverts since the last fetch in the prompt of this turn."""
+    rows = Compaction.objects.filter(session_id=state.id)
+    rows.filter(turn_index=turn, first_turn=turn + 1).update(first_turn=turn)
+    rows.filter(reverted_turn=turn + 1).update(reverted_turn=turn)
+
+
+def next_prompt_turn(session: AgentSession) -> Combinable:
+    """Return the turn whose prompt is the next to be served: the last one, if it was not served yet.
+
+    It is an expression, for the statement that stores it.
+    """
+    last = max(session.turn_count - 1, 0)
+    is_served = Exists(ServedPrompt.objects.filter(session_id=session.pk, turn=last))
+    return Cast(is_served, IntegerField()) + last
