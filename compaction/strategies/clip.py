@@ -42,8 +42,8 @@ def _clip_edit(output: Output, context: Context) -> Edit | None:
 STRATEGY = Strategy(
     name=NAME,
     meaning="Beginning and end of a long tool output, with a handle that restores the rest.",
-    description="Shortens outputs over 1,500 tokens that may not collapse to 60% head and 40% tail. Never a "
-    "file read, never an error; JSON stays JSON.",
+    description="Shortens outputs over 1,500 tokens that may not collapse to 60% head and 40% tail. Never "
+    "what shows files or their lines, never an error; JSON stays JSON.",
     run=run,
     is_free=True,
 )
