@@ -6,6 +6,7 @@ of a session from the database.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -15,7 +16,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 
-API = "/api/v1/"
+#: Paths of requests that programs send: the REST API and the MCP server.
+API = re.compile(r"/api/v1/|/mcp(?:/|$)")
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -61,7 +63,7 @@ class PageMiddleware:
 
 
 def _is_api(request: HttpRequest) -> bool:
-    return request.path.startswith(API)
+    return API.match(request.path) is not None
 
 
 def _hooks(name: str, request: HttpRequest, layers: Iterable[Any]) -> list[Callable[..., Any]]:

@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from accounts.login import LoginForm
 from sessions.api import docs, health
+from sessions.api.mcp.views import Mcp
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
@@ -23,6 +24,8 @@ urlpatterns = [
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("api/schema/", docs.Schema.as_view(), name="schema"),
     path("api/docs/", docs.Docs.as_view(), name="docs"),
+    path("mcp", Mcp.as_view(), name="mcp"),
+    path("mcp/s/<str:session_id>", Mcp.as_view(), name="mcp_session"),
     path("api/v1/", include("sessions.api.urls")),
     path("api/v1/", include("replay.api.urls")),
     path("", include("sessions.pages.urls")),

@@ -71,6 +71,14 @@ def session_find(*, project_id: UUID, name: str) -> AgentSession | None:
     return rows.filter(external_id=name).first()
 
 
+def session_newest(*, project_id: UUID, created_by_id: int | None = None) -> AgentSession | None:
+    """Return the most recently active session of a project, or of one user in it, or None."""
+    rows = AgentSession.objects.filter(project_id=project_id)
+    if created_by_id is not None:
+        rows = rows.filter(created_by=created_by_id)
+    return rows.order_by("-last_active_at", "-id").first()
+
+
 def as_uuid(text: str) -> UUID | None:
     """Parse a UUID. Return None if `text` is not one."""
     try:

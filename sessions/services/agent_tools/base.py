@@ -24,12 +24,14 @@ class AgentTool:
     """A tool that an agent gives to its model.
 
     `schema` is the JSON Schema of its arguments. `run` returns the result as text, or raises `ToolError`.
+    A tool that `writes` requires an API key with the scope `push`.
     """
 
     name: str
     description: str
     schema: Mapping[str, Any]
     run: Callable[[AgentSession, Arguments], str]
+    writes: bool = False
 
     def definition(self, format: str) -> dict[str, Any]:
         """Return the tool's definition in the dialect `format`."""

@@ -65,4 +65,5 @@ TOOL = AgentTool(
         "required": ["operations"],
     },
     run=run,
+    writes=True,
 )

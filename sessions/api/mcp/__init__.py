@@ -1,0 +1,1 @@
+"""The Model Context Protocol server at `/mcp`: streamable HTTP, stateless, bearer keys."""

@@ -1,0 +1,70 @@
+"""`/mcp` and `/mcp/s/{id}`: the Model Context Protocol over streamable HTTP."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from accounts.models import Scope
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
+from sessions.api.errors import InvalidRequest, NotAllowed
+from sessions.api.mcp import tools
+from sessions.api.mcp.protocol import PARSE_ERROR, RpcError, Server, answer, read_message
+from sessions.api.schema import operation
+
+INSTRUCTIONS = (
+    "contextapp stores this session. Use search_history and expand_clip to retrieve content that is no "
+    "longer shown, and update_working_memory for notes that must survive."
+)
+
+
+class Mcp(Endpoint):
+    """Answers each JSON-RPC message on its own: there is no MCP session and no stream."""
+
+    scopes = {"POST": Scope.READ}
+    schema = None  # OpenAPI cannot describe JSON-RPC; docs/guides/mcp.md does
+
+    @operation(operation_id="mcp", summary="Model Context Protocol", responses={200: None})
+    def post(self, call: ApiCall, session_id: str | None = None) -> HttpResponse:
+        """Handles one message of the Model Context Protocol."""
+        _check_origin(call)
+        id = None
+        try:
+            body = _body(call)
+            id = body.get("id") if isinstance(body, dict) else None
+            message = read_message(body, call.request.headers)
+            if message.id is None:
+                return HttpResponse(status=202)
+            server = Server(
+                version=settings.VERSION,
+                instructions=INSTRUCTIONS,
+                tools=tools.definitions(with_session=session_id is None),
+                call=partial(tools.call, call.principal, session_id),
+            )
+            return _response(id, {"result": answer(message, server)})
+        except RpcError as error:
+            return _response(id, {"error": error.to_json()}, status=error.status)
+
+
+def _check_origin(call: ApiCall) -> None:
+    """Reject requests of other websites' scripts, as the specification requires."""
+    origin = call.request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != call.request.get_host():
+        raise NotAllowed("origin_not_allowed", "Requests from this origin are not allowed.")
+
+
+def _body(call: ApiCall) -> Any:
+    try:
+        return call.body
+    except InvalidRequest as error:
+        if error.http_status == 400:
+            raise RpcError(PARSE_ERROR, str(error)) from None
+        raise
+
+
+def _response(id: Any, outcome: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    return json_response({"jsonrpc": "2.0", "id": id, **outcome}, status=status)
