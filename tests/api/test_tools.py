@@ -44,6 +44,11 @@ def test_the_provider_accepts_the_definitions(api: Api, format: str) -> None:
     assert api.get("sessions/t/prompt/").json()["tools"] == body["tools"]
 
 
+def test_agents_are_asked_to_keep_task_and_next_current(api: Api) -> None:
+    text = str(api.get("/api/v1/tools/?format=openai").json())
+    assert "Replace `task` when the user changes it, and `next` before you end a turn." in text
+
+
 def test_an_unknown_format_is_rejected(api: Api) -> None:
     assert api.get("/api/v1/tools/?format=gemini").status_code == 400
 

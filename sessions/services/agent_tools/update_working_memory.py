@@ -54,7 +54,8 @@ TOOL = AgentTool(
     name="update_working_memory",
     description=(
         "Keep notes that survive when old messages are no longer shown: the task, important files, "
-        "decisions, open questions, the next step, blockers, what was tried and failed."
+        "decisions, open questions, the next step, blockers, what was tried and failed. Replace `task` when "
+        "the user changes it, and `next` before you end a turn."
     ),
     schema={
         "type": "object",
