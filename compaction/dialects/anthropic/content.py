@@ -48,7 +48,7 @@ def _trimmed(item: JSON) -> dict[str, JSON] | None:
 
 
 def may_end_blank(messages: bytes) -> bool:
-    """Return whether the last of the joined messages may end with blanks; only parsing it tells for sure."""
+    """Return whether the last of the joined messages may end with blanks. Only parsing it gives certainty."""
     return _BLANK_END.search(messages, max(0, len(messages) - _END_BYTES)) is not None
 
 
