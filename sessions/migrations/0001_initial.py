@@ -999,6 +999,53 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="LatencyRollup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("model", models.CharField(blank=True, max_length=200)),
+                (
+                    "measure",
+                    models.CharField(
+                        choices=[("first_token", "First"), ("duration", "Duration")], max_length=16
+                    ),
+                ),
+                ("slot", models.PositiveSmallIntegerField()),
+                ("calls", models.PositiveIntegerField()),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="latency_rollups",
+                        to="accounts.project",
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="latency_rollups",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["project", "at"], name="latency_rollup_span")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("session", "at", "model", "measure", "slot"), name="latency_rollup_once"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Pin",
             fields=[
                 (

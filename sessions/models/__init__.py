@@ -12,7 +12,7 @@ from sessions.models.memory import (
 )
 from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
 from sessions.models.references import ReferenceScan
-from sessions.models.rollups import RollupCursor, UsageRollup
+from sessions.models.rollups import LatencyRollup, RollupCursor, UsageRollup
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.transcript import Blob, Message, Pin, Turn
@@ -29,6 +29,7 @@ __all__ = [
     "Edit",
     "FactObservation",
     "ImportedLog",
+    "LatencyRollup",
     "MemoryExtraction",
     "MemoryExtractionState",
     "MemoryRevision",

@@ -20,8 +20,12 @@ from sessions.pages.trends.parameters import Parameters, parameters_of, presets,
 from sessions.pages.trends.series import names_of, ranked, series_json
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends import (
+    Latency,
     Sums,
     TrendRow,
+    latency_groups,
+    latency_rows,
+    latency_total,
     savings_of,
     top_sessions,
     trend_groups,
@@ -41,6 +45,7 @@ class GroupRow:
     name: str
     sums: Sums
     previous: Sums
+    latency: Latency
 
 
 @require_safe
@@ -72,10 +77,24 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
     parameters, _ = parameters_of(request)
     rows = sorted(_rows(viewer.project, parameters), key=lambda row: (row.bucket, row.key))
     names = names_of(viewer.project, parameters.group, {row.key for row in rows})
+    latencies = latency_rows(
+        project_id=viewer.project.pk,
+        query=parameters.current,
+        bucket=parameters.bucket,
+        group=parameters.group,
+    )
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([parameters.bucket, parameters.group, *_CSV_COLUMNS])
-    writer.writerows([row.bucket, spreadsheet_text(names[row.key]), *_csv_values(row.sums)] for row in rows)
+    writer.writerow([parameters.bucket, parameters.group, *_CSV_COLUMNS, *_CSV_LATENCY])
+    writer.writerows(
+        [
+            row.bucket,
+            spreadsheet_text(names[row.key]),
+            *_csv_values(row.sums),
+            *_csv_latency(latencies.get((row.bucket, row.key), Latency())),
+        ]
+        for row in rows
+    )
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     span = parameters.current.span
     response["Content-Disposition"] = (
@@ -93,13 +112,26 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         total_previous = trend_total(project_id=project.pk, query=parameters.previous)
     else:
         total, total_previous = sum(groups.values(), Sums()), sum(previous.values(), Sums())
+    latency = latency_total(project_id=project.pk, query=parameters.current)
+    latencies = (
+        latency_groups(project_id=project.pk, query=parameters.current, group=parameters.group)
+        if latency.is_reported
+        else {}
+    )
     largest = ranked(groups)[:_MAX_ROWS]
     names = names_of(project, parameters.group, [key for key, _ in largest])
     return {
         "total": total,
+        "latency": latency,
         "total_previous": total_previous,
         "rows": [
-            GroupRow(key=key, name=names[key], sums=sums, previous=previous.get(key, Sums()))
+            GroupRow(
+                key=key,
+                name=names[key],
+                sums=sums,
+                previous=previous.get(key, Sums()),
+                latency=latencies.get(key, Latency()),
+            )
             for key, sums in largest
         ],
         "more_rows": len(groups) - len(largest),
@@ -144,6 +176,14 @@ def _rows(project: Project, parameters: Parameters) -> list[TrendRow]:
 
 
 _CSV_COLUMNS = (*(name for name in asdict(Sums()) if not name.endswith("_microusd")), "cost_usd", "saved_usd")
+
+_CSV_LATENCY = ("first_token_p50_ms", "first_token_p95_ms", "duration_p50_ms", "duration_p95_ms")
+
+
+def _csv_latency(latency: Latency) -> Iterator[int | None]:
+    for found in (latency.first_token, latency.duration):
+        yield found.p50 if found is not None else None
+        yield found.p95 if found is not None else None
 
 
 def _csv_values(sums: Sums) -> Iterator[Any]:

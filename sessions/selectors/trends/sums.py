@@ -20,14 +20,14 @@ from sessions.selectors.usage import Span
 BUCKETS = ("day", "week", "month")
 
 #: The SQL expression of each group; "" for sessions without a value.
-_KEYS = {
+GROUP_KEYS = {
     "agent": "s.agent",
     "model": "coalesce(nullif(r.model, ''), s.model)",
     "tag": "coalesce(tag, '')",
     "member": "coalesce(s.created_by_id::text, '')",
     "session": "s.id::text",
 }
-GROUPS = tuple(_KEYS)
+GROUPS = tuple(GROUP_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,13 @@ class TopSession:
 
 def trend_rows(*, project_id: UUID, query: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
     """Return usage by bucket and group, unordered. One query."""
-    rows = _rows(f"r.bucket, {_KEYS[group]}", project_id, query, tags=group == "tag", bucket=bucket)
+    rows = _rows(f"r.bucket, {GROUP_KEYS[group]}", project_id, query, tags=group == "tag", bucket=bucket)
     return [TrendRow(bucket=day, key=key, sums=_sums(sums)) for day, key, *sums in rows]
 
 
 def trend_groups(*, project_id: UUID, query: TrendQuery, group: str) -> dict[str, Sums]:
     """Return usage of the whole period by group. One query."""
-    rows = _rows(_KEYS[group], project_id, query, tags=group == "tag")
+    rows = _rows(GROUP_KEYS[group], project_id, query, tags=group == "tag")
     return {key: _sums(sums) for key, *sums in rows}
 
 
@@ -143,7 +143,7 @@ def _rows(
                  GROUP BY 1, 2, 3) r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
           {unnested}
-         WHERE true{filter_conditions(query, model=_KEYS["model"])}
+         WHERE true{filter_conditions(query, model=GROUP_KEYS["model"])}
          GROUP BY {keys} {tail}
     """  # noqa: S608
     with connection.cursor() as cursor:
