@@ -1,7 +1,6 @@
-"""The token breakdown of a prompt: how many tokens each component has.
+"""The token breakdown of a prompt: the number of tokens of each component.
 
-Plain arithmetic on frozen values: a push adds its messages in constant time, and an import replays a log
-with the same code.
+Plain arithmetic on frozen values. A push adds its messages in constant time; imports use the same code.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class TokenBreakdown:
 
     @classmethod
     def from_counts(cls, counts: Sequence[int]) -> TokenBreakdown:
-        """Return the breakdown that `counts` was read from."""
+        """Return the breakdown for the counts from `counts()`."""
         return cls(tokens={name: count for name, count in zip(COMPONENTS, counts, strict=False) if count})
 
     @property
@@ -74,11 +73,11 @@ class TokenBreakdown:
         return replace(self, tokens={name: count for name, count in tokens.items() if count})
 
     def without_messages(self) -> TokenBreakdown:
-        """Return only system prompt and tools, which remain when a client compacts its own context."""
+        """Return only the system prompt and tools, which remain when a client compacts its context."""
         return replace(self, tokens={k: v for k, v in self.tokens.items() if k in {"system", "tools"}})
 
     def prompt_of(self, messages: Iterable[Message]) -> TokenBreakdown:
-        """Return the breakdown of a turn's prompt: add the messages before the first assistant message."""
+        """Return the breakdown of a turn's prompt, including the messages before the model's response."""
         prompt = []
         for message in messages:
             if message.role is Role.ASSISTANT:

@@ -1,8 +1,8 @@
 """Calibration: provider tokens = factor * estimate + overhead.
 
-The factor is how many tokens the provider counts per estimated token. The overhead is what the agent sends
-but does not push: its system prompt and tools, where it keeps them to itself. Claude Code, for example, sends
-about 40,000 tokens that its log does not contain.
+The factor is the number of provider tokens per estimated token. The overhead is the number of tokens that the
+agent sends but does not push, for example its system prompt and tools. Claude Code sends about 40,000 tokens
+that its log does not contain.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import Any
 Report = tuple[int, int]
 
 _FACTOR_MIN, _FACTOR_MAX = 0.5, 3.0
-#: Growth of the prompt between two reports from which the factor is learned, in estimated tokens.
+#: Minimum growth of the prompt between two reports to learn the factor from, in estimated tokens.
 _GROWTH_MIN = 200
-#: Estimated tokens of growth that the initial factor counts as, and the largest growth that is remembered.
+#: Weight of the initial factor, and maximum growth to remember, in estimated tokens of growth.
 _INITIAL_GROWTH, _GROWTH_MAX = 1_000, 100_000
 #: From this many reports on, a report that contradicts the calibration needs a second one that confirms it.
 _SETTLED = 3
 #: A report within this share of the expected size, or this many tokens, does not contradict it.
 _TOLERANCE, _TOLERANCE_TOKENS = 0.15, 1_000
-#: A prompt that is so much smaller than its estimate was not the prompt of the session.
+#: A report below this share of the estimate does not belong to the session's prompt.
 _SHARE_MIN = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What is known about the provider's count, learned from the prompt sizes that an agent reports.
+    """The conversion from estimates to provider tokens, learned from the prompt sizes that an agent reports.
 
     The factor is the reported growth of the prompt divided by its estimated growth, over many reports, so
-    that neither the overhead nor a single report disturbs it. It starts from `initial`, which counts as
-    1,000 tokens of growth. The overhead is what the newest report has beyond factor * estimate. Between two
-    reports, an error of the factor therefore matters only for the growth since the last report.
+    that neither the overhead nor a single report distorts it. It starts from `initial`, which has the weight
+    of 1,000 tokens of growth. The overhead is the difference between the newest report and factor * estimate.
+    Between two reports, an error of the factor therefore affects only the growth since the last report.
 
-    A report that contradicts the calibration may be that of another prompt: of a sub-agent, or of a call
-    that was not pushed completely. It is set aside in `doubt`, and believed if the next report confirms it.
+    A report that contradicts the calibration may belong to another prompt: that of a sub-agent, or of a call
+    that was not pushed completely. It is stored in `doubt`, and used only if the next report confirms it.
     """
 
     initial: float = 1.0
@@ -68,9 +68,8 @@ class Calibration:
     def updated(self, *, sizes: Sequence[int], reported: int) -> Calibration:
         """Return the calibration after one more report.
 
-        `sizes` are the estimates of the prompts that the agent may have sent: the one that was served to it,
-        and its whole transcript. The report belongs to the one that fits it best. `reported` includes cached
-        tokens.
+        `sizes` are the estimates of the prompts that the agent may have sent: the served prompt and the whole
+        transcript. The report is attributed to the one that fits best. `reported` includes cached tokens.
         """
         estimated = min(sizes, key=lambda size: abs(self.provider(size) - reported))
         if estimated <= 0 or reported <= 0:
@@ -128,10 +127,10 @@ class Calibration:
 
 
 def calibration_learned(similar: Sequence[Calibration], *, budget: int) -> Calibration:
-    """Return the calibration with which a session begins: the medians of similar sessions.
+    """Return the initial calibration of a session: the medians of similar sessions.
 
-    The overhead is at most half of the budget until the session reports its own: if it turns out to be
-    smaller, the first prompts would have been cut for nothing.
+    The overhead is at most half of the budget until the session reports its own: too high an overhead would
+    shorten the first prompts unnecessarily.
     """
     overhead = round(median(each.overhead for each in similar))
     return Calibration(
@@ -140,7 +139,7 @@ def calibration_learned(similar: Sequence[Calibration], *, budget: int) -> Calib
 
 
 def _growth(growth: Report, before: Report, after: Report) -> Report:
-    """Return the growth with that between two reports, unless no factor could explain it."""
+    """Add the growth between two reports, unless no factor could explain it."""
     estimated, reported = after[0] - before[0], after[1] - before[1]
     if estimated < 0:
         estimated, reported = -estimated, -reported

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a model accepts. The defaults are for unknown models."""
+    """The content that a model accepts. The defaults are for unknown models."""
 
     prefill: bool = True  #: A7: the last message may be from the assistant
     system_messages: bool = False  #: A9: `messages` may contain the role `system`
@@ -24,13 +24,13 @@ _CLAUDE = {
     "fable": ((4, 6), (5, 1)),
     "mythos": ((4, 6), (5, 1)),
 }
-#: OpenAI's own models. Others that are offered with its API have a field for their reasoning.
+#: OpenAI's own models. Other models with this API have a field for their reasoning.
 _OPENAI = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt-|o\d)")
 _NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def capabilities_of(model: str) -> Capabilities:
-    """Return the capabilities of a model by its name; the defaults for an unknown name."""
+    """Return the capabilities of a model by its name, or the defaults for an unknown name."""
     name = model.lower()
     found = _NAME.search(name)
     if not found:

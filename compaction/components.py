@@ -1,6 +1,7 @@
 """The parts of a prompt that pushed messages do not determine: system prompt, tools and working memory.
 
-Edits record which of them a prompt contains. Their position does not say that they change that message.
+Edits record which of them a prompt contains. The position of such an edit does not mean that it changes that
+message.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ def shed_names(edits: Iterable[Edit]) -> tuple[str, ...]:
 
 
 def recorded_memory(edits: Sequence[Edit]) -> Edit | None:
-    """Return the latest edit that records the working memory, None if there is none."""
+    """Return the latest edit that records the working memory, or None if there is none."""
     return next((edit for edit in reversed(edits) if edit.op is Op.MEMORY), None)
 
 
 def shown_memory(edits: Sequence[Edit]) -> Edit | None:
-    """Return the edit whose working memory the prompt contains, None if it contains none."""
+    """Return the edit whose working memory the prompt contains, or None if it contains none."""
     memory = recorded_memory(edits)
     return None if memory is None or not memory.text or MEMORY in shed_names(edits) else memory

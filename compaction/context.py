@@ -1,7 +1,7 @@
-"""What strategies read while a compaction is planned: limits, settings, and facts about the tools.
+"""The inputs of strategies while a compaction is planned: limits, settings, and facts about the tools.
 
-One `Context` serves one plan and never changes. What several strategies need is computed once, on first use:
-the call that an output answers, what that call does, the size of a part, the pinned messages.
+A `Context` belongs to one plan and never changes. Values that several strategies need are computed once, on
+first use: the call that produced an output, the call's action, the size of a part, the pinned messages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def default_handle(position: int, part: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One tool output as pushed, with the call that it answers."""
+    """One tool output as pushed, with the call that produced it."""
 
     position: int
     part: int
@@ -54,7 +54,7 @@ class Output:
 
     @property
     def shows_file(self) -> bool:
-        """Whether it contains a file, or lines of files, possibly besides other things."""
+        """Whether it contains a file or lines of files, possibly among other content."""
         return self.rule.is_read if self.rule.is_read is not None else self.action.shows_file
 
     @cached_property
@@ -65,11 +65,11 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Context:
-    """The circumstances of one plan. Token figures are raw estimates, like those of messages.
+    """The context of one plan. Token figures are raw estimates, like those of messages.
 
-    `start` is the view before the plan. A compaction aims at `goal` tokens; at `ceiling` tokens a prompt is
-    compacted at once. `previous` is the recap that `start` shows. `memory_text` is the working
-    memory, whose names a recap does not repeat.
+    `start` is the view before the plan. A compaction reduces the prompt to `goal` tokens; from `ceiling`
+    tokens on, a prompt is compacted immediately. `previous` is the recap that `start` shows. `memory_text` is
+    the working memory, whose names a recap does not repeat.
     """
 
     start: View
@@ -88,7 +88,7 @@ class Context:
 
     @cached_property
     def head_last(self) -> int:
-        """The last position of the head, -1 if there is none."""
+        """The last position of the head, or -1 if there is none."""
         return self.start.entries[self.layout.head_end - 1].last if self.layout.head_end else -1
 
     @cached_property
@@ -112,12 +112,12 @@ class Context:
 
     @cached_property
     def _shown(self) -> list[Message]:
-        """The messages of the start view, edited ones as pushed so that their parts keep their indices."""
+        """The messages of the start view; edited ones as pushed, so that their parts keep their indices."""
         return [self._originals.get(e.first, e.message) for e in self.start.entries if not e.is_generated]
 
     @cached_property
     def _actions(self) -> dict[tuple[int, int], tuple[ToolCall, Action]]:
-        """By position and part of an output: the call that it answers, and what the call does."""
+        """By position and part of an output: the call that produced it, and the call's action."""
         shown = self._shown
         found: dict[tuple[int, int], tuple[ToolCall, Action]] = {}
         for (index, part), (call_index, call_part) in matches(shown).items():
@@ -127,7 +127,7 @@ class Context:
         return found
 
     def call_at(self, position: int, part: int | None) -> ToolCall | None:
-        """Return the tool call in this part, or the one that it answers; None if it is neither."""
+        """Return the tool call in this part, or the call of this result; None for other parts."""
         call = self.original(position).parts[part] if part is not None else None
         if isinstance(call, ToolCall):
             return call
@@ -149,7 +149,7 @@ class Context:
 
     @cached_property
     def latest_request(self) -> int:
-        """The position of the latest user request, -1 if none is shown. No step evicts it."""
+        """The position of the latest user request, or -1 if none is shown. No step evicts it."""
         requests = (entry.first for entry in reversed(self.start.entries) if is_request(entry))
         return next(requests, -1)
 
@@ -221,7 +221,7 @@ class Context:
         return {}
 
     def _size(self, message: Message, index: int) -> int:
-        """Count one part. The longest is the rest of the message after the others, so it is not counted."""
+        """Return the tokens of a part. The longest part has the tokens that the others leave."""
         position, parts = message.position, message.parts
         if position not in self._largest:
             lengths = [_length(part) for part in parts]
@@ -254,7 +254,7 @@ class Context:
 
 
 def is_request(entry: Entry) -> bool:
-    """Whether a user wrote the message: not the results of tools, and not one of our replacements."""
+    """Whether a user wrote the message. Tool results and generated replacements are not requests."""
     message = entry.message
     return message.role is Role.USER and not message.tool_results and not entry.is_generated
 

@@ -1,8 +1,8 @@
-"""Continuation state: whether pushed messages validly continue those before them.
+"""Continuation state: whether pushed messages validly continue the preceding ones.
 
 It is updated on each push without reading earlier messages, so that a prompt can be served from the stored
-bytes. The check is one-sided: a regular conversation is valid, an irregular one must be rendered. It does not
-cover rules about the prompt as a whole, such as repeated ids (A3) and cache breakpoints (A12).
+bytes. The check is conservative: a regular conversation is valid, an irregular one must be rendered. It does
+not cover rules about the prompt as a whole, such as repeated ids (A3) and cache breakpoints (A12).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compaction.messages import Message, Role, ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """The tool calls that still wait for their results, and whether every message so far was regular."""
+    """The tool calls without results, and whether every message so far was regular."""
 
     open_calls: tuple[str, ...] = ()
     regular: bool = True
@@ -25,8 +25,9 @@ class Continuation:
     def after(self, messages: Iterable[Message], format: str | None) -> Continuation:
         """Return the state after `messages`, pushed to a session in the dialect `format`.
 
-        A message in another dialect is irregular, because its bytes cannot be served in the session's. None
-        means that the dialect is not detected yet: only messages that every dialect can serve are regular.
+        A message in another dialect is irregular, because its bytes cannot be served in the session's
+        dialect. None means that the dialect is not detected yet: only messages that are valid in every
+        dialect are regular.
         """
         state = self
         for message in messages:
@@ -70,7 +71,7 @@ def _is_sound_in(dialect: Dialect, message: Message) -> bool:
 
 
 def _begins_with_answers(message: Message, open_calls: tuple[str, ...]) -> bool:
-    """Return whether the first parts answer every open call once and no later part is an answer (A1, A2)."""
+    """Return whether the message begins with one result per open call and has no others (A1, A2)."""
     first, rest = message.parts[: len(open_calls)], message.parts[len(open_calls) :]
     answered = [part.call_id for part in first if isinstance(part, ToolResult)]
     return sorted(answered) == sorted(open_calls) and not any(isinstance(part, ToolResult) for part in rest)

@@ -1,8 +1,8 @@
-"""The texts that replace content in a prompt: descriptors, clips, pointers and markers.
+"""Texts that replace content in a prompt: descriptors, clips, pointers and markers.
 
-A descriptor summarizes the shape of an output in one line. From the content it repeats only names:
-identifiers, and the keys or columns of data, quoted. Free text would let a tool's output speak in our name.
-These texts are never parsed again: the edits record what was changed.
+A descriptor summarizes the structure of an output in one line. It repeats only names from the content:
+identifiers, and quoted keys or columns of data. Free text would allow a tool's output to pose as generated
+text. These texts are never parsed again; the edits record the changes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from compaction.tools import Action, Kind
 _MAX_NAMES = 8
 _MAX_NAME = 40
 _MAX_PATH = 160
-_MAX_ARGUMENT = 300  #: characters of an argument that is kept
+_MAX_ARGUMENT = 300  #: maximum number of characters of an unshortened argument
 _NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
-#: A name of data: one word or two.
+#: Matches a key or column name of one or two words.
 _NAME = re.compile(r"[\w.$@#%/*+-]+(?: [\w.$@#%/*+()-]+)?")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
@@ -45,7 +45,7 @@ def describe(
 
 
 def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
-    """Return the identifiers that a text mentions most often: reasons to retrieve it."""
+    """Return the identifiers that a text mentions most often, which help to decide whether to retrieve it."""
     if not limit:
         return ""
     counted = mentions.counted(text)
@@ -54,9 +54,9 @@ def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
 
 
 def describe_failure(text: str, handle: str) -> str:
-    """Return a failing output with the lines that report and explain the failure, and markers for the others.
+    """Return the lines of an output that report and explain a failure, with markers for the others.
 
-    An output whose failure is not recognized is returned unchanged: which lines matter is unknown.
+    An output whose failure is not recognized is returned unchanged.
     """
     ranges = failing_lines(text)
     if not ranges:
@@ -162,7 +162,7 @@ def _columns(cells: Sequence[str]) -> str:
 
 
 def _listed(names: Collection[str], notes: Mapping[str, str] | None = None) -> str:
-    """Quote the first names, as data. What reads like a sentence rather than a name is left out."""
+    """Quote the first names. Excludes text that looks like a sentence."""
     shown = [
         f'"{name}"{(notes or {}).get(name, "")}'
         for name in islice(names, _MAX_NAMES)

@@ -1,4 +1,4 @@
-"""Edits: recorded changes to what a prompt shows. A prompt is `apply(edits, messages)` (see `view.py`).
+"""Edits: recorded changes to the prompt. A prompt is `apply(edits, messages)` (see `view.py`).
 
 An edit contains its replacement text. Applying it needs no policy, counter or strategy, so later versions
 rebuild a past prompt byte for byte.
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Op(StrEnum):
-    """What an edit does."""
+    """The operation of an edit."""
 
     REPLACE = "replace"  #: one part of one message shows `text` instead of its content
     STRIP = "strip"  #: one part of one message is removed (thinking)
@@ -23,12 +23,12 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """One change to what a prompt shows.
+    """One change to the prompt.
 
     `position` and `end` are message positions, both inclusive; `part` is the index of the part within its
-    message, for REPLACE and STRIP. `handle` retrieves the original content. `reason` is one factual line for
-    people. `references` are the identifiers that the edit removed from the prompt, the most likely needed
-    first, at most `MAX_REFERENCES`. Token figures are those of the changed content.
+    message, for REPLACE and STRIP. `handle` retrieves the original content. `reason` is a one-line
+    explanation for users. `references` are the identifiers that the edit removed from the prompt, those most
+    likely to be needed first, at most `MAX_REFERENCES`. Token figures are those of the changed content.
 
     A later EVICT replaces all earlier edits within its span, including an earlier EVICT; a later REPLACE of
     the same part replaces the earlier one, and a later MEMORY the earlier one.
@@ -47,5 +47,5 @@ class Edit:
     references: tuple[str, ...] = ()
 
 
-#: Identifiers stored with one edit: enough to recognize later references, few enough to store.
+#: Maximum number of identifiers stored with one edit: enough to recognize later references.
 MAX_REFERENCES = 64

@@ -11,7 +11,7 @@
         ├── SummaryMalformed    the answer does not match the schema
         └── SummaryTooLong      the answer exceeds its cap
 
-Pushed messages never raise: parsing tolerates them, and `validate` reports what is wrong.
+Pushed messages never raise: parsing tolerates any content, and `validate` reports violations.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class WorkingMemoryError(CompactionError, ValueError):
 
 
 class SummaryError(CompactionError):
-    """A model call produced no usable answer.
+    """A model call returned no usable answer.
 
-    `calls` is the usage of each request that was answered; `requests` counts all that were sent.
+    `calls` is the usage of each answered request; `requests` is the number of all requests sent.
     """
 
     calls: Sequence[Usage] = ()
@@ -56,8 +56,7 @@ class SummaryError(CompactionError):
 
 
 class SummaryUnavailable(SummaryError):
-    """The provider did not answer in time, after all retries. `retry_after` is its requested delay in
-    seconds, if it sent one."""
+    """The provider did not respond in time. `retry_after` is its requested delay in seconds."""
 
     retry_after: float | None = None
 

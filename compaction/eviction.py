@@ -1,6 +1,6 @@
-"""Choose the oldest tool groups of the middle and write the edits that evict them.
+"""Select the oldest tool groups of the middle and create the edits that evict them.
 
-Shared by the strategies that evict with a recap and those that evict with a marker.
+Shared by the strategies that replace messages with a recap and those that leave a marker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.tools import action_of
 from compaction.view import Entry, View
 
-#: Characters of a command that identify its output in a recap.
+#: Maximum number of characters of a command that identifies its output in a recap.
 _MAX_COMMAND = 60
 
 
@@ -64,14 +64,16 @@ class Span:
 
     @property
     def count(self) -> int:
-        """How many pushed messages it covers, including those of earlier evictions."""
+        """The number of pushed messages that it covers, including those of earlier evictions."""
         return sum(entry.last - entry.first + 1 for entry in self.entries)
 
 
 def oldest(view: View, context: Context, *, room: int) -> Span | None:
-    """Return the oldest groups whose eviction brings the view to the goal, with `room` for their replacement.
+    """Return the oldest groups whose eviction reduces the view to the goal, with `room` for their
+    replacement.
 
-    Returns all of the middle if that is not enough; None if the goal is met or nothing new can be evicted.
+    Returns all of the middle if that is not enough, or None if the goal is met or nothing more can be
+    evicted.
     """
     freed = context.goal - view.tokens - room
     if view.tokens <= context.goal:
@@ -100,7 +102,7 @@ def _groups(view: View, context: Context) -> list[list[Entry]]:
 
 
 #: The strategies whose evictions may show a recap: the one that writes it, and the one that drops more
-#: messages after it and keeps its text.
+#: messages after it but keeps its text.
 SHOWS_RECAP = ("recap", "drop_oldest")
 
 
@@ -146,7 +148,7 @@ def evicted_handles(span: Span, view: View, context: Context) -> tuple[Handled, 
 
 
 def _subject(call: ToolCall | None) -> str:
-    """Return the file or command of a call, otherwise its name; one line."""
+    """Return the file or command of a call, or else its name, in one line."""
     if call is None:
         return "messages"
     action = action_of(call)
@@ -157,7 +159,7 @@ def _subject(call: ToolCall | None) -> str:
 
 
 def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[Edit, ...]:
-    """Return the edit that removes a component, none if the prompt does not contain it."""
+    """Return the edit that removes a component, or none if the prompt does not contain it."""
     tokens = getattr(view.components, name)
     if not tokens:
         return ()
@@ -171,7 +173,7 @@ def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[E
 
 
 def restore_edits(view: View) -> tuple[Edit, ...]:
-    """Return the edits that show every shed component of the view again."""
+    """Return the edits that restore every shed component of the view."""
     at = view.entries[-1].last + 1 if view.entries else 0
     return tuple(
         Edit(

@@ -1,7 +1,7 @@
-"""Which lines of a tool output report a failure: of tests, compilers, runtimes, databases and shells.
+"""Find the lines of a tool output that report a failure of tests, compilers, runtimes, databases or shells.
 
-Many tools return plain text without an error flag. A failure is recognized by a line that only a failure
-prints: a test summary with failures, a compiler's diagnostic, a traceback.
+Many tools return plain text without an error flag. A failure is recognized by a line that occurs only in
+failures: a test summary with failures, a compiler diagnostic, a traceback.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import re2
 
-#: The lines that report a failure, by tool. RE2 syntax, one line each, anchored at the beginning of a line.
+#: Patterns of lines that report a failure, by tool. RE2 syntax, anchored at the beginning of a line.
 _SIGNS = {
     "pytest": (
         r"^=+ (?:FAILURES|ERRORS) =+$",
@@ -79,7 +79,7 @@ _CONTINUES = re.compile(
     r"|HINT:|DETAIL:"
 )
 
-#: Where a test report begins whose whole rest is the failure.
+#: The beginning of a test report in which all following lines belong to the failure.
 _REPORT = re2.compile(r"(?m)^(?:=+ (?:FAILURES|ERRORS) =+|={60,}\n(?:FAIL|ERROR): .*|failures:)$")
 
 

@@ -1,4 +1,4 @@
-"""Compare the history that a client sends with the stored one: what is new, and what was rewritten."""
+"""Compare the history that a client sends with the stored one to find new and rewritten messages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from compaction.messages import JSON
 
 
 class Change(StrEnum):
-    """How a client's history relates to the stored one."""
+    """The relation of a client's history to the stored one."""
 
     EXTENDED = "extended"  #: begins with all of it
-    EDITED = "edited"  #: begins with all of it, but some messages have other content
+    EDITED = "edited"  #: begins with all of it, but some messages have different content
     TRIMMED = "trimmed"  #: the client dropped messages after its system prompt
     COMPACTED = "compacted"  #: the client replaced messages with a summary
-    SIDE = "side"  #: a request beside the conversation, such as one for a title
-    DIVERGED = "diverged"  #: continues an earlier point of it
+    SIDE = "side"  #: a side request outside the conversation, for example for a title
+    DIVERGED = "diverged"  #: continues from an earlier point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +36,10 @@ class Comparison:
 #: Side requests have at most this many messages.
 _SIDE_MESSAGES = 4
 
-#: A history is trimmed if at least this many messages of its end are still there.
+#: A history is trimmed if it still contains at least this many of the last messages.
 _KEPT_MIN = 2
 
-#: How clients begin the message that replaces what they compacted, and where they put it: near the start.
+#: Beginnings of the message with which clients replace compacted messages. It is near the start.
 _SUMMARIES = (
     "This session is being continued from a previous conversation",
     "Another language model started to solve this problem and produced a summary",
@@ -50,7 +50,7 @@ _SUMMARIES = (
 )
 _SUMMARY_WITHIN = 3
 
-#: How clients ask for such a summary, or for something else beside the conversation.
+#: Beginnings of the prompts with which clients request a summary or make other side requests.
 _SIDE_PROMPTS = (
     "Your task is to create a detailed summary of the conversation so far",
     "You are performing a CONTEXT CHECKPOINT COMPACTION",
@@ -62,9 +62,9 @@ _SIDE_PROMPTS = (
 def compare(
     stored: Sequence[bytes], sent: Sequence[bytes], messages: Sequence[JSON], *, is_compacted: bool = False
 ) -> Comparison:
-    """Compare by hash. `messages` are the last of the sent messages, at least those that are not stored.
+    """Compare by hash. `messages` are the last sent messages, including at least those that are not stored.
 
-    `is_compacted` states that the client says so itself.
+    `is_compacted` is set if the client declares that it has compacted its context.
     """
     common = _common(stored, sent)
     if common == len(stored):
@@ -82,12 +82,12 @@ def compare(
 
 
 def is_side_prompt(message: JSON) -> bool:
-    """Return whether a message asks for something beside the conversation, such as a summary of it."""
+    """Return whether a message is a side request outside the conversation, for example for a summary."""
     return any(prompt in text[:2_000] for text in _texts(message) for prompt in _SIDE_PROMPTS)
 
 
 def is_summary(message: JSON) -> bool:
-    """Return whether a message is a client's own summary of what it compacted."""
+    """Return whether a message is a client's summary of messages that it compacted."""
     return any(text.lstrip().startswith(_SUMMARIES) for text in _texts(message))
 
 
@@ -102,7 +102,7 @@ def _common(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
 
 
 def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> bool:
-    """Return whether the client changed some messages in place: the last one and most others are equal."""
+    """Return whether the client changed a few messages in place: the last one and most others are equal."""
     if len(sent) < len(stored) or sent[len(stored) - 1] != stored[-1]:
         return False
     equal = sum(old == new for old, new in zip(stored[common:], sent[common:], strict=False))
@@ -110,7 +110,7 @@ def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> b
 
 
 def _kept(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> int:
-    """Return the index of the stored message at which the sent ones continue, 0 if they do not."""
+    """Return the index of the stored message at which the sent ones continue, or 0 if they do not."""
     if common == len(sent):
         return 0
     for start in range(common + 1, len(stored) - _KEPT_MIN + 1):

@@ -1,7 +1,7 @@
-"""Recognize a message that a client sends again: a hash of what it says, not of how it is written.
+"""Recognize messages that a client sends again, by a hash of their content that ignores formatting.
 
-Clients serialize their whole history again for each call. Between two calls a message may move its cache
-breakpoint, lose its thinking, or turn from a string into a list of blocks; its hash stays the same.
+Clients serialize their whole history again for each call. Between two calls, a message may gain or lose a
+cache breakpoint, lose its thinking, or change from a string to a list of blocks; its hash remains the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HASH_BYTES = 8
 #: The digest of an empty history.
 EMPTY = bytes(HASH_BYTES)
 
-#: Fields of a request, or of one answer, that are not part of what a message says.
+#: Fields of a request or response that are not part of a message's content.
 _IGNORED = frozenset(
     {"cache_control", "citations", "caller", "id", "status", "phase", "annotations", "logprobs"}
 )
@@ -32,8 +32,8 @@ _SYSTEM = frozenset({"system", "developer"})
 def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> list[bytes]:
     """Return the hash of each message. `after` is the number of messages before the first of them.
 
-    Leading system messages have the same hash whatever they say: clients change their system prompt during a
-    session. The hash is keyed, so that it does not reveal a secret in the message.
+    Leading system messages have the same hash regardless of their content, because clients change their
+    system prompt during a session. The hash is keyed, so that it does not reveal secrets in the message.
     """
     hashes = []
     leading = after == 0
@@ -52,7 +52,7 @@ def history_digest(hashes: Sequence[bytes], *, start: bytes = EMPTY) -> bytes:
 
 
 def canonical(message: JSON) -> bytes:
-    """Return the content of a message in a form that does not depend on how a client writes it."""
+    """Return the content of a message in a form that does not depend on the client's serialization."""
     if not isinstance(message, Mapping):
         return _dumps(message)
     if "role" not in message:
@@ -77,7 +77,7 @@ def _blocks(content: JSON) -> list[JSON]:
 
 
 def _block(block: JSON) -> JSON:
-    """Return what a block says; None for thinking and empty text."""
+    """Return the content of a block, or None for thinking and empty text."""
     if not isinstance(block, Mapping):
         return block
     kind = block.get("type")

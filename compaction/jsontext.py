@@ -1,4 +1,4 @@
-"""JSON text that tolerates what occurs in real transcripts: lone surrogates, huge integers, deep nesting.
+"""JSON functions that tolerate oddities of real transcripts: lone surrogates, huge integers, deep nesting.
 
 `dumps` is compact and keeps the order of keys; `loads_object` never fails. Parsed values are nested at most
 `MAX_DEPTH` levels deep, so callers may recurse into them.
@@ -12,7 +12,7 @@ import orjson
 
 from compaction.messages import JSON
 
-#: Maximum levels of nesting: far more than in any message, and safe for code that recurses into JSON.
+#: Maximum nesting depth: far more than in any message, and safe for code that recurses into JSON.
 MAX_DEPTH = 100
 
 
@@ -33,7 +33,7 @@ def loads(text: str) -> JSON:
 
 
 def loads_fast(text: str) -> JSON:
-    """Parse like `loads`, ten times as fast, for inspection: integers over 64 bits become floats."""
+    """Parse like `loads`, but ten times as fast. Integers over 64 bits become floats."""
     return _bounded(text, orjson.loads(text))
 
 

@@ -1,10 +1,10 @@
-"""Head, middle and tail: which part of a view edits may change.
+"""Head, middle and tail: determines the part of a view that edits may change.
 
 The head is the leading system messages and the first user message: the rules and the task. The tail is the
-recent messages. It reaches back until two minimums are met, a share of the budget (of the prompt, if that is
+recent messages. It extends back until two minimums are met, a share of the budget (of the prompt, if that is
 smaller) and a number of messages, and then to the nearest point that cuts no tool pair. A message that alone
-exceeds the share does not extend the tail beyond the minimum number of messages: it would stay for as long as
-newer messages are small. Only the middle between head and tail is compressed.
+exceeds the share does not extend the tail beyond the minimum number of messages, because it would remain in
+the tail as long as newer messages are small. Only the middle between head and tail is compacted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Layout:
     """Indices into a view's entries: head `[0, head_end)`, middle, tail `[tail_start, …)`.
 
     `bound` is what determined the start of the tail: `tokens` or `messages`, the minimum that was met last;
-    `both`; `giant` if a message larger than the share ends it; or `all` if everything after the head is
-    tail. `snapped` counts the messages that were added to
-    the tail to keep tool pairs whole. Token figures are raw estimates of the messages.
+    `both`; `giant` if a message larger than the share ends it; or `all` if everything after the head belongs
+    to the tail. `snapped` counts the messages that were added to the tail to keep tool pairs together. Token
+    figures are raw estimates of the messages.
     """
 
     head_end: int

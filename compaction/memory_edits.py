@@ -1,4 +1,4 @@
-"""Write the edit that records the working memory of a compacted prompt."""
+"""Create the edit that records the working memory of a compacted prompt."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compaction.tokens import MESSAGE_OVERHEAD
 def memory_edits(request: PlanRequest) -> tuple[Edit, ...]:
     """Return the edit that shows the current working memory after the head.
 
-    Every compaction records it, changed or not, so that reverting another one cannot remove it. An empty
-    memory is only recorded if it replaces one.
+    Every compaction records it, even if unchanged, so that reverting another one cannot remove it. An empty
+    memory is recorded only if it replaces one.
     """
     text, earlier = request.memory_text, request.view.edits
     if not text and recorded_memory(earlier) is None:

@@ -1,14 +1,14 @@
 """The core values: messages, their parts, and the usage of a model call.
 
-A `Message` is one provider message. It keeps the provider's JSON (`source`) next to the parts that the core
-understands, so that an unedited message is rendered exactly as it was pushed.
+A `Message` is one provider message. It contains the provider's JSON (`source`) in addition to the parsed
+parts, so that an unedited message is rendered exactly as it was pushed.
 
 Values are never changed in place: an edit creates a new message with `dataclasses.replace`, and an unedited
 message is the *same object* in the prompt. `head_verbatim` and `tail_verbatim` rely on this.
 
-`patched` on a part means that its text differs from `source`, whose other fields still apply; on a message,
-that its JSON must be built from the parts instead of taken from `source`. Edits set it, and so does parsing
-if the provider would reject the pushed JSON.
+`patched` on a part means that its text differs from `source`, whose other fields still apply. On a message it
+means that its JSON must be built from the parts and not taken from `source`. It is set by edits, and by
+parsing if the provider would reject the pushed JSON.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """A model's reasoning. `signature` binds it to the prompt before it (rules A10 and A11)."""
+    """A model's reasoning. `signature` binds it to the preceding prompt (rules A10 and A11)."""
 
     text: str
     signature: str | None = None
@@ -80,7 +80,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """A block that the core does not interpret: images, documents, unknown kinds."""
+    """A block that the core does not interpret: an image, a document or an unknown kind."""
 
     kind: str
     media_tokens: int = 0
@@ -125,12 +125,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one answer as the provider reported them, with the input in three disjoint parts.
+    """Reported tokens of one response, with the input in three disjoint parts.
 
     `input_tokens` is their sum. It is the size of the prompt, unless the provider made several model calls
-    for the answer: then the counts are sums over `calls`, and `prompt` is the prompt of the call that
-    answered. Anthropic's own `input_tokens` is only the uncached part; OpenAI's `prompt_tokens` includes
-    cached tokens and is split when it is parsed.
+    for the response: then the counts are sums over `calls`, and `prompt` is the prompt of the last call.
+    Anthropic's `input_tokens` is only the uncached part; OpenAI's `prompt_tokens` includes cached tokens and
+    is split during parsing.
     """
 
     uncached_tokens: int = 0
@@ -161,7 +161,7 @@ USAGE_COUNTS = ("uncached_tokens", "cache_read_tokens", "cache_write_tokens", "o
 
 
 def usage_sum(usages: Iterable[Usage]) -> Usage:
-    """Return the sum. It cannot be priced: the price of a call may depend on the size of its prompt."""
+    """Return the sum. It has no price, because the price of a call may depend on the size of its prompt."""
     total = Usage()
     for usage in usages:
         total = Usage(

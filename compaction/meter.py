@@ -10,8 +10,8 @@ from itertools import pairwise
 from compaction.breakdown import TokenBreakdown, component_of
 from compaction.messages import JSON, Message
 
-#: Tool outputs are a spike from this share of the budget, if they are so many times the mean per turn. In the
-#: first turns, which have no usual size yet, the share alone decides.
+#: Tool outputs are a spike if they reach this share of the budget and this multiple of the mean per turn. In
+#: the first turns, which have no reliable mean yet, only the share applies.
 _SPIKE_SHARE = 0.15
 _SPIKE_FACTOR = 4
 _SPIKE_TURNS = 3
@@ -19,9 +19,9 @@ _SPIKE_TURNS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spike:
-    """Tool outputs of one turn that are far larger than usual: their tokens, and the mean per turn before.
+    """Tool outputs of one turn that are far larger than usual: their tokens, and the mean of earlier turns.
 
-    `position` is that of the largest output, `tool` the name of its tool, "" if an earlier turn called it.
+    `position` is that of the largest output, `tool` the name of its tool, or "" if an earlier turn called it.
     """
 
     tokens: int
@@ -38,7 +38,7 @@ def spike_of(
 ) -> Spike | None:
     """Return the spike of a turn with these messages, or None.
 
-    `context` and `turns` count the transcript before it. Takes constant time in the length of the session.
+    `context` and `turns` count the transcript before it. Takes constant time.
     """
     outputs = [message for message in messages if component_of(message) == "tool_outputs"]
     tokens = sum(message.tokens for message in outputs)
@@ -71,18 +71,20 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slope:
-    """`tokens_per_turn` is the least-squares slope since the last compaction; `turns_left` until the limit is
-    reached, None if never."""
+    """The growth of the prompt. `tokens_per_turn` is the least-squares slope since the last compaction.
+
+    `turns_left` is the number of turns until the limit is reached, or None if it never is.
+    """
 
     verdict: Verdict
     tokens_per_turn: float
     turns_left: int | None
 
 
-#: A prompt smaller than this share of the previous one was compacted.
+#: A prompt below this share of the previous one was compacted.
 FALL = 0.7
 
-#: The slope covers the newest prompts, without the first turns, which set up the session.
+#: The slope covers the newest prompts, excluding the first turns, which set up the session.
 SLOPE_TURNS = 20
 _SETTLING_TURNS = 5
 
@@ -90,16 +92,17 @@ _FLAT_SHARE = 0.002
 _WALL_SHARE = 0.9
 _WALL_TURNS = 10
 
-#: Compactions that each buy at most this many turns hold nothing.
+#: Compactions after which the prompt grows back within this many turns are ineffective.
 _SHORT_CYCLE = 3
-#: The newest compactions that are compared, and in how many more they must not reach the wall.
+#: Number of newest compactions to compare, and number of future compactions within which the limit counts.
 _CYCLES, _CYCLES_LEFT = 5, 3
 
 
 def slope(sizes: Sequence[int], limit: int, *, is_compacted: bool = False) -> Slope:
     """Return the trend of prompt sizes, oldest first.
 
-    `is_compacted`: a compaction is due before the limit, so that a first rise toward it is no wall.
+    `is_compacted` is set if a compaction will run before the limit, so that a first rise toward it is
+    expected.
     """
     runs = _runs(sizes)
     rise = _rise(runs)
@@ -124,7 +127,7 @@ def _runs(sizes: Sequence[int]) -> list[Sequence[int]]:
 
 
 def _rise(runs: Sequence[Sequence[int]]) -> float:
-    """Return the tokens per turn of the newest run; of the one before it while it is too short."""
+    """Return the tokens per turn of the newest run, or of the previous one if it is too short."""
     run = max(runs[-2:], key=len) if len(runs[-1]) < 3 else runs[-1]
     is_first = len(runs) == 1 or (len(runs) == 2 and run is runs[0])
     settled = run[_SETTLING_TURNS:] if is_first and len(run) > 2 * _SETTLING_TURNS else run
@@ -132,9 +135,9 @@ def _rise(runs: Sequence[Sequence[int]]) -> float:
 
 
 def _runs_away(runs: Sequence[Sequence[int]], limit: int) -> bool:
-    """Whether compactions fail to hold the prompt.
+    """Whether compactions fail to keep the prompt below the limit.
 
-    They buy a few turns only, or each leaves more than the one before and little is left to the limit.
+    Each lasts only a few turns, or leaves more than the previous one with little room below the limit.
     """
     lengths = [len(run) for run in runs[1:-1]][-2:]
     if len(lengths) == 2 and max(lengths) <= _SHORT_CYCLE:

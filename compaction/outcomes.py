@@ -1,6 +1,6 @@
-"""Whether a tool result is an error, and its exit code.
+"""Determine whether a tool result is an error, and its exit code.
 
-The provider's error flag decides if there is one. Otherwise the content does: an exit code, a traceback, or a
+The provider's error flag decides if there is one, otherwise the content: an exit code, a traceback, or a
 first line that reports an error. A file that merely contains these words is not an error.
 """
 
@@ -19,7 +19,7 @@ _FIRST_LINE = re.compile(
     r"|(?:bash|sh|zsh): |error\b)",
     re.IGNORECASE,
 )
-#: Exit codes are at the beginning or end of an output (characters).
+#: Number of characters at the beginning and end of an output to search for an exit code.
 _ENDS = 400
 
 
@@ -33,7 +33,7 @@ def exit_code(text: str) -> int | None:
 
 
 def is_error(result: ToolResult, *, shows_file: bool = False) -> bool:
-    """Whether the result reports a failure. For file content (`shows_file`) only flags count."""
+    """Whether the result reports a failure. For file content (`shows_file`), only flags are considered."""
     if result.is_error is not None:
         return result.is_error
     code = exit_code(result.text)

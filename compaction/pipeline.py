@@ -1,10 +1,10 @@
-"""Plan a compaction: try the steps in order, each only if the cheaper ones did not reach the goal.
+"""Plan a compaction: run the steps in order, each only if the cheaper ones did not reach the goal.
 
     plan(PlanRequest(view=view, policy=policy, counter=counter, budget=budget)) -> Plan
 
-Free steps leave a handle for all that they remove, so any gain is worth it. While the prompt fits the budget,
-messages are only evicted if that gains a share of the prompt, and at least the tokens of the descriptors that
-it evicts.
+Free steps leave a handle for everything that they remove, so any gain is worthwhile. While the prompt fits
+the budget, messages are evicted only if that saves a minimum share of the prompt, and at least the tokens of
+the evicted descriptors.
 
 A plan is one batch of edits with its record. Planning never calls a model and never fails: if the prompt
 cannot fit, the record gives the reason.
@@ -31,7 +31,7 @@ from compaction.view import View
 
 __all__ = ["Plan", "PlanRequest", "plan"]
 
-#: The share of the prompt that a step must gain to evict messages from a prompt that fits.
+#: Minimum share of the prompt that a step must save to evict messages from a prompt that fits.
 _GAIN_SHARE = 0.05
 
 
@@ -39,8 +39,8 @@ _GAIN_SHARE = 0.05
 class Plan:
     """The result of planning: a batch of edits, the view after them, and the record.
 
-    `edits` are empty if nothing was gained. `recap` is the recap that the view shows, for the next plan to
-    include; `evicted` are the messages that this plan's own extracted recap replaces, None if it wrote none.
+    `edits` is empty if nothing was gained. `recap` is the recap that the view shows, for the next plan to
+    include; `evicted` are the messages replaced by a recap that this plan extracted, or None.
     """
 
     edits: tuple[Edit, ...]
@@ -56,13 +56,13 @@ class Plan:
 
     @property
     def reason(self) -> str:
-        """Why the prompt does not fit; "" if it does."""
+        """Why the prompt does not fit, or "" if it does."""
         return self.record.reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Progress:
-    """The steps taken so far, and what they add up to."""
+    """The steps so far, and their combined result."""
 
     total: StepResult
     steps: tuple[StepRecord, ...] = ()
@@ -78,8 +78,7 @@ class _Progress:
         return replace(self.applied(result), steps=(*self.steps, step))
 
     def rejected(self, result: StepResult) -> _Progress:
-        """Keep only the recap of a step that gained nothing: the next recap needs it if a later step evicts
-        the same messages."""
+        """Keep only the recap of a step without gain, for a later step that evicts the same messages."""
         return self._with(self._remembered(result))
 
     def _remembered(self, result: StepResult) -> StepResult:
@@ -91,11 +90,11 @@ class _Progress:
 
 
 def plan(request: PlanRequest) -> Plan:
-    """Return one batch of edits that brings the prompt down to the policy's target."""
+    """Return one batch of edits that reduces the prompt to the policy's target."""
     started = time.perf_counter()
     before, is_due = request.view, request.is_due
-    # What was shed for lack of room is shown again, unless it does not fit this time either. The steps then
-    # make room for the current working memory too.
+    # Restore components that were shed for lack of room, unless they still do not fit. The steps then also
+    # make room for the current working memory.
     restored = StepResult.of(before, (*restore_edits(before), *memory_edits(request)) if is_due else ())
     context = replace(request, view=restored.view).context()
     progress = _Progress(total=restored)
@@ -125,8 +124,8 @@ def plan(request: PlanRequest) -> Plan:
 
 
 def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progress:
-    """Run the policy's steps in order until the view is down to the goal."""
-    # Where every edit invalidates the thinking after it, thinking is cleared once, after all other steps.
+    """Run the policy's steps in order until the view reaches the goal."""
+    # If edits invalidate the thinking after them, thinking is cleared once, after all other steps.
     clear_last = context.capabilities.bound_thinking
     declined = False
     for name, strategy in STRATEGIES.items():
@@ -141,7 +140,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
         elif view.tokens > context.budget or not _evicts(result):
             progress = progress.recorded(name, result)
         elif declined or not _is_worthwhile(view, result.view, context):
-            declined = True  # a later step would keep even less of the same messages
+            declined = True  # a later step would keep even less of these messages
         else:
             progress = progress.recorded(name, result)
     if progress.total.edits and clear_last and clear_thinking.NAME in policy.steps:
@@ -159,7 +158,7 @@ def _evicts(result: StepResult) -> bool:
 
 
 def _is_worthwhile(before: View, after: View, context: Context) -> bool:
-    """Whether a step that evicts messages gains enough for what it removes."""
+    """Whether a step that evicts messages saves enough."""
     kept = {entry.first for entry in after.entries if not entry.is_generated}
     descriptors = sum(e.tokens_after for e in before.edits if e.handle and e.position not in kept)
     gain = before.tokens - after.tokens
@@ -167,19 +166,19 @@ def _is_worthwhile(before: View, after: View, context: Context) -> bool:
 
 
 def _reason_over_budget(view: View, request: PlanRequest) -> str:
-    """Return why the prompt does not fit, in the provider's tokens; "" if it does."""
+    """Return why the prompt does not fit, in the provider's tokens, or "" if it does."""
     room, calibration, policy = request.budget_tokens, request.calibration, request.policy
     if view.tokens <= room:
         return ""
     budget, other = request.budget.input_tokens, view.components.total
-    size = f"{calibration.provider(view.tokens)} tokens, the budget is {budget}"
+    size = f"{calibration.provider(view.tokens)} tokens exceed the budget of {budget}"
     if calibration.overhead >= budget:
-        return f"{size}: what the agent sends without pushing it alone takes {calibration.overhead}"
+        return f"{size}: content that the agent sends but does not push alone takes {calibration.overhead}"
     if other > room:
-        return f"{size}: system prompt, tools and memory alone take {calibration.provider(other)}"
+        return f"{size}: the system prompt, tools and memory alone take {calibration.provider(other)}"
     if "last_resort" not in policy.steps:
         return f"{size}: policy {policy.name!r} has no step that could shorten it further"
     requests = [m for m in view.messages if m.role is Role.USER and not m.tool_results]
     if requests and requests[-1].tokens + request.layout.head_tokens + other > room:
         return f"{size}: the system prompt and the latest user message alone take more"
-    return f"{size}: nothing is left that may be shortened"
+    return f"{size}: no content is left that may be shortened"

@@ -18,12 +18,12 @@ from compaction.view import View
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What a plan is made from.
+    """The inputs of a plan.
 
     Without a `trigger`, a plan compacts only if the prompt has reached `policy.hard`; a named trigger
     compacts at any size. `calibration` maps estimates to the provider's tokens. `previous` is the recap that
     the view shows, `summary` a model's recap that is ready. `memory_text` is the working memory of the
-    compacted prompt, `memory_revision` its revision where it has one.
+    compacted prompt, `memory_revision` its revision, if it has one.
     """
 
     view: View
@@ -46,14 +46,14 @@ class PlanRequest:
 
     @cached_property
     def ceiling(self) -> int:
-        """The size from which the prompt is compacted at once: a share of the whole budget."""
+        """The size from which the prompt is compacted immediately: a share of the whole budget."""
         return self.calibration.room(int(self.budget.input_tokens * (self.policy.hard or 1.0)))
 
     @cached_property
     def goal(self) -> int:
-        """The size to aim at: a share of what the overhead leaves of the budget.
+        """The target size: a share of the budget without the overhead.
 
-        A named trigger must make a difference, even if the target is already met.
+        A named trigger must have an effect, even if the target is already met.
         """
         goal = int(self.budget_tokens * self.policy.target)
         if self.trigger is not None and self.view.tokens <= goal:

@@ -1,7 +1,7 @@
-"""What a compaction may do: the budget, and the policy with its presets.
+"""The rules of compaction: the budget, and the policy with its presets.
 
-Shares are of the budget, sizes are tokens. A policy is a value: two equal policies decide the same, and each
-record names the `version` of the rules that were applied.
+Shares are shares of the budget, sizes are in tokens. A policy is a value: equal policies make the same
+decisions, and each record contains the `version` of the applied rules.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from compaction.strategies import STRATEGIES, steps_of
 
 __all__ = ["POLICY_VERSION", "PRESETS", "Budget", "Policy", "StrategySettings", "ToolRule", "get_policy"]
 
-#: Incremented when the meaning of a setting or the work of a step changes.
+#: Incremented when the meaning of a setting or the behavior of a step changes.
 POLICY_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Input tokens that a prompt may use."""
+    """The maximum number of input tokens of a prompt."""
 
     input_tokens: int
 
@@ -38,17 +38,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy(StrategySettings):
-    """Which steps may change the middle of a prompt, when, and how far."""
+    """When to compact, which steps to run, and how far to reduce the prompt."""
 
     name: str = "balanced"
     version: int = POLICY_VERSION
     steps: tuple[str, ...] = field(default_factory=lambda: steps_of("balanced"))
 
-    # Triggers: `soft` compacts in the background, `hard` at once; 0 turns a trigger off.
+    # Triggers: `soft` compacts in the background, `hard` immediately; 0 turns a trigger off.
     soft: float = 0.70
     hard: float = 0.95
-    target: float = 0.40  #: a compaction brings the prompt down to this share
-    refire_delta: float = 0.05  #: the growth that a prompt needs before another compaction
+    target: float = 0.40  #: a compaction reduces the prompt to this share
+    refire_delta: float = 0.05  #: minimum growth of the prompt before another compaction
     every_turns: int = 0
     idle_seconds: int = 0
     max_failures: int = 3  #: consecutive failures that open the circuit breaker
@@ -65,7 +65,7 @@ class Policy(StrategySettings):
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Policy:
-        """Return the policy of the preset named in `preset`, with the other settings overriding it.
+        """Return the policy of the preset named in `preset`, with the other settings as overrides.
 
         Raises PolicyError for an unknown preset or setting and for invalid values.
         """

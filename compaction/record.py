@@ -1,4 +1,4 @@
-"""The record of a compaction: the figures that explain its effect and its cost."""
+"""The record of a compaction: figures about its effect and its cost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from compaction.strategies import STRATEGIES
 from compaction.verbatim import VerbatimException, verbatim_exceptions
 from compaction.view import View
 
-#: The step that a summarizing model can do better.
+#: The step that a summarizer model can replace.
 _RECAP = "recap"
 
 
 class PlanState(StrEnum):
-    """How a plan ended."""
+    """The outcome of a plan."""
 
     DONE = "done"
-    NO_GAIN = "no_gain"  #: nothing became shorter, so nothing was applied
+    NO_GAIN = "no_gain"  #: nothing would be shorter, so nothing was applied
     NOT_DUE = "not_due"  #: the prompt is below the trigger and no compaction was requested
 
 
@@ -41,15 +41,15 @@ class Record:
     """The figures of one compaction. Token figures are raw estimates. In the provider's tokens, a prompt is
     `calibration` * estimate + `overhead`.
 
-    `tokens_rebilled` are the remaining tokens after the first change, which have to be written to the
-    provider's cache again. `break_even_turns` is the number of turns until the savings have paid for that:
+    `tokens_rebilled` are the remaining tokens after the first change, which must be written to the provider's
+    cache again. `break_even_turns` is the number of turns until the savings exceed the cost of that:
 
         N = (w - r) / r * rebilled / saved
 
-    with the policy's prices w for a cache write and r for a cache read; None if nothing was saved.
+    with the policy's prices w for cache writes and r for cache reads, or None if nothing was saved.
 
-    `summarizer_needed` means that the free steps left the prompt over its budget, so that messages had to be
-    replaced with a recap. A recap can also be worth its price for a prompt that fits: `has_recap`.
+    `summarizer_needed` is set if the prompt exceeded its budget after the free steps, so that messages had to
+    be replaced with a recap. A recap can also be worthwhile for a prompt that fits; see `has_recap`.
     """
 
     state: PlanState
@@ -72,19 +72,19 @@ class Record:
     tail_bound: str
     head_verbatim: bool
     tail_verbatim: bool
-    exceptions: tuple[VerbatimException, ...]  #: what changed head or tail, and why
+    exceptions: tuple[VerbatimException, ...]  #: changes to the head or tail, with their reasons
     tokens_rebilled: int
     break_even_turns: float | None
     policy: str
     policy_version: int
     fits: bool
     reason: str
-    memory_revision: int | None  #: of the working memory that the compaction put into the prompt
+    memory_revision: int | None  #: the revision of the working memory in the compacted prompt
     duration_ms: float = field(compare=False)
 
     @property
     def has_recap(self) -> bool:
-        """Whether the compaction replaced messages with a recap, written by a model or without one."""
+        """Whether the compaction replaced messages with a recap, with or without a model."""
         return _RECAP in self.strategies
 
     def to_json(self) -> dict[str, JSON]:
@@ -93,8 +93,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a compaction changed. `goal` is the size that it aimed at, in raw tokens; `reason` says why the
-    prompt does not fit, "" if it does."""
+    """The changes of a compaction. `goal` is its target size in raw tokens.
+
+    `reason` explains why the prompt does not fit, or is "" if it does.
+    """
 
     after: View
     edits: tuple[Edit, ...]
@@ -152,7 +154,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
 
 
 def _needs_summarizer(request: PlanRequest, change: Change) -> bool:
-    """Whether the free steps did not make the prompt fit its budget, and a recap was written."""
+    """Whether the prompt exceeded its budget after the free steps, and a recap was written."""
     if not change.edits or all(step.name != _RECAP for step in change.steps):
         return False
     earlier = takewhile(lambda step: step.name != _RECAP, change.steps)
@@ -168,7 +170,7 @@ def _break_even_turns(policy: Policy, rebilled: int, saved: int) -> float | None
 
 
 def _is_same(before: View, after: View, indices: range) -> bool:
-    """Whether the messages are identical objects. Equality would not reveal one that was recreated."""
+    """Whether the messages are identical objects. Equality would not detect recreated messages."""
     old, new = before.messages, after.messages
     if len(indices) > min(len(old), len(new)):
         return False
@@ -182,7 +184,7 @@ def _dropped(before: View, after: View) -> int:
 
 
 def _rebilled(before: View, after: View) -> int:
-    """Count the tokens of the messages from the first one that differs."""
+    """Count the tokens of the messages from the first difference on."""
     shared = 0
     for old, new in zip(before.prompt_messages, after.prompt_messages, strict=False):
         if old is not new and old != new:

@@ -1,16 +1,17 @@
 """The identifiers that a text mentions, which later messages may need again.
 
 An identifier is a string that cannot be guessed once it is lost: a path or file name, a qualified,
-snake-case, camel-case or kebab-case name, an id or hash, a version, a figure of at least three digits or
-with a decimal point, an e-mail address, a URL. Plain words do not count, however important: their shape
-does not distinguish `Session` the class from "Session" the word.
+snake-case, camel-case or kebab-case name, an id or hash, a version, a number with at least three digits or a
+decimal point, an email address, a URL. Plain words do not count, because their form does not distinguish the
+class `Session` from the word "Session".
 
-A path also mentions its file name, and a qualified name its last part, since that is how people and models
-shorten them. Line numbers in the margin of a file listing are not mentions. Nor is what looks like a handle:
-an output that names one must not make a prompt offer it as ours.
+A path also mentions its file name, and a qualified name its last part, because people and models shorten them
+this way. Line numbers in the margin of a file listing are not mentions. Neither is text that looks like a
+handle: a prompt must not present a handle from an output as a genuine one.
 
-A text is split into runs of characters at C speed, and each distinct run is classified once per process. Four
-out of five are plain words, which one set lookup skips. Messages never change, so each is scanned only once.
+For speed, texts are split into runs of characters in C, and each distinct run is classified once per process.
+Four out of five are plain words, which a single set lookup skips. Messages never change, so each is scanned
+only once.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Kind(StrEnum):
 
 _RUN_BYTES = bytes(c if c >= 128 or chr(c).isalnum() or chr(c) in "_@~./:-" else 32 for c in range(256))
 _NOT_ASCII_RUN = re.compile(r"[^\w@~./:-]+")
-_MARGIN = re.compile(r"\n *\d+(?:→|\t|:(?=\s))")  # begins with a literal, which is fast to find
+_MARGIN = re.compile(r"\n *\d+(?:→|\t|:(?=\s))")  # begins with a literal, so the search is fast
 _ESCAPE = re.compile(r"\\[nrt]")
 _EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
 _NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
@@ -56,20 +57,21 @@ _FILE_ENDING = re.compile(
     r"|swift|tar|tex|tf|toml|tsx?|tsv|txt|vue|xml|ya?ml|zip|zsh)$"
 )
 
-#: A margin is only removed if a numbered line begins within this distance (characters).
+#: A margin is removed only if a numbered line begins within this many characters.
 _MARGIN_WINDOW = 400
 
-#: Longer runs are data (base64, minified code), not names. Paths of this length do occur.
+#: Maximum length of a name. Longer runs are data (base64, minified code).
 MAX_LENGTH = 200
 
-#: Number of classified runs to keep; a long session has about 20,000.
+#: Maximum number of classified runs in the cache. A long session has about 20,000.
 _CLASSIFIED_RUNS = 1 << 17
 
 
 class _NameCache(dict[bytes, tuple[str, ...]]):
     """Maps a run to the identifiers that it mentions, computed on first use.
 
-    Runs without any are stored separately in `plain`, for `_naming_runs` to skip. Both are cleared when full.
+    Runs without identifiers are stored separately in `plain`, so that `_naming_runs` can skip them. Both are
+    cleared when full.
     """
 
     def __init__(self) -> None:
@@ -123,7 +125,7 @@ def counted_mentions(text: str) -> Counter[str]:
 
 
 class MentionCache:
-    """Scans each text once. It keeps the texts, so use one per plan."""
+    """Scans each text once. It holds references to the texts, so use one cache per plan."""
 
     def __init__(self) -> None:
         self._counted: dict[str, Counter[str]] = {}
@@ -141,18 +143,18 @@ class MentionCache:
 
 
 def forget() -> None:
-    """Clear the caches of the process, to measure the first plan of a session."""
+    """Clear the caches of the process, for benchmarks of a session's first plan."""
     _NAMES.forget()
     forms.cache_clear()
 
 
 def message_references(*messages: Message) -> frozenset[str]:
-    """Return the identifiers in texts, tool results and call arguments; thinking does not count."""
+    """Return the identifiers in texts, tool results and call arguments, but not in thinking."""
     return references(*chain.from_iterable(map(_texts, messages)))
 
 
 def argument_text(arguments: str) -> str:
-    """Return the strings and numbers in JSON arguments, one per line; the text itself if it is not JSON."""
+    """Return the strings and numbers in JSON arguments, one per line, or the text if it is not JSON."""
     try:
         return "\n".join(_leaves(orjson.loads(arguments)))
     except orjson.JSONDecodeError:
@@ -160,12 +162,12 @@ def argument_text(arguments: str) -> str:
 
 
 def contains_handle(text: str) -> bool:
-    """Return whether a text contains what looks like a handle: quoted by us, it would look like an offer."""
+    """Return whether a text contains a string that looks like a handle and must not be quoted."""
     return "h_" in text and _HANDLE.search(text) is not None
 
 
 def without_handles(text: str, substitute: str) -> str:
-    """Return a text with `substitute` for what looks like a handle."""
+    """Replace strings that look like handles with `substitute`."""
     return _HANDLE.sub(substitute, text) if "h_" in text else text
 
 
@@ -191,17 +193,17 @@ def _texts(message: Message) -> Iterator[str]:
 
 
 def runs(text: str) -> list[bytes]:
-    """Split a text at every ASCII character that identifiers cannot contain; the runs are UTF-8."""
+    """Split a text at every ASCII character that identifiers cannot contain. The runs are UTF-8."""
     return text.encode("utf-8", "replace").translate(_RUN_BYTES).split()
 
 
 def _naming_runs(*texts: str) -> Iterator[bytes]:
-    """Yield the runs of the texts, without those known to mention nothing."""
+    """Yield the runs of the texts, except those known to mention no identifier."""
     return filterfalse(_NAMES.plain.__contains__, runs("".join(map(_plain, texts))))
 
 
 def _plain(text: str) -> str:
-    """Return `text` after a line break, without margin line numbers, escaped line breaks as spaces."""
+    """Prepend a line break, remove margin line numbers, and replace escaped line breaks with spaces."""
     text = "\n" + text
     if _MARGIN.search(text, 0, _MARGIN_WINDOW + 1):
         text = _MARGIN.sub("\n", text)
@@ -209,7 +211,7 @@ def _plain(text: str) -> str:
 
 
 def _leaves(value: JSON) -> Iterator[str]:
-    """Yield the strings and numbers of a JSON value in order. Does not recurse: it may be nested deeply."""
+    """Yield the strings and numbers of a JSON value in order. Does not recurse, as nesting may be deep."""
     left = [value]
     while left:
         item = left.pop()
@@ -222,7 +224,7 @@ def _leaves(value: JSON) -> Iterator[str]:
 
 
 def _names(run: bytes) -> tuple[str, ...]:
-    """Return the identifiers that one run of characters mentions: none for plain words."""
+    """Return the identifiers that one run of characters mentions; none for plain words."""
     if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):
         return ()
     if run.isascii():
@@ -240,7 +242,7 @@ def _piece_names(piece: str) -> tuple[str, ...]:
 
 def _word_names(word: str) -> tuple[str, ...]:
     """Return the identifiers in a word without colons: itself, and its short form if it has one."""
-    if word.isidentifier():  # most words are; the rest handles other characters
+    if word.isidentifier():  # fast path for most words; the rest handles other characters
         return (word,) if len(word) >= 3 and _is_shaped(word) and not _HANDLE.fullmatch(word) else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
     if "." in name and "-" in name:
@@ -260,7 +262,7 @@ def _word_names(word: str) -> tuple[str, ...]:
 
 
 def _path_names(name: str) -> tuple[str, ...]:
-    """`a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
+    """Return the identifiers in a path: `a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
     last = name.rpartition("/")[2]
     if (
         name.count("/") < 2
@@ -273,7 +275,7 @@ def _path_names(name: str) -> tuple[str, ...]:
 
 
 def _dotted_names(name: str) -> tuple[str, ...]:
-    """`pool.PoolError` mentions itself and `PoolError`; `e.g` is an abbreviation."""
+    """Return the identifiers in a dotted name: `pool.PoolError` mentions itself and `PoolError`."""
     parts = [part for part in name.split(".") if part]
     if not parts or max(map(len, parts)) < 2 or len(name) < 4:
         return ()

@@ -20,7 +20,7 @@ def render(
     tools: JSON = None,
     capabilities: Capabilities = _UNKNOWN_MODEL,
 ) -> Prompt:
-    """Return a valid prompt in the dialect `format`, whatever the messages are.
+    """Return a valid prompt in the dialect `format` for any messages.
 
     `messages`, `system` and `tools` may be in any dialect. Unedited messages of the same dialect are rendered
     as the JSON that was pushed. Raises `FormatError` for an unknown dialect.

@@ -1,6 +1,6 @@
-"""What a policy lets strategies do: their sizes and shares, and rules for single tools.
+"""The settings of strategies: sizes, shares, and rules for single tools.
 
-`policy.Policy` extends these settings with the steps to take and the moments to take them.
+`policy.Policy` extends these settings with the steps to run and the conditions for running them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from compaction.errors import PolicyError
 class ToolRule:
     """Settings for the tools whose name matches `pattern` (`*` and `?`, case-sensitive).
 
-    Outputs of an `exempt` tool are only ever evicted; those of a `never_collapse` tool may still be
-    clipped. `clip_tokens` overrides the policy's cap. `is_read` specifies whether the tool reads files;
-    None means that its name decides.
+    Outputs of an `exempt` tool are never edited, but may be evicted; those of a `never_collapse` tool may
+    still be clipped. `clip_tokens` overrides the policy's cap. `is_read` specifies whether the tool reads
+    files; None derives it from the name.
     """
 
     pattern: str
@@ -36,9 +36,9 @@ class ToolRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategySettings:
-    """The settings that strategies read. Shares are of the budget, sizes are tokens."""
+    """The settings that strategies read. Shares are shares of the budget, sizes are in tokens."""
 
-    # The tail: it is long enough when both minimums are reached.
+    # The tail extends back until both minimums are reached.
     tail_share: float = 0.25
     tail_messages: int = 4
 

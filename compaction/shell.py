@@ -1,6 +1,6 @@
-"""Split a shell command line into pipelines of words, as far as needed to see what it does.
+"""Split a shell command line into pipelines of words, as far as needed to determine its effect.
 
-A lexer and not a shell: nothing is expanded, and a command line with a syntax error is split as well as
+This is only a lexer: nothing is expanded, and a command line with a syntax error is split as well as
 possible. Time is linear in the text.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-#: Longer commands are scripts; the rest is not inspected (characters).
+#: Maximum number of characters to inspect. Longer commands are scripts.
 MAX_LENGTH = 4_000
 
 _HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?:'(\w+)'|\"(\w+)\"|\\?(\w+))")

@@ -1,4 +1,4 @@
-"""The programs that print files, and how they take their operands."""
+"""The programs that print files, and the syntax of their operands."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 class Program:
     """A program that prints its operands.
 
-    The value of an option in `valued` is the next word. `scripted`: the first operand is a script or a
-    pattern. `searches`: it prints matching lines. `recursive`: without a path it searches the folder.
-    `whole`: it prints all of a file.
+    Options in `valued` take the next word as their value. `scripted`: the first operand is a script or a
+    pattern. `searches`: it prints matching lines. `recursive`: without a path, it searches the folder.
+    `whole`: it prints the whole file.
     """
 
     valued: frozenset[str] = frozenset()
@@ -55,25 +55,25 @@ PROGRAMS: Mapping[str, Program] = {
     "select-string": _search("-Pattern -Context -pattern -context"),
 }
 
-#: Options that give the script or the pattern, so that every operand is a file.
+#: Options that specify the script or the pattern, so that every operand is a file.
 GIVES_SCRIPT = _names("-e -f --expression --file --regexp -pattern -Pattern")
 GIT_PRINTS = _names("show diff blame annotate cat-file grep log")
 GIT_VALUED = _names("-C -c --git-dir --work-tree")
-PATCH = _names("-p -u --patch")  #: with one of these, `git log` prints the changes
+PATCH = _names("-p -u --patch")  #: options with which `git log` prints the changes
 
-#: What follows these in a pipeline still shows the file.
+#: Filters: a pipeline that continues with these still shows the file.
 FILTERS = frozenset({*PROGRAMS, "tr", "rev", "tee", "xargs"})
-#: A command of these besides reads is still a read.
+#: Commands that may accompany reads in a command line that still counts as a read.
 QUIET = _names(
     "cd pushd popd echo printf pwd ls true false : set shopt export source . test [ [[ find fd tree file stat"
     " sleep wc which date basename dirname realpath for case done fi esac in select read"
 )
-#: They run the command among their arguments.
+#: Programs that run the command in their arguments.
 WRAPPERS = _names(
     "sudo time command env nohup nice timeout stdbuf builtin exec xargs parallel watch docker podman kubectl"
     " ssh docker-compose find fd"
 )
-#: They name the files that the command reads.
+#: Programs that supply the names of the files that the command reads.
 GIVES_PATHS = _names("xargs parallel find fd")
 KEYWORDS = _names("do then else elif if while until { } !")
 SHELLS = _names("bash sh zsh dash ksh")

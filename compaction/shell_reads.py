@@ -1,7 +1,8 @@
-"""Which files a shell command shows: `cat a b`, `cd x && sed -n 1,9p "my file"`, `git show HEAD:a | head`.
+"""Determine the files that a shell command shows, for example `cat a b` or `git show HEAD:a | head`.
 
-A command shows a file if a program that prints files, or lines of them, ends a pipeline, at most followed by
-programs that filter text. `cat a | python check.py` shows what the script prints, `pytest | tail` no file.
+A command shows a file if a program that prints files, or lines of them, is the last in a pipeline except for
+programs that filter text. `cat a | python check.py` shows the script's output, and `pytest | tail` shows no
+file.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from compaction.shell_programs import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The files that a command shows. `paths` are those that it names.
+    """The files that a command shows. `paths` are the ones that it names.
 
     `only`: the rest of the command prints little. `is_search`: it shows lines that match a pattern.
     `is_whole`: it prints one file completely.
@@ -45,7 +46,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What a command does with files: those that it shows, and the one that it changes, "" if none."""
+    """The files that a command shows, and the file that it changes, or "" if there is none."""
 
     shown: Shown | None = None
     edited: str = ""
@@ -56,13 +57,13 @@ _Placed = tuple[Pipeline, str]  #: a pipeline and its folder
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOT_A_FILE = re.compile(r"/dev/(?:null|stderr|stdout|tty|fd/\d+)|&?\d|-")
-#: A command without any of these names shows no file. To find that out is far cheaper than to parse it.
+#: A command without any of these names shows no file. This check is much faster than parsing.
 _MENTIONS = re.compile(rf"(?<![\w-])(?:git|{'|'.join(map(re.escape, PROGRAMS))})(?![\w-])", re.IGNORECASE)
 _MAX_DEPTH = 3
 
 
 def file_use(command: str) -> Use:
-    """Return which files a command shows, and which file it changes with `sed -i`."""
+    """Return the files that a command shows, and the file that it changes with `sed -i`."""
     if not _MENTIONS.search(command, 0, MAX_LENGTH):
         return Use()
     found = list(_in_folders(command))
@@ -100,8 +101,10 @@ def _shown(pipelines: Sequence[_Placed], depth: int) -> Shown | None:
 
 
 def _in_folders(command: str) -> Iterator[_Placed]:
-    """Yield the pipelines of a command with the folder that each runs in, relative to the first; an absolute
-    one counts as the first, since agents name it with every command."""
+    """Yield the pipelines of a command with their folders, relative to the first one.
+
+    An absolute folder counts as the first one, because agents specify it with every command.
+    """
     folder = ""
     for pipeline in pipelines(command):
         yield pipeline, folder
@@ -164,7 +167,7 @@ def _simple_shown(words: list[str], simple: Simple, depth: int, *, is_first: boo
 
 
 def _wrapped_shown(name: str, words: Sequence[str], simple: Simple, depth: int) -> Shown | None:
-    """`sudo cat a`, `docker exec x cat a` and `find . -exec cat {} +` show what the command in them shows."""
+    """Return the files shown by a wrapped command, as in `sudo cat a` or `find . -exec cat {} +`."""
     rest = next((list(words[i:]) for i, word in enumerate(words) if i and _is_reader(word)), None)
     if not rest or not depth or _edits_in_place(rest):
         return None
@@ -176,7 +179,7 @@ def _wrapped_shown(name: str, words: Sequence[str], simple: Simple, depth: int) 
 
 
 def _script_shown(words: Sequence[str], depth: int) -> Shown | None:
-    """`bash -lc "cat a"` shows what the script shows."""
+    """Return the files shown by an inline script, as in `bash -lc "cat a"`."""
     for option, value in pairwise(words):
         if re.fullmatch(r"-\w*c", option):
             return _shown(list(_in_folders(value)), depth - 1) if depth else None
@@ -212,14 +215,14 @@ def _edits_in_place(words: Sequence[str]) -> bool:
 
 
 def _searches_folder(program: Program, words: Sequence[str], is_first: bool) -> bool:
-    """Whether a search without a path searches the folder, not its input."""
+    """Whether a search without a path searches the folder instead of its input."""
     if program.recursive:
         return is_first
     return any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in words)
 
 
 def _bare(words: list[str]) -> list[str]:
-    """Return the words of a command without keywords and assignments before it."""
+    """Return the words of a command without leading keywords and assignments."""
     start = 0
     while start < len(words) and (words[start] in KEYWORDS or _ASSIGNMENT.match(words[start])):
         start += 1

@@ -1,4 +1,4 @@
-"""Model calls that return JSON of a schema: the request, the reply, and how the reply is parsed.
+"""Model calls that return JSON of a schema: the request, the reply, and parsing the reply.
 
 The content of a session comes from users, tools and web pages and is not trusted. It is enclosed in tags
 whose names are derived from the content itself, so that nothing in it can close them.
@@ -32,7 +32,7 @@ class Request:
     max_tokens: int
 
     def again(self, note: str) -> Request:
-        """Return the same request with a note on what was wrong with the last answer."""
+        """Return the same request with a note about the error in the last answer."""
         return replace(self, content=f"{self.content}\n\n{note}")
 
 
@@ -45,7 +45,7 @@ class Reply:
 
 
 def fence_of(data: str) -> str:
-    """Return a tag that the data cannot contain, since it includes the hash of the data."""
+    """Return a tag that the data cannot contain, because it includes the hash of the data."""
     return f"session-{hashlib.sha256(data.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 

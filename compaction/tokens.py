@@ -7,8 +7,8 @@ from typing import Protocol
 from compaction.jsontext import dumps
 from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
-#: Tokens that providers add to a message (role, separators). OpenAI's cookbook specifies 3; Anthropic's
-#: overhead differs by less than the error of counting with another vocabulary.
+#: Tokens that providers add to a message (role, separators). OpenAI's cookbook specifies 3; the difference to
+#: Anthropic's overhead is smaller than the error of counting with another vocabulary.
 MESSAGE_OVERHEAD = 3
 
 #: Tokens around a tool call or result: id, name and the JSON that carries them.
@@ -32,7 +32,7 @@ class CharacterCounter:
 
 
 class OnceCounter:
-    """Counts each distinct string once. It keeps the strings, so use one per plan."""
+    """Counts each distinct string once. It holds references to the strings, so use one counter per plan."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -59,5 +59,5 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
-    """Return the tokens of a message: its parts and its overhead. A raw estimate, not calibrated."""
+    """Return the raw (uncalibrated) estimate of a message's tokens, including its overhead."""
     return MESSAGE_OVERHEAD + sum(part_tokens(part, counter) for part in message.parts)

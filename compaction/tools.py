@@ -1,7 +1,7 @@
-"""What a tool call does, judged by its name and arguments: the file or the command that it uses.
+"""Determine the action of a tool call from its name and arguments: the file or the command that it uses.
 
-Recognizes the tools of Claude Code, OpenHands, mini-swe-agent, Codex, Gemini CLI and pi, and names that
-others commonly use. A shell command that only prints a file counts as reading it (see `shell_reads`).
+Recognizes the tools of Claude Code, OpenHands, mini-swe-agent, Codex, Gemini CLI and pi, and common names of
+other tools. A shell command that only prints a file counts as reading it (see `shell_reads`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What a call does. `span` is the requested part of the file, "" for all of it.
+    """The action of a call. `span` is the requested part of the file, or "" for all of it.
 
-    `shows_file`: its output contains a file, or lines of files, possibly besides other things.
+    `shows_file` is set if its output contains a file or lines of files, possibly among other content.
     """
 
     kind: Kind
@@ -73,7 +73,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.M
 
 
 def action_of(call: ToolCall) -> Action:
-    """Return what the call does. Never fails."""
+    """Return the action of the call. Never fails."""
     name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
     arguments = loads_object_fast(call.arguments)
     path = _first(arguments, _PATH_FIELDS)
@@ -134,10 +134,10 @@ def _patched_path(text: str) -> str:
 
 
 def edited_tools(edits: Sequence[Edit], messages: Sequence[Message]) -> list[str]:
-    """Return for each edit the tool whose call or output it changed; "" if it changed neither."""
+    """Return for each edit the tool whose call or output it changed, or "" if it changed neither."""
     places = {(edit.position, edit.part) for edit in edits if edit.op is Op.REPLACE}
     tools: dict[tuple[int, int | None], str] = {}
-    names: dict[str, str] = {}  # ids can repeat: the nearest earlier call is meant
+    names: dict[str, str] = {}  # ids can repeat: the nearest earlier call applies
     for message in messages:
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):

@@ -24,7 +24,7 @@ def validate(
     """Return every violation, ordered by position; empty if the provider accepts the messages.
 
     `edited` are the indices of the messages that already existed when an earlier message was last edited;
-    rule A11 needs them and only the caller knows them. Raises `FormatError` for an unknown dialect.
+    rule A11 requires this information. Raises `FormatError` for an unknown dialect.
     """
     dialect = dialects.get_dialect(format)
     subject = Subject(

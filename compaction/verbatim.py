@@ -1,4 +1,4 @@
-"""The exceptions to the rule that head and tail stay unchanged, each with its reason."""
+"""The exceptions to the rule that head and tail remain unchanged, each with its reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VerbatimException:
 
 
 def verbatim_exceptions(before: View, edits: Sequence[Edit], layout: Layout) -> tuple[VerbatimException, ...]:
-    """Return the exceptions that these edits of the view make, head first."""
+    """Return the exceptions caused by these edits of the view, head first."""
     parts = {"head": before.entries[: layout.head_end], "tail": before.entries[layout.tail_start :]}
     return tuple(
         VerbatimException(part=part, step=step, reason=reason, messages=len(changed))

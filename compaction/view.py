@@ -2,8 +2,8 @@
 
     view = apply(edits, messages)
 
-The same edits and messages always give the same view, whatever was pushed or decided later. A message without
-edits is the same object in the view, so `is` checks that it was not changed.
+The same edits and messages always give the same view, regardless of later pushes and decisions. A message
+without edits is the same object in the view, so `is` verifies that it was not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
 VERBATIM = "verbatim"
 
-#: Distinguishes edits of the memory's text from those that shed or restore it.
+#: Key of edits of the memory's text, as opposed to edits that shed or restore it.
 _MEMORY_TEXT = "memory text"
 
 
@@ -34,7 +34,7 @@ class Entry:
 
     @property
     def is_generated(self) -> bool:
-        """Whether the message was generated (a recap, a marker) and not pushed."""
+        """Whether the message was generated (a recap or marker) instead of pushed."""
         return self.rule != VERBATIM and self.message.source is None and self.message.format is None
 
 
@@ -42,9 +42,9 @@ class Entry:
 class View:
     """The messages of a prompt and their sources.
 
-    `entries` are the pushed messages and what replaces them; `prompt_entries` add the working memory.
-    `edits` are those in force, in order. `transcript` are the messages as pushed. `known_cuts` are the `cuts`
-    of an earlier view with the same messages.
+    `entries` are the pushed messages and their replacements; `prompt_entries` add the working memory. `edits`
+    are those in force, in order. `transcript` are the messages as pushed. `known_cuts` are the `cuts` of an
+    earlier view with the same messages.
     """
 
     entries: tuple[Entry, ...]
@@ -68,7 +68,7 @@ class View:
 
     @cached_property
     def prompt_entries(self) -> tuple[Entry, ...]:
-        """The entries of the whole prompt: with the working memory, where it contains one."""
+        """The entries of the whole prompt, including the working memory if there is one."""
         memory = shown_memory(self.edits)
         if memory is None:
             return self.entries
@@ -85,7 +85,7 @@ class View:
 
     @property
     def memory_index(self) -> int:
-        """The number of entries before the working memory, all of them without one."""
+        """The number of entries before the working memory, or of all entries if there is none."""
         memory, last = shown_memory(self.edits), len(self.entries)
         if memory is None:
             return last
@@ -107,7 +107,7 @@ class View:
         return self.message_tokens + self.components.total
 
     def with_edits(self, edits: Sequence[Edit]) -> View:
-        """Return this view after more edits. Messages that they do not change remain the same objects."""
+        """Return this view after more edits. Unchanged messages remain the same objects."""
         if not edits:
             return self
         current = in_force((*self.edits, *edits))
@@ -122,12 +122,12 @@ class View:
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Return the edits without one batch. Applying them restores what the batch had replaced."""
+    """Return the edits without one batch. Applying them restores the content that the batch had replaced."""
     reverted = {id(edit) for edit in batch}
     kept = tuple(edit for edit in edits if id(edit) not in reverted)
     if len(edits) - len(kept) == len(batch):
         return kept
-    remaining = list(edits)  # the batch was read from a store: equal values, other objects
+    remaining = list(edits)  # the batch was loaded from a store: its values are equal but not identical
     for edit in batch:
         remaining.remove(edit)
     return tuple(remaining)

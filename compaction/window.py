@@ -1,6 +1,6 @@
 """Windows by message count, for agents that trim by number of messages instead of tokens.
 
-Removes the oldest tool groups until the count is met, so that no call is separated from its result.
+Removes the oldest whole tool groups until the count is met, so that no call is separated from its result.
 """
 
 from __future__ import annotations

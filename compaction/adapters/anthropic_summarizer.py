@@ -19,9 +19,9 @@ from compaction.recap.values import Recap
 from compaction.structured_output import Reply
 from compaction.tokens import TokenCounter
 
-#: Estimated tokens of the session per request; a longer one is summarized in pieces. This is far below every
-#: model's window, since the default model charges five times as much for prompts over 100,000 tokens and
-#: counts up to 1.6 times as many tokens as the estimate.
+#: Maximum estimated tokens of the session per request; longer input is summarized in pieces. This is far
+#: below every model's window, because the default model charges five times as much for prompts over 100,000
+#: tokens and counts up to 1.6 times as many tokens as the estimate.
 MAX_INPUT_TOKENS = 60_000
 
 

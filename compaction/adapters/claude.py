@@ -70,10 +70,10 @@ class Claude:
 
 
 class Exchange:
-    """Requests that serve one purpose and share a deadline.
+    """A series of requests for one purpose, with a shared deadline.
 
-    `calls` is the usage of each answered request, including repeated ones; `requests` counts all requests
-    sent.
+    `calls` is the usage of each answered request, including repeated ones; `requests` is the number of all
+    requests sent.
     """
 
     def __init__(self, claude: Claude) -> None:
@@ -85,8 +85,8 @@ class Exchange:
     def answer(self, request: Request, read: Callable[[Reply], T], *, length_hint: str) -> T:
         """Send a request and return the reply parsed by `read`. Raises `SummaryError`.
 
-        If the reply is malformed or too long, the request is repeated once with a complaint; `length_hint` is
-        added if it was too long.
+        If the reply is malformed or too long, the request is repeated once with an error message;
+        `length_hint` is added if it was too long.
         """
         try:
             return read(self._reply(request))
@@ -168,11 +168,11 @@ def _seconds(header: str | None) -> float | None:
     try:
         return max(0.0, float(header or ""))
     except ValueError:
-        return None  # a date; the API sends seconds
+        return None  # the header is a date; the API sends seconds
 
 
 def _error_text(error: anthropic.APIError) -> str:
-    """Return the error for a record, without the provider's message and host."""
+    """Return a description of the error for the record, without the provider's message and host."""
     status = f" (status {error.status_code})" if isinstance(error, anthropic.APIStatusError) else ""
     return f"the provider's client raised {type(error).__name__}{status}"
 

@@ -1,6 +1,6 @@
-"""Count tokens with OpenAI's o200k_base vocabulary, which is included, so that no download is needed.
+"""Count tokens with OpenAI's o200k_base vocabulary, which is bundled, so that no download is needed.
 
-Loading the vocabulary takes about 0.6 s and 50 MB, so it is loaded with the first count in each process.
+Loading the vocabulary takes about 0.6 s and 50 MB, so each process loads it on first use.
 Counts for models of other vendors are estimates, which `compaction.calibration` corrects.
 """
 
@@ -27,17 +27,18 @@ _PATTERN = "|".join(
     )
 )
 
-#: Text is counted in pieces of this many characters: a run without whitespace takes more than linear time,
-#: and the splitting pattern fails on runs of millions. Each split adds about one token.
+#: Text is counted in pieces of this many characters, because runs without whitespace take more than linear
+#: time and the splitting pattern fails on runs of millions of characters. Each split adds about one token.
 _CHUNK = 32_768
 
-#: Cached counts per process, about 15 MB: plans count pushed text again, and thousands of names.
+#: Number of cached counts per process, about 15 MB. Plans count pushed text and thousands of names
+#: repeatedly.
 _REMEMBERED = 1 << 17
 
 _loading = threading.Lock()
 
-#: By hash and length of the text. The hash is keyed and has 64 bits, so collisions of texts of the same
-#: length can be ruled out in practice and the texts need not be kept.
+#: Counts by hash and length of the text. The hash is keyed and has 64 bits, so collisions of texts of the
+#: same length are practically impossible and the texts need not be stored.
 _known: dict[tuple[int, int], int] = {}
 
 
@@ -79,11 +80,11 @@ def _load() -> tiktoken.Encoding:
     encoding = tiktoken.Encoding(
         name="o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={}
     )
-    encoding._mergeable_ranks = {}  # the compiled core has a copy; this one takes 25 MB per process
+    encoding._mergeable_ranks = {}  # the compiled core has its copy; this one would take 25 MB per process
     return encoding
 
 
 @cache
 def counter() -> TiktokenCounter:
-    """Return the counter of this process, which loads its vocabulary once."""
+    """Return the counter of this process."""
     return TiktokenCounter()

@@ -25,7 +25,7 @@ DIALECTS: dict[str, Dialect] = {
     OpenAI.name: OpenAI(),
 }
 
-#: Dialect of a session or request that does not specify one, as long as its messages fit several.
+#: Dialect of a session or request that does not specify one, if its messages fit several.
 DEFAULT = Anthropic.name
 
 
@@ -43,7 +43,7 @@ def dialect_choices() -> list[tuple[str, str]]:
 
 
 def detect(item: JSON, default: str | None) -> str | None:
-    """Return the name of the dialect in which a message is written, or None if it fits no dialect.
+    """Return the name of a message's dialect, or None if it fits none.
 
     `default` is the dialect of the message's session. A message that fits it is in another dialect only if
     that is certain.
@@ -60,7 +60,7 @@ def detect(item: JSON, default: str | None) -> str | None:
 
 
 def detect_session(messages: Sequence[JSON], tools: Sequence[JSON] = ()) -> str | None:
-    """Return the dialect of a session with these messages and tools, or None as long as they fit several."""
+    """Return the dialect of a session with these messages and tools, or None if they fit several."""
     best, found = Match.POSSIBLE, None
     for matches in _session_matches(messages, tools):
         if len(matches) == 1:
@@ -80,7 +80,7 @@ def _session_matches(messages: Sequence[JSON], tools: Sequence[JSON]) -> Iterato
 
 
 def message_error(item: JSON) -> str:
-    """Return why a message fits no dialect."""
+    """Return the reason why a message fits no dialect."""
     reasons = {dialect.label: dialect.message_error(item) for dialect in DIALECTS.values()}
     return "The message fits no format. " + " ".join(f"{label}: {text}" for label, text in reasons.items())
 

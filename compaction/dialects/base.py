@@ -1,4 +1,4 @@
-"""The interface of a dialect: everything that differs between the providers' message formats."""
+"""The interface of a dialect: all differences between the providers' message formats."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 class Match(IntEnum):
     """How well a dialect recognizes a message or a tool definition, from weakest to strongest."""
 
-    NONE = 0  #: not in this dialect
-    POSSIBLE = 1  #: valid in this dialect, and nothing in it is typical of one
+    NONE = 0  #: not valid in this dialect
+    POSSIBLE = 1  #: valid in this dialect, but not typical of any
     LIKELY = 2  #: valid in other dialects too, but typical of this one
-    CERTAIN = 3  #: contains something that only this dialect has
+    CERTAIN = 3  #: contains an element that only this dialect has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ class Dialect(ABC):
     def message_error(self, item: JSON) -> str | None:
         """Return why a JSON value is not a message of this dialect, or None if it is one.
 
-        A message with content that `parse_message` would not read is not one. Details that rendering repairs,
-        such as empty text or a call without a result, are no errors.
+        It is not one if `parse_message` would lose content. Details that rendering repairs, such as empty
+        text or a call without a result, are not errors.
         """
         if isinstance(item, Mapping) and isinstance(item.get("role"), str):
             return None
@@ -130,7 +130,7 @@ class Dialect(ABC):
         return pairs.violations(subject, self.pairing)
 
     def needs_repair(self, part: Part) -> bool:
-        """Return whether a part can only be judged by `render_prompt`, so that its bytes cannot be joined."""
+        """Return whether a part requires `render_prompt`, so that its bytes cannot be joined."""
         match part:
             case ToolCall(server=server) | ToolResult(server=server):
                 return server
@@ -144,7 +144,7 @@ class Dialect(ABC):
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
         """Return the request fields made of the stored bytes, or None if the prompt must be rendered.
 
-        The messages follow each other validly (see `Continuation`); this checks the rules that concern the
-        prompt as a whole. By default every prompt is rendered.
+        The messages are in a valid order (see `Continuation`); this method checks the rules about the prompt
+        as a whole. By default, every prompt is rendered.
         """
         return None

@@ -1,4 +1,4 @@
-"""Helpers that dialects share: text of content blocks, token estimates of media, shortened call ids."""
+"""Helpers shared by dialects: text of content blocks, token estimates of media, shortened call ids."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
 #: A page of a PDF is about 2,000 tokens and 100 KB of base64.
 _DOCUMENT_CHARACTERS_PER_TOKEN = 50
 
-#: Characters up to which a block that a dialect does not support is included in its text note.
+#: Maximum number of characters of an unsupported block that is included in its text note.
 _MAX_NOTE = 2_000
 
 
 def digested_id(call_id: str) -> str:
-    """Return a short id of letters, digits, `_` and `-`: always the same one for the same `call_id`."""
+    """Return a short id of letters, digits, `_` and `-`. The same `call_id` always has the same short id."""
     digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:12]
     return f"{_NOT_ID.sub('_', call_id)[:24]}_{digest}"
 

@@ -1,4 +1,4 @@
-"""Provider rules that several dialects share: every tool call has its result, in the right place.
+"""Provider rules shared by several dialects: every tool call has its result, in the right place.
 
 Rules of one provider are in the package of its dialect. Rules A1 to A12 are Anthropic's, C1 to C5 are
 OpenAI's (Chat Completions).

@@ -14,11 +14,11 @@ ORPHAN = "[Result of a tool call that is not part of this conversation]"
 
 
 def repair(messages: Sequence[Message], *, pairing: Pairing, open_end: bool) -> tuple[Message, ...]:
-    """Return the messages with each result directly after its call; the same objects if nothing was wrong.
+    """Return the messages with each result directly after its call; the same objects if they are valid.
 
     Late and early results move to their call, a missing result is replaced by a note, a result without a call
-    becomes text, and a second result of one call is dropped. With `open_end`, calls in the last message may
-    stay without a result.
+    becomes text, and a second result of one call is dropped. With `open_end`, calls in the last message need
+    no result.
     """
     if _is_sound(messages, pairing, open_end):
         return tuple(messages)
@@ -57,7 +57,7 @@ def _is_sound(messages: Sequence[Message], pairing: Pairing, open_end: bool) -> 
 
 
 def _with_unique_ids(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with a suffix on each call id that was used before, and on its result."""
+    """Return the messages with a suffix on each repeated call id and the id of its result."""
     fresh: dict[tuple[int, int], str] = {}
     used: set[str] = set()
     for index, message in enumerate(messages):
@@ -87,7 +87,7 @@ def _renamed(message: Message, index: int, renamed: dict[tuple[int, int], str]) 
 
 
 class _Regrouping:
-    """One pass over messages with unique call ids that writes the results of each call directly after it."""
+    """One pass over messages with unique call ids that places the results of each call directly after it."""
 
     def __init__(self, messages: list[Message], pairing: Pairing, open_end: bool) -> None:
         self._messages = messages
@@ -98,7 +98,7 @@ class _Regrouping:
         self._out: list[Message] = []
 
     def _chosen_results(self) -> dict[str, tuple[int, ToolResult]]:
-        """Map each call to its first result after it, otherwise to the first before it."""
+        """Map each call to the first result after it, or else to the first one before it."""
         chosen: dict[str, tuple[int, ToolResult]] = {}
         for at, message in enumerate(self._messages):
             for result in results_of(message):

@@ -1,9 +1,9 @@
 """Tool calls and their results (A1, A2, A3, A6; C1, C2).
 
-A call and its results are kept or evicted together, parallel calls included: a cut is safe if no call before
-it has its result after it. Anthropic merges consecutive messages of one role before it validates (A6), so the
-calls of consecutive assistant messages are answered together; OpenAI requires the results directly after each
-message.
+Calls and their results, including parallel calls, are kept or evicted together: a cut is safe if no call
+before it has its result after it. Anthropic merges consecutive messages of one role before it validates (A6),
+so the calls of consecutive assistant messages are answered together; OpenAI requires the results directly
+after each message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compaction.messages import Message, Role, ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """How a dialect arranges tool calls and results, and the rule that each kind of fault breaks."""
+    """How a dialect arranges tool calls and results, and the rule that each kind of violation breaks."""
 
     merges_messages: bool  #: consecutive messages of one role count as one
     unique_ids: bool  #: a call id may occur only once in a prompt
@@ -45,9 +45,9 @@ def _has_results(message: Message) -> bool:
 def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int]]:
     """Map each result (message index, part index) to its call.
 
-    Ids may repeat, as some models restart their numbering in each turn: a result belongs to the newest open
-    call with its id, otherwise to the first later call with that id that has no other result. Parallel calls
-    with one id get their results in order.
+    Ids may repeat, because some models restart their numbering in each turn: a result belongs to the newest
+    open call with its id, or else to the first later call with that id and without another result. Results of
+    parallel calls with the same id are matched in order.
     """
     found: dict[tuple[int, int], tuple[int, int]] = {}
     waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -75,7 +75,7 @@ def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int
 
 
 def _parallel_start(messages: Sequence[Message]) -> list[int]:
-    """Return for each message the index of the first of the assistant messages that it directly follows."""
+    """Return for each message the index of the first assistant message in the run before it."""
     starts: list[int] = []
     for index, message in enumerate(messages):
         follows = index > 0 and message.role is messages[index - 1].role is Role.ASSISTANT
@@ -124,7 +124,7 @@ def violations(subject: Subject, pairing: Pairing) -> Iterator[Violation]:
 
 
 def unit_end(messages: Sequence[Message], start: int, pairing: Pairing) -> int:
-    """Return the end of the messages whose calls are answered together, from `start`."""
+    """Return the end of the messages from `start` on whose calls are answered together."""
     end = start + 1
     if pairing.merges_messages and messages[start].role is Role.ASSISTANT:
         while end < len(messages) and messages[end].role is Role.ASSISTANT:
@@ -143,7 +143,7 @@ def _latest_results_end(messages: Sequence[Message], start: int, pairing: Pairin
 
 
 def results_end(messages: Sequence[Message], start: int, call_ids: Sequence[str]) -> int | None:
-    """Return the end of the messages from `start` that answer the calls.
+    """Return the end of the messages from `start` on that answer the calls.
 
     Returns None unless each call is answered exactly once, before any other content.
     """
@@ -171,7 +171,7 @@ def results_end(messages: Sequence[Message], start: int, call_ids: Sequence[str]
 def _unanswered(
     messages: Sequence[Message], start: int, end: int, calls: list[tuple[int, str]], pairing: Pairing
 ) -> Iterator[Violation]:
-    """Yield why the messages from `start` to `end` do not answer the calls."""
+    """Yield the reasons why the messages from `start` to `end` do not answer the calls."""
     found = Counter(result.call_id for message in messages[start:end] for result in results_of(message))
     missing = [(at, call_id) for at, call_id in calls if not found[call_id]]
     for at, call_id in missing:
@@ -183,7 +183,7 @@ def _unanswered(
 def _unexpected(
     messages: Sequence[Message], start: int, end: int, call_ids: Sequence[str], pairing: Pairing
 ) -> Iterator[Violation]:
-    """Yield the results that belong to none of these calls, or to one that already has its result."""
+    """Yield the results that belong to none of these calls, or to one that already has a result."""
     found: set[str] = set()
     for at in range(start, end):
         for result in results_of(messages[at]):

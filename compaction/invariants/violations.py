@@ -20,7 +20,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A prompt to validate: its JSON messages, the same messages parsed, and the model it is for."""
+    """A prompt to validate: its messages as JSON and parsed, and the capabilities of its model."""
 
     items: Sequence[JSON]
     messages: Sequence[Message]

@@ -39,7 +39,7 @@ class Change:
         return tuple(item for item in self.removed if item not in explained)
 
 
-#: Fields whose items are names: a similar name is a different thing, not a rewording.
+#: Fields whose items are names. A similar name is a different item, not a rewording.
 _NAMES = frozenset({"important_files", "recent_edits", "blockers"})
 
 
@@ -63,9 +63,9 @@ def diff(
     return tuple(found)
 
 
-#: Similarity (0 to 1) from which one item is a rewording of another.
+#: Minimum similarity (0 to 1) at which an item counts as a rewording of another.
 _SIMILAR = 0.5
-#: Longer items and more pairs are not compared, because comparing takes quadratic time.
+#: Longer items and further pairs are not compared, because the comparison takes quadratic time.
 _LONGEST, _MAX_PAIRS = 400, 64
 
 
@@ -97,7 +97,7 @@ _EXPECTED_TO_CHANGE = frozenset({"next", "recent_edits", "important_files", "blo
 
 
 def churn(revisions: Sequence[WorkingMemory]) -> tuple[Churn, float]:
-    """Return the verdict over revisions, oldest first, and the share of changes that removed something."""
+    """Return the verdict on revisions, oldest first, and the share of changes that removed something."""
     changes = [
         change
         for old, new in pairwise(revisions)
@@ -122,7 +122,7 @@ class Motion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMotion:
-    """How one field changed.
+    """The history of one field.
 
     `changes` counts the revisions that changed it, `losses` those that removed something from it, `unmoved`
     those since its last change.
@@ -136,11 +136,11 @@ class FieldMotion:
 
     @property
     def lasting(self) -> bool:
-        """Whether the field's content is meant to last, so that repeated losses are a bad sign."""
+        """Whether the field's content is long-term, so that repeated losses indicate a problem."""
         return self.field not in _EXPECTED_TO_CHANGE
 
 
-#: Revisions without a change after which a field is called still.
+#: Number of revisions without a change after which a field counts as unchanged.
 STILL_AFTER = 10
 
 

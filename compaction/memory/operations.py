@@ -18,7 +18,7 @@ class Op(StrEnum):
     REPLACE = "replace"
     RESOLVE = "resolve"  #: the item is done: a question answered, a blocker removed
     REMOVE = "remove"  #: the item was wrong or is no longer useful
-    CONFIRM = "confirm"  #: the item is valid although it was marked stale
+    CONFIRM = "confirm"  #: the item is valid even though it was marked stale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Operated:
 
 
 def operate(memory: WorkingMemory, operations: Sequence[Operation], schema: Schema = PLAIN) -> Operated:
-    """Apply all operations in order, or none of them if one raises WorkingMemoryError."""
+    """Apply all operations in order. Raises WorkingMemoryError if one is invalid, without applying any."""
     for operation in operations:
         memory = _operated(memory, operation, schema)
     return Operated(

@@ -34,7 +34,8 @@ class Origin:
     """The origin of one item.
 
     `turn` and `position` identify the message from which it was learned. `stale` is the reason why it is no
-    longer valid, "" if it is. `overruled` are findings against it that were rejected by confirming the item.
+    longer valid, or "" if it is. `overruled` are findings against it that a user rejected by confirming the
+    item.
     """
 
     author: Author
@@ -89,7 +90,7 @@ class Notes:
         return self.origins.get((name, item), UNKNOWN)
 
     def written(self, memory: WorkingMemory, origin: Origin, *, resolved: tuple[Key, ...] = ()) -> Notes:
-        """Return the notes with a new `memory`: existing items keep their origin, new ones get `origin`."""
+        """Return the notes with a new `memory`. Existing items keep their origin, new ones get `origin`."""
         kept = {key: self.origins.get(key, UNKNOWN) for key in keys(self.memory)}
         return Notes(
             memory=memory,
@@ -120,8 +121,8 @@ class Notes:
     def render(self, shown: Collection[int] = ()) -> str:
         """Return the text for the prompt, with stale items marked.
 
-        Automatic items that come from a message in `shown`, which the prompt contains unchanged, are left out
-        as duplicates.
+        `shown` are messages that the prompt contains unchanged. Automatic items that come from them are
+        excluded as duplicates.
         """
         memory = self.memory
         for (name, item), origin in self.origins.items():
@@ -159,7 +160,7 @@ def keys(memory: WorkingMemory) -> tuple[Key, ...]:
 
 
 def lost_to(old: Notes, new: WorkingMemory, author: Author) -> Key | None:
-    """Return the first item of a user that another author's change would remove, None if there is none."""
+    """Return the first item of a user that another author's change would remove, or None."""
     if author is Author.PERSON:
         return None
     kept = set(keys(new))

@@ -23,10 +23,10 @@ TITLES: Mapping[str, str] = {
 #: Fields that hold one string instead of a list of items.
 SINGLE = frozenset({"task", "next"})
 
-#: Items of `important_files`.
+#: Maximum number of items of `important_files`.
 MAX_FILES = 7
 
-#: Custom fields of one project.
+#: Maximum number of custom fields of a project.
 MAX_CUSTOM_FIELDS = 12
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

@@ -1,7 +1,7 @@
 """Working memory: the small, structured state of a session that survives every compaction.
 
-It contains what summaries tend to lose: the task, important files, decisions, failed attempts. It is
-deliberately small; anything longer belongs in files of the workspace.
+It contains information that summaries tend to lose: the task, important files, decisions, failed attempts. It
+is deliberately small; longer content belongs in files of the workspace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compaction.memory.schema import PLAIN, TITLES, Schema, Value, is_custom_nam
 from compaction.messages import JSON
 from compaction.tokens import TokenCounter
 
-#: Tokens that a memory should not exceed, and above which it is rejected.
+#: Recommended and absolute maximum number of tokens of a memory.
 ASKED_TOKENS = 800
 MAX_TOKENS = 1_500
 
@@ -45,7 +45,7 @@ class WorkingMemory:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> WorkingMemory:
-        """Return a stored memory. Custom fields are kept even if the project has deleted them since."""
+        """Return a stored memory. Custom fields that the project has since deleted are kept."""
         own = {name: value for name, value in data.items() if not is_custom_name(name)}
         custom = {
             name: value if isinstance(value, str) else tuple(value)
@@ -63,7 +63,7 @@ class WorkingMemory:
         return (*((name, getattr(self, name)) for name in TITLES), *sorted(self.custom.items()))
 
     def value(self, name: str) -> Value | None:
-        """Return the value of a field, None if there is no such field."""
+        """Return the value of a field, or None if there is no such field."""
         return getattr(self, name) if name in TITLES else self.custom.get(name)
 
     def items(self, name: str) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class WorkingMemory:
         return WorkingMemory(**own, custom={name: value for name, value in custom.items() if value})
 
     def render(self, stale: Mapping[tuple[str, str], str] | None = None) -> str:
-        """Return the text for the prompt, "" for an empty memory.
+        """Return the text for the prompt, or "" for an empty memory.
 
         `stale` maps items (field, text) to the reason why they are no longer valid.
         """
@@ -110,7 +110,7 @@ class WorkingMemory:
 
 
 def _item_text(item: str, stale: str) -> str:
-    """Return an item for the prompt. Later lines are indented, so that none looks like a heading."""
+    """Return an item for the prompt. Continuation lines are indented, so that none looks like a heading."""
     text = item.replace("\n", "\n  ")
     return f"{text} (stale: {stale})" if stale else text
 

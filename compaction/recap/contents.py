@@ -27,7 +27,7 @@ _LETTERS = re.compile(r"[^\W\d_]{2}")
 _VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
 _UNKNOWN = Action(kind=Kind.OTHER)
 
-#: Longer sentences are prose about the work, not a choice (characters).
+#: Longer sentences are prose about the work, not decisions (characters).
 _MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 _MAX_LINE = 160
 _MAX_COMMAND = 120
@@ -120,7 +120,7 @@ class Contents:
             self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)
 
     def _note(self, path: str, note: str, position: int) -> None:
-        """Note what was last done to a file, once per verb."""
+        """Record the last operation on a file, once per verb."""
         verb = note.partition(" ")[0]
         item = self.files.pop(path, None) or Item(text=path)
         notes = tuple(n for n in item.notes if n.partition(" ")[0] != verb)
@@ -146,7 +146,7 @@ class Contents:
         )
 
     def _mention(self, names: Collection[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
-        """Count names in the order of mention, so that ties are always resolved the same way."""
+        """Count names in the order of mention, so that ties are resolved deterministically."""
         is_own = message.role is Role.ASSISTANT
         weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
         tallies, position = self.names, message.position
@@ -162,7 +162,7 @@ class Contents:
             self.home.update((name, home) for name in names if name != home)
 
     def _mention_in_order(self, text: str, message: Message, home: str, is_read: bool) -> None:
-        """Names in a file belong to that file; in a list of matches, to the file named before them."""
+        """Count names, each for the file that was read or that a search result names before it."""
         names = self.scanned.first(text)
         self._mention(names, message, home, 0.64 if is_read else 0.0)
         if not home and not self.files.keys().isdisjoint(names):
@@ -178,7 +178,7 @@ class Contents:
 
 
 def _decisions(text: str) -> Sequence[str]:
-    """Return the first and the last sentence that state a decision; those between are thinking aloud."""
+    """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
     if not _DECISION.search(text):
         return ()
     sentences = (sentence.strip(" -*#") for sentence in _SENTENCE_END.split(text))

@@ -1,9 +1,8 @@
-"""The entities of a recap: files, what was done to them, and the identifiers found in them.
+"""The entities of a recap: files, the operations on them, and the identifiers found in them.
 
-The ranking was measured on real transcripts (docs/benchmarks.md): identifiers that the assistant used
-itself are eight times as likely to be used again as those that only appeared in a tool's output. The
-probability also rises with recency, with the brevity of the output, and with the amount of work on the
-file.
+The ranking is based on measurements of real transcripts (docs/benchmarks.md): identifiers that the assistant
+used are eight times as likely to be used again as those that appeared only in a tool's output. The
+probability also rises with recency, with the brevity of the output, and with the amount of work on the file.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from compaction.references import forms
 
 OTHER_NAMES = "other names"
 
-#: Names kept for the next recap. Without them, 4% fewer far references were kept.
+#: Number of names stored for the next recap. Without them, 4% fewer distant references were kept.
 RESERVE = 400
 
-#: Lines with this many names accept only further names that the assistant used.
+#: Lines with this many names accept further names only if the assistant used them.
 LINE_NAMES = 100
 
 Count = Callable[[str], int]
@@ -32,7 +31,8 @@ _COLD = 6.0
 
 def rank(contents: Contents, end: int) -> list[Tally]:
     """Return all names, most likely needed first. `end` is the position after the evicted messages."""
-    # The previous recap may include later messages: a request is evicted after those that followed it.
+    # The previous recap may cover later messages, because a request is evicted after the messages following
+    # it.
     mentioned = (max(tally.last, tally.own) for tally in contents.names.values())
     touched = (max(file.sources, default=0) for file in contents.files.values())
     end = max(end, *mentioned, *touched, 0)
@@ -48,10 +48,10 @@ def pack(
     count: Count,
     lines: Collection[str] = (),
 ) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
-    """Return items with as many names as fit in `room` tokens, each under its file, and a reserve of others.
+    """Return items with as many names as fit in `room` tokens, by file, and a reserve of other names.
 
-    Names are taken in the order of `ranked`. `shown` are names that the prompt shows elsewhere. The reserve
-    is for the next recap. `count` counts the tokens of a string. `lines` are the texts of items that exist.
+    Names are added in the order of `ranked`. `shown` are names that the prompt shows elsewhere. The reserve
+    is for the next recap. `count` counts the tokens of a string. `lines` are the texts of existing items.
     """
     packing = _Packing(contents, count, lines)
     reserve: list[Mention] = []
@@ -69,7 +69,7 @@ def pack(
 
 
 class _Packing:
-    """The names listed so far, each on the line of its file, in the order of ranking."""
+    """The names listed so far, on the lines of their files, in ranking order."""
 
     def __init__(self, contents: Contents, count: Count, existing: Collection[str]) -> None:
         self.listed: dict[str, str] = {}  #: by name, the line that contains it
@@ -82,7 +82,7 @@ class _Packing:
         return len(self._lines.get(self._home(name), ())) >= LINE_NAMES
 
     def add(self, tally: Tally, room: int) -> int:
-        """List a name if it fits in `room` tokens. Return the remaining room, 0 if it was not listed."""
+        """List a name if it fits in `room` tokens. Return the remaining room, or 0 if it was not listed."""
         home = self._home(tally.name)
         known = forms(home)
         group = None if tally.name in known else (home, group_of(tally.name, tally.own))
@@ -107,7 +107,7 @@ class _Packing:
         return room - cost
 
     def items(self) -> tuple[Item, ...]:
-        """Return the lines, the file that was changed last first."""
+        """Return the lines, most recently changed file first."""
         files = self._contents.files
         order = sorted(self._lines, key=lambda home: (home in files, self._line(home).sources), reverse=True)
         return tuple(

@@ -1,6 +1,6 @@
-"""The deterministic recap: select what to keep of evicted messages within a cap.
+"""The deterministic recap: select the most important contents of evicted messages within a cap.
 
-`extract` builds a complete recap. `complete` adds to a model's recap the identifiers that later messages are
+`extract` builds a complete recap. `complete` adds identifiers to a model's recap that later messages are
 likely to need.
 """
 
@@ -41,13 +41,15 @@ def extract(
     handles: Sequence[Handled] = (),
     mentions: MentionCache | None = None,
 ) -> Recap:
-    """Return the recap of `evicted`, in chronological order, and of what `previous` covers.
+    """Return the recap of the `evicted` messages, in chronological order, and of those that `previous`
+    covers.
 
-    A request that was the latest one for long can be older than the messages of `previous`.
+    An evicted request may be older than the messages of `previous`, because the latest request is never
+    evicted.
 
-    `visible` are identifiers that the rest of the prompt still shows; they take no room. `handles` are those
-    of the evicted descriptors. `mentions` caches earlier scans. The text takes at most `cap_tokens`, unless
-    the cap is too small for the frame itself.
+    `visible` are identifiers that the rest of the prompt still shows; the recap does not repeat them.
+    `handles` are those of the evicted descriptors. `mentions` caches earlier scans. The text takes at most
+    `cap_tokens`, unless the cap is too small for the headings.
     """
     contents = _contents(evicted, previous, mentions or MentionCache())
     turns = [message.turn for message in evicted]
@@ -70,9 +72,9 @@ def complete(
     cap_tokens: int,
     previous: Recap | None = None,
 ) -> Recap:
-    """Return a model's recap of `evicted` with the handles of `previous` and missing names, within its cap.
+    """Add missing names and the handles of `previous` to a model's recap of `evicted`, within its cap.
 
-    The others are kept in reserve. Nothing that the model wrote is changed.
+    Names that do not fit are stored in the reserve. The model's text is not changed.
     """
     contents = _contents(evicted, previous, MentionCache())
     recap = _with_handles(recap, contents, (), previous, cap_tokens, counter)
@@ -130,7 +132,7 @@ def _with_entities(
         over = counter.count(full.render()) - cap_tokens
         if over <= 0 or not entities:
             return full
-        room -= over  # the tokens of the parts do not exactly add up to those of the whole
+        room -= over  # the tokens of the parts do not add up exactly to those of the whole
 
 
 def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
@@ -144,9 +146,9 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
 
 
 def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
-    """Return every request, with the longest clipped so that all fit.
+    """Return all requests, with the longest clipped so that all fit.
 
-    If not even the beginnings fit, the oldest completed requests are dropped.
+    If even the beginnings do not fit, the oldest completed requests are dropped.
     """
     items = list(contents.requests.values())
     room = cap_tokens * _CHARACTERS_PER_TOKEN

@@ -1,4 +1,4 @@
-"""The handles that a recap lists, so that evicting a descriptor does not lose what it retrieves."""
+"""The handles that a recap lists, so that the contents of evicted descriptors can still be retrieved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANDLE_SHARE = 0.12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """A handle, the file, command or tool whose output it retrieves, and the position of that output."""
+    """A handle, the file, command or tool whose output it retrieves, and the output's position."""
 
     handle: str
     subject: str
@@ -64,5 +64,5 @@ def _cost(line: Item, handle: str, *, is_new: bool, counter: TokenCounter) -> in
 
 
 def merged(*groups: Sequence[Handled]) -> list[Handled]:
-    """Return handles in chronological order, each once."""
+    """Return the handles in chronological order, without duplicates."""
     return list({handled.handle: handled for group in groups for handled in group}.values())

@@ -1,4 +1,4 @@
-"""Messages as input of a summarizing model: compact, numbered, split into parts that fit."""
+"""Messages as input for a summarizer model: compact, numbered, split into parts that fit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResul
 from compaction.outcomes import is_error
 from compaction.tokens import TokenCounter
 
-#: Limits of each kind of content (characters). Recaps should leave out tool outputs, so these are short;
-#: failures get more, since they may be what the work is about.
+#: Maximum characters of each kind of content. Recaps should omit tool outputs, so their limit is low;
+#: failures have a higher limit, because they may be the subject of the work.
 REQUEST_LIMIT = 8_000
 ANSWER_LIMIT = 4_000
 ARGUMENTS_LIMIT = 800
@@ -37,9 +37,9 @@ def message_texts(messages: Sequence[Message]) -> list[str]:
 def split_by_tokens(
     messages: Sequence[Message], room: int, counter: TokenCounter
 ) -> Iterator[Sequence[Message]]:
-    """Split the messages into runs whose texts take at most `room` tokens each, between tool groups.
+    """Split the messages between tool groups into runs whose texts take at most `room` tokens each.
 
-    A larger group is split between messages; a larger message is a run by itself.
+    A larger group is split between messages; a larger message is a separate run.
     """
     sizes = [counter.count(text) for text in message_texts(messages)]
     bounds = sorted({0, *safe_cuts(messages), len(messages)})
@@ -69,7 +69,7 @@ def _format(message: Message, names: dict[str, str]) -> str:
                 lines.append(_output(part, names))
             case Opaque(kind=kind):
                 lines.append(f"({kind})")
-    # Only the first line of a message is not indented, so that no content can look like another message.
+    # All lines except the first are indented, so that no content can look like another message.
     text = "\n ".join(clip("\n".join(lines), MESSAGE_LIMIT).splitlines())
     return f"#{message.position} t{message.turn} {message.role}: {text}"
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import references
 
-#: The first lines of texts around a recap in the prompt, which are not the user's.
+#: Beginnings of the generated lines around a recap, which are not part of the user's text.
 _FRAME = "[Recap of "
 _MEMORY = "[Working memory]"
 
 _HEADING = re.compile(r"#+\s*(.+?):?\s*")
 _ITEM = re.compile(r"[-*•]\s+(?:\[(open|done|superseded)\]\s+)?(.+)", re.IGNORECASE)
 
-#: A line that continues the one above: the names of a file.
+#: Matches a line with the names of a file, which continues the previous line.
 _CONTINUED = re.compile(r"\n[ \t]+(?=\w+:)")
 
 _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
@@ -24,7 +24,7 @@ _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open i
 def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
     """Return the recap in `text`, for the same turns as `previous`, which it replaces.
 
-    Each line is an item of the section whose title precedes it; without a title it is a fact. Items count as
+    Each line is an item of the section whose title precedes it, or a fact without a title. Items count as
     mentioned at `position`, the last message that the recap replaces, so that the next recap ranks them as
     new.
     """

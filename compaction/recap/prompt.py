@@ -23,13 +23,14 @@ from compaction.structured_output import (
     one_of,
 )
 
-#: The share of the cap that is requested: models exceed a requested size by more than a tenth.
+#: The share of the cap to request from the model, because models exceed a requested size by more than a
+#: tenth.
 REQUESTED_SHARE = 0.75
 
-#: Output tokens per token of the cap: the JSON around the text, another vocabulary.
+#: Output tokens per token of the cap, to allow for JSON syntax and a different vocabulary.
 _OUTPUT_SHARE = 3
 
-#: Limit of the user's instructions (characters).
+#: Maximum characters of the user's instructions.
 INSTRUCTIONS_LIMIT = 4_000
 
 STANDING = "standing"

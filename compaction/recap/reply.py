@@ -30,7 +30,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The input of a summary. `positions` are those that its items may name as sources."""
+    """The input of a summary. `positions` are the valid sources of its items."""
 
     text: str
     positions: frozenset[int]
@@ -52,21 +52,21 @@ class Source:
         )
 
     def contains(self, name: str) -> bool:
-        """Whether the text contains `name` as a word, path or part of a path, or it is a turn, `t12`."""
+        """Whether the text contains `name` as a word or (part of a) path, or it is a turn such as `t12`."""
         if _TURN.fullmatch(name) and int(name[1:]) <= self.last_turn:
             return True
         if _find(name, self.text) >= 0:
             return True
         if name.isascii() or "://" in name:
             return False
-        # Scripts without spaces join names and words: the names are the ASCII parts.
+        # In scripts without spaces, names and words are adjacent. The names are the ASCII parts.
         return all(map(self.contains, references(_NOT_ASCII.sub(" ", name))))
 
 
 def summary_read(
     reply: Reply, *, source: Source, cap_tokens: int, counter: TokenCounter
 ) -> tuple[Recap, tuple[str, ...]]:
-    """Return the recap that the model wrote, and the identifiers that were removed from it.
+    """Return the model's recap, and the identifiers that were removed from it.
 
     Raises:
         SummaryRefused: the model declined.
@@ -131,7 +131,7 @@ class _Reader:
         )
 
     def _item(self, text: JSON, sources: JSON, **fields: Any) -> Item | None:
-        """Return an item; None if nothing is left of its text."""
+        """Return an item, or None if nothing is left of its text."""
         line = self._line(_string(text))
         if not _has_content(line):
             return None
@@ -143,7 +143,7 @@ class _Reader:
     def _line(self, text: str) -> str:
         """Return `text` as one line, without handles and identifiers that the source does not contain.
 
-        A recap lists the handles of the descriptors that it replaces itself; others come from an output.
+        The recap adds the handles of replaced descriptors itself; any others come from an output.
         """
         line = without_handles(" ".join(text.split()), REMOVED)
         for name in sorted(references(line), key=len, reverse=True):

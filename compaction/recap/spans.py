@@ -1,4 +1,4 @@
-"""Which messages a recap replaces: before a model has summarized them, and after."""
+"""The messages that a recap replaces, before and after a model has summarized them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Summary:
 
     @classmethod
     def of(cls, recap: Recap, evicted: Evicted, counter: TokenCounter) -> Summary:
-        """Return the summary of the evicted messages, with the handles of their descriptors listed."""
+        """Return the summary of the evicted messages, including the handles of their descriptors."""
         room = int(evicted.cap_tokens * HANDLE_SHARE)
         listed = with_handles(recap, evicted.handles, room=room, counter=counter, files={})
         return cls(recap=listed, first=evicted.first, last=evicted.last)

@@ -14,8 +14,8 @@ from compaction.recap.values import Recap
 class SummaryResult:
     """A model's recap and its usage.
 
-    `calls` is the usage of each answered request, retries included; `requests` counts all that were sent.
-    `dropped_identifiers` are identifiers that the model invented; they were removed from `recap`.
+    `calls` is the usage of each answered request, including retries; `requests` is the number of all
+    requests. `dropped_identifiers` are identifiers that the model invented; they were removed from `recap`.
     """
 
     recap: Recap

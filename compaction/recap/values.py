@@ -19,11 +19,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """An identifier (see `compaction.references`) and where it was last mentioned.
+    """An identifier (see `compaction.references`) and its last mention.
 
-    `last` is the position of the newest message that mentions it; `own` that of the newest assistant
-    message that does, or -1. `count` is the number of assistant messages that do. `weight` rates the
-    place of the last mention, as a logarithm of odds.
+    `last` is the position of the newest message that mentions it; `own` is that of the newest assistant
+    message that mentions it, or -1. `count` is the number of assistant messages that mention it. `weight`
+    rates the place of the last mention, as log odds.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Mention:
 class Item:
     """One line of a recap.
 
-    `text` is its subject; a later entity or fact with the same text replaces the earlier one. `notes`
-    describe what happened to it, `mentions` are the identifiers that belong to it. `handles` retrieve its
-    outputs that earlier compactions shortened, newest first. `sources` are the positions of the messages
-    that it comes from, oldest first.
+    `text` is its subject; a later entity or fact with the same text replaces the earlier one. `notes` list
+    the operations on it, `mentions` are the identifiers that belong to it. `handles` retrieve its outputs
+    that earlier compactions shortened, newest first. `sources` are the positions of its source messages,
+    oldest first.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Item:
     def render(self) -> str:
         """Return `- [status] text: note, note`, followed by a line for each group of names.
 
-        Names are separated by spaces, which take no extra tokens; commas do.
+        Names are separated by spaces, because commas would take additional tokens.
         """
         status = f"[{self.status}] " if self.status else ""
         line = f"- {status}{self.text}" + (f": {', '.join(self.notes)}" if self.notes else "")
@@ -70,7 +70,7 @@ class Item:
 class Group(StrEnum):
     """The groups of names in an item, in order."""
 
-    USED = "used"  #: by the assistant itself
+    USED = "used"  #: used by the assistant
     SEEN = "seen"  #: by the assistant's sources only
     FIGURES = "figures"
 
@@ -111,8 +111,7 @@ class Recap:
     handles_left_out: int = 0
 
     def render(self) -> str:
-        """Return the text for the prompt. It is marked as a record, so that no model treats an old request in
-        it as a new one."""
+        """Return the text for the prompt, marked as a record, so that models do not follow old requests."""
         span = f"turns {self.first_turn} to {self.last_turn}"
         lines = [f"[Recap of {span}, no longer shown. {_FRAME}]"]
         for title, items in self.sections().items():
@@ -144,7 +143,7 @@ class Recap:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Recap:
-        """Return the recap that `to_json` wrote.
+        """Return the recap from the JSON of `to_json`.
 
         Raises:
             KeyError, TypeError, ValueError: the data is not the JSON of a recap.

@@ -1,6 +1,6 @@
-"""Re-references: whether a model later needs what a compaction removed from its prompt.
+"""Re-references: detect whether a model later needs content that a compaction removed from its prompt.
 
-`hidden` determines the identifiers that an edit removed; `tracker` looks for them in later messages.
+`hidden` determines the identifiers that an edit removed; `tracker` searches later messages for them.
 """
 
 from compaction.referenced.hidden import MAX_REFERENCES, with_references

@@ -1,9 +1,9 @@
-"""The identifiers that an edit removed from the prompt, limited to those whose later mention is significant.
+"""Distinctive identifiers that an edit removed from the prompt.
 
-Not every mention is: a model can write `os.path` or `README.md` without having read it here. Distinctive
-are paths, addresses, long numbers, ids, and longer names that are specific to the work. At most
-`MAX_REFERENCES` are kept per edit: first those that the assistant used itself, since they recur ten times
-as often as those that it only read (docs/benchmarks.md), then those mentioned last.
+A model can write `os.path` or `README.md` without having read it in the session, so these are not
+distinctive. Paths, addresses, long numbers, ids and longer project-specific names are. At most
+`MAX_REFERENCES` are stored per edit: first those that the assistant used, because they recur ten times as
+often as those that it only read (docs/benchmarks.md), then those mentioned last.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from compaction.view import View
 
 __all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
 
-#: Shorter names and ids are often words of a language or library (characters).
+#: Minimum characters of names and ids. Shorter ones are often words of a language or library.
 _LEAST_NAME, _LEAST_ID = 11, 7
-#: Shorter figures are counts, ports and line numbers (digits).
+#: Minimum digits of numbers. Shorter ones are counts, ports and line numbers.
 _LEAST_DIGITS = 5
 
 #: File names that are common to many projects.
@@ -43,7 +43,7 @@ _OF_THE_SYSTEM = ("/dev/", "/usr/", "/bin/", "/etc/", "/proc/", "/opt/", "/var/"
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a mention of `name` implies knowledge of the content that it was read from."""
+    """Whether a mention of `name` implies knowledge of the content in which it occurred."""
     match kind_of(name):
         case Kind.PATH:
             known = _EVERYWHERE.fullmatch(name) or name.startswith(_OF_THE_SYSTEM)
@@ -65,7 +65,7 @@ def is_distinctive(name: str) -> bool:
 def with_references(edits: Sequence[Edit], messages: Sequence[Message], view: View) -> tuple[Edit, ...]:
     """Return the edits, each with the identifiers that it removed from the prompt.
 
-    Scans every edited text, so do not call it on the request path. `messages` are those that the edits
+    Scans every edited text, so do not call it while handling a request. `messages` are those that the edits
     change, `view` is the view after the edits.
     """
     prompt = _Prompt(view)
@@ -88,13 +88,12 @@ def _hidden(edit: Edit, messages: Mapping[int, Message], prompt: _Prompt) -> tup
 
 
 class _Prompt:
-    """The identifiers of a prompt. Caches the results for names and texts, since an eviction and the edits
-    that it covers share theirs."""
+    """The identifiers of a prompt. Caches results, because an eviction shares texts with its edits."""
 
     def __init__(self, view: View) -> None:
         texts = (text for message in view.prompt_messages for text in _texts(message, None))
         self._runs = set(runs("\n".join(texts)))
-        # Searched as text, since `a/b/c.py` also shows `a/b`. No name extends beyond a run.
+        # Searched as text, because `a/b/c.py` also contains `a/b`. No name extends beyond a run.
         self._text = b"\n".join(self._runs)
         self._lacks: dict[str, bool] = {}
         self.mentioned = cache(first_mentions)

@@ -1,10 +1,10 @@
-"""Detect re-references: does the model use what its prompt no longer shows?
+"""Detect re-references: uses of content that the prompt no longer shows.
 
     tracker.add_edits(edits) after a compaction, tracker.add_message(message) for each later message
 
-A name that a later message shows again (a tool output, a user's text) is no longer hidden. A name that
-the assistant uses while it is hidden is a reference to the edit that hid it. The work per message is
-constant: each of its identifiers is looked up once, in a table of at most `MAX_NAMES`.
+A name that a later message shows again (a tool output, a user's text) is no longer hidden. If the assistant
+uses a hidden name, that is a reference to the edit that hid it. Each identifier of a message is looked up
+once, in a table of at most `MAX_NAMES`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from compaction.messages import JSON, Message, Role, ToolCall
 from compaction.references import message_references
 from compaction.tools import Kind, action_of
 
-#: Names tracked per session; the oldest are dropped first.
+#: Maximum names tracked per session. The oldest are dropped first.
 MAX_NAMES = 4_000
 
-#: Handles and read files tracked per session; the oldest are dropped first.
+#: Maximum handles and read files tracked per session. The oldest are dropped first.
 MAX_EDITS = 1_000
 
 #: The agent tool that searches removed messages.
 SEARCH_TOOL = "search_history"
 
-#: Longer paths are not names (components).
+#: Maximum components of a path that counts as a name.
 _MAX_COMPONENTS = 20
 
-#: Turns after a reference in which the agent can still retrieve the content.
+#: Number of turns after a reference in which a retrieval of the content counts as the reaction.
 LATER_TURNS = 3
 
 
 class How(StrEnum):
-    """How the agent reacted."""
+    """The agent's reaction to missing content."""
 
-    SILENT = "silent"  #: not at all: it continued from memory, or invented the content
+    SILENT = "silent"  #: none: it continued from memory, or invented the content
     EXPANDED = "expanded"  #: it retrieved the content by its handle, or searched the history
     READ_AGAIN = "read_again"  #: it read the file again
 
@@ -53,7 +53,7 @@ class WatchedEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The first use of the content that the edit `key` hid: in `turn`, by `name`."""
+    """The first use of content that the edit `key` hid: in `turn`, by `name`."""
 
     key: int
     turn: int
@@ -63,10 +63,10 @@ class Reference:
 
 @dataclass(slots=True)
 class ReferenceTracker:
-    """The state of one session.
+    """The tracking state of one session.
 
-    `names` maps hidden names to the edit that hid each; `handles` and `paths` retrieve contents; `recent` are
-    references after which the agent may still retrieve the content; `flagged` edits have had a reference.
+    `names` maps hidden names to the edits that hid them; `handles` and `paths` identify their contents;
+    `recent` are references to which the agent may still react; `flagged` are the edits with a reference.
     """
 
     names: dict[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class ReferenceTracker:
         _keep_newest(self.paths, MAX_EDITS)
 
     def add_message(self, message: Message) -> list[Reference]:
-        """Return the references of the next message, and earlier ones to which its calls now react."""
+        """Return the references of the next message, and earlier ones to which its calls react."""
         mentioned = message_references(message)
         found: list[Reference] = []
         if message.role is Role.ASSISTANT:
@@ -111,7 +111,7 @@ class ReferenceTracker:
                 yield reference
 
     def _retrieved(self, message: Message) -> Iterator[Reference]:
-        """Yield references whose content the calls retrieve. An expanded handle is itself a reference."""
+        """Yield references whose content the calls retrieve. An expanded handle is a reference, too."""
         self.recent = [known for known in self.recent if message.turn - known.turn <= LATER_TURNS]
         for call in message.tool_calls:
             yield from self._expanded(message, call)
@@ -150,7 +150,7 @@ class ReferenceTracker:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> ReferenceTracker:
-        """Return the state that `to_json` wrote."""
+        """Return the state from the JSON of `to_json`."""
         return cls(
             names=dict(data["names"]),
             handles=dict(data["handles"]),
@@ -163,7 +163,7 @@ class ReferenceTracker:
 
 
 def _how(message: Message, name: str) -> How:
-    """Return how the message itself reacts to the name that it uses."""
+    """Return how the message reacts to the hidden name that it uses."""
     for call in message.tool_calls:
         if call.name.endswith(SEARCH_TOOL) and name in call.arguments:
             return How.EXPANDED

@@ -1,4 +1,4 @@
-"""The cost of a replay and of the recorded session by the same prices, in micro-dollars."""
+"""The cost of a replay and of the recorded session at the same prices, in micro-dollars."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from compaction.replay.prices import Prices
 from compaction.replay.result import Result
 from compaction.replay.transcript import HOUR, Transcript
 
-#: The share of calls that must report usage for the actual cost to be known.
+#: Minimum share of calls with reported usage to calculate the actual cost.
 _MIN_REPORTED = 0.9
 
 
 def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bool = False) -> int:
-    """Return the cost of all calls, without those of a summarizing model.
+    """Return the cost of all calls, without those of a summarizer model.
 
-    With `cached`, the cached part of each prompt is read and the rest is written; otherwise all is uncached.
+    With `cached`, the cached part of each prompt is read and the rest is written; otherwise, all is uncached.
     """
     series = result.series
     total = 0.0
@@ -29,7 +29,7 @@ def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bo
 
 
 def actual_cost(transcript: Transcript, prices: Prices) -> int | None:
-    """Return the cost of the reported usage; None if too few calls report it."""
+    """Return the cost of the reported usage, or None if too few calls report it."""
     usages = [call.usage for call in transcript.calls if call.usage]
     if not usages or len(usages) < _MIN_REPORTED * len(transcript.calls):
         return None

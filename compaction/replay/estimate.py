@@ -16,7 +16,7 @@ class EstimatingSummarizer:
     """Counts the tokens of summary requests without sending them.
 
     Every call fails, so the replay continues with the deterministic recap. The `summaries` of its result are
-    the estimated usage: the requests as they would be sent, and answers at their cap.
+    the estimated usage: the requests that would be sent, and answers of the maximum length.
     """
 
     def __init__(self, counter: TokenCounter, *, max_input_tokens: int) -> None:

@@ -22,7 +22,7 @@ class PromptMentions:
         self._generated: dict[int, tuple[Message, frozenset[str]]] = {}
 
     def show(self, messages: Sequence[Message]) -> int:
-        """Set the next prompt. Return how many messages at its beginning it shares with the last one."""
+        """Set the next prompt. Return the number of leading messages that it shares with the last one."""
         shared = 0
         for old, new in zip(self.messages, messages, strict=False):
             if old is not new and old != new:
@@ -42,6 +42,6 @@ class PromptMentions:
         known = self._known.get(id(message))
         if known is not None:
             return known
-        if id(message) not in self._generated:  # stored with its message, so that the id is not reused
+        if id(message) not in self._generated:  # the message is stored as well, so that its id is not reused
             self._generated[id(message)] = (message, message_references(message))
         return self._generated[id(message)][1]

@@ -1,4 +1,4 @@
-"""A price table: the cost of a model call by the size of its prompt."""
+"""A price table: prices of a model's calls by the size of the prompt."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from compaction.messages import JSON, USAGE_COUNTS, Usage
 
-#: Lost references that a result lists; the others are counted.
+#: Maximum number of lost references that a result lists; the others are counted.
 MAX_LOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A reference that the prompt of `turn` no longer mentions; last mentioned at `position`, in `seen_turn`.
+    """A reference that is not in the prompt of `turn`. Last mentioned at `position`, in `seen_turn`.
 
     `why` is `hidden` if a handle retrieves it, `evicted`, or `over` if the prompt cannot be sent.
     """
@@ -32,7 +32,7 @@ class Lost:
 class References:
     """Counts of identifiers that the model's answers used and the recorded prompt had mentioned.
 
-    Under the policy they were in the prompt (`kept`), retrievable by a handle (`recoverable`), or `lost`:
+    Under the policy, they were in the prompt (`kept`), retrievable by a handle (`recoverable`), or `lost`:
     `kept + recoverable + lost = used`.
     """
 
@@ -52,8 +52,10 @@ class References:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Figures per call. `prompts`, `cached` and `outputs` are provider tokens, `sizes` the estimates that
-    they are derived from; `lost` counts lost references."""
+    """Figures per call. `prompts`, `cached` and `outputs` are provider tokens.
+
+    `sizes` are the estimates from which they are derived; `lost` counts lost references.
+    """
 
     turns: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
@@ -67,9 +69,9 @@ class Series:
 class Result:
     """One session under one policy and budget.
 
-    `budget` is in estimated tokens of the logged content, like `sizes`. `compacted` are the turns whose
-    prompts were the first with new edits, `rebilled` the tokens that were re-written to the cache for them.
-    `summaries` is the usage of each call of the summarizing model, `failures` counts failed summaries.
+    `budget` is in estimated tokens of the logged content, like `sizes`. `compacted` are the first turns after
+    each compaction, `rebilled` the tokens that were re-written to the cache for them. `summaries` is the
+    usage of each call of the summarizer model, `failures` counts failed summaries.
     """
 
     policy: str
@@ -94,7 +96,7 @@ class Result:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> Result:
-        """Return the result that `to_json` wrote."""
+        """Return the result from the JSON of `to_json`."""
         series = {name: tuple(values) for name, values in data["series"].items()}
         first = data["first_lost"]
         return cls(
@@ -112,8 +114,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums over the sessions of one policy and budget. Costs are micro-dollars, None if the model of a
-    session has no price. `losing` is the number of sessions that lost a reference."""
+    """Sums over the sessions of one policy and budget. `losing` counts sessions that lost a reference.
+
+    Costs are in micro-dollars, or None if the model of a session has no price.
+    """
 
     sessions: int = 0
     calls: int = 0
@@ -159,7 +163,7 @@ def totals(parts: Iterable[Totals]) -> Totals:
 
 
 def _calls(data: Any) -> tuple[Usage, ...]:
-    """Return the usage of calls. Older results stored only their sum."""
+    """Return the usage of each call. Older results stored only their sum."""
     calls = [data] if isinstance(data, Mapping) else data
     return tuple(Usage(**{name: call[name] for name in USAGE_COUNTS}) for call in calls)
 

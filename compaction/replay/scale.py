@@ -2,7 +2,7 @@
 
 Logs omit what the client adds to every prompt (system prompt, tools), and estimates differ from the
 provider's count by a factor. Both are derived from the usage: `ratio` from the growth of the reported
-prompts, `unseen` from the first of them. If a call reports its usage, its size is scaled from that:
+prompts, `unseen` from the first of them. If a call reports its usage, its size is calculated from it:
 
     real = reported * (shown + unseen) / (whole + unseen)
 
@@ -23,13 +23,16 @@ _LEAST, _MOST = 0.5, 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """`ratio` is real tokens per estimated token, `unseen` the estimated tokens missing in the log."""
+    """The scale of a session. `ratio` is real tokens per estimated token.
+
+    `unseen` are the estimated tokens that the log does not contain.
+    """
 
     ratio: float = 1.0
     unseen: int = 0
 
     def real(self, shown: int, *, whole: int, reported: int | None) -> int:
-        """Return the real tokens of `shown` estimated tokens, of the `whole` prompt that the client sent."""
+        """Return the real tokens of `shown` estimated tokens out of the client's `whole` prompt."""
         if reported is None:
             return round(self.ratio * (shown + self.unseen))
         return round(reported * (shown + self.unseen) / max(1, whole + self.unseen))
@@ -40,7 +43,7 @@ class Scale:
 
 
 def scale_of(transcript: Transcript) -> Scale:
-    """Return the scale of a session; without reported usage, estimates are not scaled."""
+    """Return the scale of a session. Without reported usage, estimates are not scaled."""
     reports = [(call, transcript.size(call), reported(call)) for call in transcript.calls]
     known = [(call, size, count) for call, size, count in reports if count]
     if not known:
@@ -62,7 +65,7 @@ def _ratio(known: Sequence[tuple[RecordedCall, int, int | None]]) -> float:
 
 
 def _growth(known: Sequence[tuple[RecordedCall, int, int | None]]) -> Iterator[tuple[int, int]]:
-    """By how much the prompts grew from call to call, as estimated and as reported."""
+    """Return the estimated and the reported growth of the prompts from call to call."""
     for (before, size, count), (after, size_after, count_after) in pairwise(known):
         estimated, real = size_after - size, (count_after or 0) - (count or 0)
         if before.start == after.start and estimated > 0 and _LEAST < real / estimated < _MOST:

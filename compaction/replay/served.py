@@ -28,12 +28,12 @@ MemoryText = Callable[[View, int], str]
 
 
 def no_memory(view: View, until: int) -> str:
-    """Return the text of no working memory: recordings have none."""
+    """Return an empty working memory, because recordings have none."""
     return ""
 
 
 class Served:
-    """A session under a policy. Background work of production is done at once.
+    """A session under a policy. Work that runs in the background in production is done immediately.
 
     If the recording client compacted its own context, the policy starts over with the remaining messages.
     """
@@ -61,7 +61,7 @@ class Served:
         self.summary_failures = 0
 
     def prompt(self, call: RecordedCall) -> View:
-        """Return the prompt of the next call. Messages without edits are always the same objects."""
+        """Return the prompt of the next call. Unedited messages are always the same objects."""
         if call.start != self._start:
             self._begin(call.start)
         self._append(call)
@@ -124,7 +124,7 @@ class Served:
         )
 
     def _summary(self, made: Plan) -> Summary | None:
-        """Return a model's summary of the evicted messages; None without any, or if there is no summary."""
+        """Return a model's summary of the evicted messages, or None without evictions or a summary."""
         evicted = made.evicted
         if self._summarizer is None or evicted is None:
             return None
@@ -150,5 +150,5 @@ class Served:
 
 
 def without_model(policy: Policy) -> Policy:
-    """Return the policy for use without a summarizer: the soft trigger would only prepare a summary."""
+    """Return the policy without the soft trigger, whose purpose is to prepare a model's summary."""
     return replace(policy, soft=0.0)

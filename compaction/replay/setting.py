@@ -14,7 +14,7 @@ LEAST_BUDGET = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A budget: `ratio` of the session's largest prompt, or `tokens` as the provider counts them.
+    """A budget: a `ratio` of the session's largest prompt, or `tokens` in provider tokens.
 
     A ratio refers to the logged content, so 1.00 fits everything. Unlogged parts of the prompt (system
     prompt, tools) count toward `tokens`, as in production.

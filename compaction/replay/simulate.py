@@ -1,10 +1,10 @@
-"""Replay a session under a policy, call by call, and compare each prompt to what the model did next.
+"""Replay a session under a policy, call by call, and compare each prompt with the model's response.
 
-**Prompt size**: the shown messages, system prompt and tools, in real tokens by the session's own reports
-(`replay.scale`). **Cached**: the leading messages shared with the last prompt, if the provider still
-keeps them (`cache_seconds`); for the first call, as its usage reports. **References**: the identifiers
-that the answer uses and that an earlier message of the client's prompt mentions. For a prompt that is
-invalid or over the budget, all count as lost.
+**Prompt size**: the shown messages, system prompt and tools, in real tokens according to the session's
+reports (`replay.scale`). **Cached**: the leading messages shared with the last prompt, if the provider still
+caches them (`cache_seconds`); for the first call, the reported value. **References**: the identifiers that
+the answer uses and that an earlier message of the client's prompt mentions. For a prompt that is invalid or
+over the budget, all of them count as lost.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from compaction.replay.validity import Validity
 from compaction.tokens import TokenCounter
 from compaction.view import View
 
-#: Providers do not cache prompts of fewer tokens.
+#: Minimum tokens of a prompt that providers cache.
 MIN_CACHED_TOKENS = 1_024
 
-#: If the reported prompt shrinks below this share of the last one without a compaction, the client changed
-#: it, and the cache is cold.
+#: If the reported prompt shrinks below this share of the last one without a compaction, the client has
+#: changed it, and the cache is cold.
 _SHRUNK = 0.95
 
 
@@ -142,7 +142,7 @@ class _Run:
         return count is not None and self.last_reported is not None and count < _SHRUNK * self.last_reported
 
     def _count_references(self, call: RecordedCall, *, usable: bool) -> int:
-        """Count the references of the answer. Return how many were lost."""
+        """Count the references of the answer. Return the number of lost ones."""
         if call.start != self.start:
             self.start = self.scanned = call.start
             self.last_seen.clear()

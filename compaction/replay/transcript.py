@@ -17,10 +17,10 @@ FIVE_MINUTES, HOUR = 300, 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTurn:
-    """One recorded turn: the range of its messages, and the logged facts of its call.
+    """One recorded turn: the range of its messages, and the logged data of its call.
 
-    `beside` are the estimated tokens of system prompt and tools. `restarts` means that the recording client
-    compacted its context before this turn, so earlier messages were no longer sent.
+    `beside` are the estimated tokens of the system prompt and tools. `restarts` is set if the recording
+    client compacted its context before this turn, so that earlier messages were no longer sent.
     """
 
     index: int
@@ -34,8 +34,10 @@ class RecordedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One model call. Its prompt are the messages from `start` up to but excluding `answer`, the recorded
-    answer. `beside`, `usage` and `at` as in `RecordedTurn`."""
+    """One model call. Its prompt consists of the messages from `start` up to, not including, `answer`.
+
+    `answer` is the position of the recorded answer. `beside`, `usage` and `at` are as in `RecordedTurn`.
+    """
 
     turn: int
     start: int

@@ -1,4 +1,4 @@
-"""Validate the prompts of a replay, checking only the new messages if possible."""
+"""Validate the prompts of a replay. Checks only the new messages if possible."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from compaction.validation import validate
 class Validity:
     """Validates the prompts of one session in order.
 
-    A prompt that continues a valid one regularly is valid (`compaction.continuation`); any other is rendered
-    and validated completely, as is every prompt after a compaction.
+    A prompt that validly continues a valid one is valid (`compaction.continuation`). Others are rendered and
+    validated completely, as is every prompt after a compaction.
     """
 
     def __init__(self, format: str, capabilities: Capabilities) -> None:
@@ -40,5 +40,5 @@ class Validity:
 
 
 def _ends_closed(prompt: Sequence[Message]) -> bool:
-    """Whether no call is open at the end, so that appended messages start a new exchange."""
+    """Whether no tool call is open at the end, so that appended messages start a new exchange."""
     return bool(prompt) and prompt[-1].role is not Role.ASSISTANT

@@ -1,6 +1,6 @@
 """The strategies. To add one, write its module with a `STRATEGY` and list the module here.
 
-Everything else follows from this list: the order of steps, the presets, the tooltips, the documentation.
+Everything else is derived from this list: the order of steps, the presets, the tooltips, the documentation.
 Strategies do not import each other.
 """
 
@@ -12,7 +12,7 @@ from compaction.strategies.base import StepResult, Strategy
 
 __all__ = ["STRATEGIES", "StepResult", "Strategy", "steps_of"]
 
-#: In the order in which a compaction tries them, cheapest first.
+#: In the order in which a compaction runs them, cheapest first.
 _MODULES = (
     "dedupe",
     "supersede",

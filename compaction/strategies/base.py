@@ -1,4 +1,4 @@
-"""What a strategy declares about itself, and what it returns."""
+"""The declaration of a strategy, and the result of running it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compaction.view import View
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What one strategy did: the view after its edits, and the edits.
+    """The result of one strategy: its edits, and the view after them.
 
     `recap` is the recap that the step created; `evicted` are the messages that it replaces if the recap was
     extracted without a model.
@@ -39,9 +39,9 @@ class StepResult:
 
     @classmethod
     def shortened(cls, view: View, edits: Iterable[Edit | None], *, goal: int) -> StepResult:
-        """Return the result of applying edits until the view is down to `goal` tokens.
+        """Return the result of applying edits until the view has at most `goal` tokens.
 
-        `edits` is consumed only as far as needed; None is skipped.
+        `edits` is consumed only as far as necessary; None is skipped.
         """
         applied: list[Edit] = []
         excess = view.tokens - goal
@@ -65,8 +65,8 @@ class Strategy:
 
     `name` is recorded with every edit and listed in a policy's steps. `meaning` is the tooltip of an edit,
     one sentence. `description` is the strategy's row in the documentation. `presets` are the policies that
-    run it. A strategy `is_free` if a handle restores all that it removes; the others run only for what the
-    free ones leave above the target, and evict messages only if the gain is worth it.
+    run it. A strategy `is_free` if a handle restores everything that it removes. The others run only if the
+    prompt is still above the target after the free ones, and evict messages only if the gain is worthwhile.
     """
 
     name: str

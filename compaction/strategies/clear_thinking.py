@@ -1,8 +1,8 @@
 """Clear thinking: remove thinking that the provider would reject, or that the model no longer needs.
 
-Models that bind thinking to the prompt before it (rule A11) reject every block that was written before an
-earlier edit, so all thinking after the first edit is removed, in the tail too. For other models, thinking in
-the middle is removed, but never within the open tool loop (rule A10).
+Models that bind thinking to the preceding prompt (rule A11) reject thinking that follows an edit made later,
+so all thinking after the first edit is removed, even in the tail. For other models, thinking in the middle is
+removed, but never within the open tool loop (rule A10).
 """
 
 from __future__ import annotations

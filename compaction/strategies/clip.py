@@ -1,7 +1,7 @@
 """Clip: shorten an output over its cap to its head and tail, with a marker between them.
 
-Outputs that show files, or lines of files, are never clipped: a file that looks complete and is not gets
-edited wrongly. Nor are errors.
+Outputs that show files, or lines of files, are never clipped, because agents make wrong edits if an
+incomplete file looks complete. Errors are not clipped, either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """De-duplicate: of identical tool outputs, replace the older with a pointer to the newest.
 
-Only the content is compared, never the request: a file that was read again after a change has other content,
-and removing the second read would leave the stale one.
+Only the content is compared, never the request: a file that was read again after a change has different
+content, and removing the second read would leave the stale one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compaction.view import View
 
 NAME = "dedupe"
 
-#: Shorter outputs take fewer tokens than a pointer.
+#: Minimum characters of an output. Shorter ones take fewer tokens than a pointer.
 _MIN_CHARACTERS = 200
 
 

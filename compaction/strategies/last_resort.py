@@ -1,6 +1,7 @@
 """Last resort: keep system prompt, tools, working memory and the latest user message, and nothing else.
 
-The rest of the head is kept if it fits. If even these do not fit, the memory goes first and the tools last.
+The rest of the head is kept if it fits. If even these do not fit, the memory is removed first and the tools
+last.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edit, ...]:
-    """Evict every message but these, the latest user message and the pinned ones."""
+    """Evict all messages except these, the latest user message and the pinned ones."""
     stays = {entry.first for entry in kept} | context.protected
     entries = [entry for entry in view.entries if entry.first not in stays]
     if not entries:
@@ -46,7 +47,7 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
 
 STRATEGY = Strategy(
     name=NAME,
-    meaning="Only the system prompt, the tools, the working memory and the latest user message are left.",
+    meaning="Only the system prompt, tools, working memory and latest user message remain.",
     description="Keeps the system prompt, the tools, the working memory and the latest user message.",
     run=run,
     presets=FULL | {"masking", "baseline"},

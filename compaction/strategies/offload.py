@@ -1,9 +1,9 @@
-"""Offload: shorten what is giant in the tail, which no other step may touch, and leave a handle.
+"""Offload: shorten very large content in the tail, which no other step may change, and leave a handle.
 
-An output becomes a descriptor. A long text of a user or of the model keeps its beginning and end; the latest
-user request stays whole. Only if the head and the tail alone leave no room: what the model has just requested
-matters more than what it requested before. Giants first; then, while the prompt still does not fit, the next
-largest.
+Runs only if the head and the tail alone leave no room, because the most recently requested content matters
+most. An output becomes a descriptor. A long text of a user or the model keeps its beginning and end; the
+latest user request is not shortened. Starts with giants, then continues with the next largest until the
+prompt fits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
-    """Yield what may be offloaded in the tail, largest first: the size and the edit that would do it."""
+    """Yield the candidates in the tail, largest first: the size and the edit that would offload it."""
     sized: list[tuple[int, int, int, Callable[[str], str], str]] = []
     for output in context.outputs(view):
         if _in_tail(output.position, context) and not output.rule.exempt:
@@ -64,7 +64,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
 
 
 def _described(output: Output, context: Context, handle: str) -> str:
-    """Return the descriptor of an output. A failure stays verbatim, unless it alone is giant."""
+    """Return the descriptor of an output. A failure remains verbatim, unless it is a giant."""
     text = context.describe(output, handle)
     giant = context.budget * context.settings.offload_share
     if output.is_error and context.counter.count(text) >= giant:
@@ -77,7 +77,7 @@ def _in_tail(position: int, context: Context) -> bool:
 
 
 def _long_texts(view: View, context: Context) -> Iterator[tuple[int, int, str]]:
-    """Yield the texts of the tail that alone take the giant's share of the budget: position, part, text."""
+    """Yield position, part and text of each giant text in the tail."""
     giant = context.budget * context.settings.offload_share
     for entry in view.entries:
         if entry.rule != VERBATIM or not _in_tail(entry.first, context) or entry.message.tokens < giant:
@@ -100,7 +100,7 @@ def _clipped(text: str, context: Context, handle: str) -> str:
 
 STRATEGY = Strategy(
     name=NAME,
-    meaning="Something giant among the newest messages, shortened, with a handle that restores it.",
+    meaning="Very large content in the newest messages, shortened, with a handle that restores it.",
     description="If head and tail alone leave no room, replaces outputs of the tail with descriptors and "
     "clips giant texts, largest first. Never the latest user request.",
     run=run,

@@ -72,7 +72,7 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap, int, tuple[Ha
 
 
 def _largest_cap(view: View, context: Context) -> int:
-    """A share of the budget within the policy's bounds; half of it if head and tail leave less room."""
+    """Return the maximum cap: a share of the budget, limited by the policy and the free room."""
     settings = context.settings
     share = int(context.budget * settings.recap_share)
     left = context.goal - view.tokens + sum(entry.message.tokens for entry in context.middle(view))
@@ -80,7 +80,7 @@ def _largest_cap(view: View, context: Context) -> int:
 
 
 def _cap(span: Span, context: Context, largest: int) -> int:
-    """The size of the recap that it replaces and a share of the newly evicted messages, up to `largest`."""
+    """Return the cap: the replaced recap's size plus a share of the evicted messages, at most `largest`."""
     previous = sum(entry.message.tokens for entry in span.entries if entry.is_generated)
     share = int(sum(message.tokens for message in span.messages) * context.settings.recap_span_share)
     return max(context.settings.recap_tokens_min, min(largest, previous + share))

@@ -1,7 +1,7 @@
 """Recency: shorten older turns more than newer ones.
 
-In the older half of the middle, smaller outputs collapse too, and long arguments of calls are reduced to
-their shape: what a call wrote to a file can be read from the file.
+In the older half of the middle, smaller outputs collapse too, and long arguments of calls are replaced by
+their sizes: content that a call wrote to a file can be read from the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Shed: remove whole components while the prompt exceeds the budget, in the order history, memory, tools.
 
-The cheapest to lose comes first: history and memory can be retrieved, but an agent without its tools cannot
-act. A transcript that uses tools keeps them here; only the last resort may remove them.
+The least important components are removed first: history and memory can be retrieved, but an agent cannot act
+without its tools. A transcript that uses tools keeps them; only the last resort may remove them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Supersede: replace a read of a file that was later read again or changed.
 
 A later read of a part of the file does not supersede a read of the whole; a later change makes every earlier
-read stale. The handle restores what the model saw.
+read stale. The handle restores the original output.
 """
 
 from __future__ import annotations

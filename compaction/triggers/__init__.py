@@ -1,12 +1,12 @@
-"""When to compact. To add a trigger, write its module with a `TRIGGER` and list the module here.
+"""The triggers. To add one, write its module with a `TRIGGER` and list the module here.
 
     evaluate(state, policy) -> Trigger | None
 
-Two rules limit all triggers. Re-fire cursor: after a compaction, none fires until the prompt has grown by
-`refire_delta`. Quiet point: in the background, none fires while a tool call is open, since a summary in the
-middle of an action loses the plan; and an action that the agent has just planned, in the `next` of its
-working memory, is given a few turns to complete. The circuit breaker of the background is part of the store,
-which knows about failures.
+Two rules limit all triggers. Re-fire cursor: after a compaction, no trigger fires until the prompt has grown
+by `refire_delta`. Quiet point: no background trigger fires while a tool call is open, because a summary in
+the middle of an action would lose the plan; an action that the agent has just planned, in the `next` field of
+its working memory, has a few turns to complete. The circuit breaker of background compactions is part of the
+store, which records failures.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TRIGGERS: dict[str, Trigger] = {trigger.name: trigger for trigger in map(_load, 
 
 
 def evaluate(state: TriggerState, policy: Policy) -> Trigger | None:
-    """Return the first trigger whose condition holds and which nothing holds back, or None."""
+    """Return the first trigger whose condition is met and that may fire, or None."""
     for trigger in TRIGGERS.values():
         if trigger.condition(state, policy) and _may_fire(trigger, state, policy):
             return trigger

@@ -1,4 +1,4 @@
-"""What a trigger declares about itself."""
+"""The declaration of a trigger."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from compaction.triggers.state import TriggerState
 
 Condition = Callable[[TriggerState, Policy], bool]
 
-#: Turns that a planned action is given: one for the call, one for its result.
+#: Number of turns that a planned action has to complete: one for the call, one for its result.
 PLAN_TURNS = 2
 
 
 def never(state: TriggerState, policy: Policy) -> bool:
-    """The condition that no state meets."""
+    """Return False: the condition of triggers that are requested by name only."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """One reason to compact.
+    """A reason to compact.
 
     `name` is recorded with each compaction. `meaning` is its tooltip, one sentence. `description` is the
     trigger's row in the documentation. `condition` decides from a session's state whether to compact; a
-    trigger without one is only ever requested by name. Background triggers leave the work to a worker.
+    trigger without one is requested by name only. Compactions of background triggers run in a worker.
 
-    `is_urgent`: nothing may hold the trigger back. `waits_for_plan`: the agent has just planned an action,
-    and the trigger can wait until it is done.
+    `is_urgent` returns whether to ignore all rules that limit triggers. `waits_for_plan` returns whether the
+    trigger can wait until the agent has completed an action that it has just planned.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Hard: the prompt is about to exceed the budget. Compacts at once, even inside an open tool loop."""
+"""Hard: the prompt is about to exceed the budget. Compacts immediately, even inside an open tool loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_urgent(state: TriggerState, policy: Policy) -> bool:
 
 TRIGGER = Trigger(
     name="hard",
-    meaning="The prompt reached the hard limit; compacted at once, before the next call.",
+    meaning="The prompt reached the hard limit; compacted immediately, before the next call.",
     description="The prompt reaches 95% of the budget (`hard`). At once, even inside an open tool loop.",
     condition=condition,
     is_urgent=is_urgent,

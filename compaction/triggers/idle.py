@@ -1,4 +1,4 @@
-"""Idle: the agent is not waiting, so compact before its next turn. Only if there is something to gain."""
+"""Idle: the agent is not waiting, so compact before its next turn if the prompt is above the target."""
 
 from __future__ import annotations
 

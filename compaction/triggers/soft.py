@@ -1,4 +1,4 @@
-"""Soft: compact in the background, before the hard trigger has to."""
+"""Soft: compact in the background, before the hard trigger fires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def condition(state: TriggerState, policy: Policy) -> bool:
 
 
 def waits_for_plan(state: TriggerState, policy: Policy) -> bool:
-    """An agent may plan something new every turn, so the wait ends at `refire_delta` above the threshold."""
+    """Wait up to `refire_delta` above the threshold, because an agent may plan a new action in every turn."""
     return state.occupancy < policy.soft + policy.refire_delta
 
 

@@ -1,4 +1,4 @@
-"""The state of a session that triggers are evaluated on. Each push keeps it up to date."""
+"""The state of a session for the evaluation of triggers. Each push updates it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerState:
-    """A session as triggers see it. Token figures are of the prompt, in the unit of the budget.
+    """A session's state for triggers. Token figures are those of the prompt, in the unit of the budget.
 
-    `compacted_tokens` is the size of the prompt after the last compaction or attempt, None before the first.
-    `turns_since_compaction` counts from the same moment. `open_calls` are tool calls without a result.
-    `planned_turns` is how many turns ago `next` was written in the working memory, None if it is empty.
+    `compacted_tokens` is the size of the prompt after the last compaction or attempt, or None before the
+    first. `turns_since_compaction` counts from the same moment. `open_calls` are tool calls without a result.
+    `planned_turns` is how many turns ago `next` was written in the working memory, or None if it is empty.
     """
 
     tokens: int

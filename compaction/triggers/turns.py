@@ -1,4 +1,4 @@
-"""Turns: compact every N turns, whatever the size of the prompt."""
+"""Turns: compact every N turns, regardless of the size of the prompt."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def condition(state: TriggerState, policy: Policy) -> bool:
 
 
 def waits_for_plan(state: TriggerState, policy: Policy) -> bool:
-    """An agent may plan something new every turn, so the wait ends after `PLAN_TURNS`."""
+    """Wait up to `PLAN_TURNS`, because an agent may plan a new action in every turn."""
     return state.turns_since_compaction < policy.every_turns + PLAN_TURNS
 
 
 TRIGGER = Trigger(
     name="turns",
-    meaning="The policy compacts every so many turns; compacted in the background.",
+    meaning="The policy's turn interval was reached; compacted in the background.",
     description="N turns since the last compaction (`every_turns`, off by default). In the background.",
     condition=condition,
     is_background=True,

@@ -6,7 +6,7 @@ from compaction.triggers.base import Trigger
 
 TRIGGER = Trigger(
     name="upgrade",
-    meaning="A model's recap replaced a deterministic one while the agent paused; done in the background.",
+    meaning="A model's recap replaced a deterministic one while the agent paused, in the background.",
     description="A deterministic recap was used because the model failed, and the agent has paused for "
     "longer than the provider keeps its cache. In the background, once.",
     is_background=True,

@@ -1,6 +1,7 @@
 """Anthropic Messages.
 
-`recognition` detects messages, `parsing` and `rendering` translate them; the others are the provider's rules.
+`recognition` detects messages, `parsing` and `rendering` translate them; the other modules contain the
+provider's rules.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Anthropic(Dialect):
         return Prompt(format=self.name, messages=items, system=system_field, tools=definitions or None)
 
     def _repair(self, messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
-        """Return messages that the provider accepts; the same objects if nothing was wrong."""
+        """Return messages that the provider accepts; the same objects if they are valid."""
         lead = leading_system(messages)
         spoken = roles.system_to_user(messages[lead:], capabilities)
         sound = thinking.repair(server_tools.repair(spoken))

@@ -1,4 +1,4 @@
-"""Message content (A8): no empty text, no empty messages, and no blanks at the end of a prefill."""
+"""Message content (A8): no empty text, no empty messages, and no trailing whitespace in a prefill."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON
 
-#: A JSON string that ends with a blank, an escaped one included. Another character may be a Unicode blank.
+#: A JSON string that ends with whitespace, possibly escaped. Non-ASCII characters may be Unicode whitespace.
 _BLANK_END = re.compile(rb'(?:\s|\\[nrtf]|\\u....|[\x80-\xff])"')
-#: The end of the last message in which its text ends (bytes).
+#: Number of bytes at the end of the last message that contain the end of its text.
 _END_BYTES = 4_096
 
 
@@ -20,18 +20,18 @@ def violations(subject: Subject) -> Iterator[Violation]:
         for message in _faults(item):
             yield Violation(rule="A8", position=position, message=message)
     if subject.items and _trimmed(subject.items[-1]) is not None:
-        message = "the text of a trailing assistant message must not end with blanks"
+        message = "the text of a trailing assistant message must not end with whitespace"
         yield Violation(rule="A8", position=len(subject.items) - 1, message=message)
 
 
 def without_trailing_blanks(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return the messages without blanks at the end of a trailing assistant message."""
+    """Return the messages without whitespace at the end of a trailing assistant message."""
     trimmed = _trimmed(items[-1]) if items else None
     return items if trimmed is None else [*items[:-1], trimmed]
 
 
 def _trimmed(item: JSON) -> dict[str, JSON] | None:
-    """Return an assistant message without the blanks at its end, or None if there are none."""
+    """Return an assistant message without trailing whitespace, or None if there is none."""
     if not isinstance(item, Mapping) or item.get("role") != "assistant":
         return None
     content = item.get("content")
@@ -48,7 +48,7 @@ def _trimmed(item: JSON) -> dict[str, JSON] | None:
 
 
 def may_end_blank(messages: bytes) -> bool:
-    """Return whether the last of the joined messages may end with blanks. Only parsing it gives certainty."""
+    """Return whether the last of the joined messages may end with whitespace. Only parsing is conclusive."""
     return _BLANK_END.search(messages, max(0, len(messages) - _END_BYTES)) is not None
 
 

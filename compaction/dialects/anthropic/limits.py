@@ -29,13 +29,14 @@ def violations(subject: Subject) -> Iterator[Violation]:
 def within_breakpoints(items: list[dict[str, JSON]], system: JSON, tools: JSON) -> list[dict[str, JSON]]:
     """Return the messages with only the newest breakpoints.
 
-    Agents move their breakpoints in each turn, but the transcript contains the earlier ones, too.
+    Agents move their breakpoints in each turn, but the transcript also contains earlier breakpoints.
     """
     room = max(0, MAX_BREAKPOINTS - _breakpoints(system) - _breakpoints(tools))
     places = [i for i, item in enumerate(items) for _ in range(_breakpoints(item.get("content")))]
     if len(places) <= room:
         return items
-    # A message with more breakpoints than remain keeps none, since any choice among them would be a guess.
+    # If a message has more breakpoints than remain, remove all of them, because any choice would be
+    # arbitrary.
     first_kept = places[-room] if room else len(items)
     if places.count(first_kept) > places[-room:].count(first_kept):
         first_kept += 1

@@ -16,7 +16,7 @@ from compaction.messages import JSON, Message, Part, Role, Text, Thinking, ToolC
 
 NAME = "anthropic"
 
-#: Fields of a response that clients push with the message, and that a request must not have.
+#: Response fields that clients push with the message, but that requests must not contain.
 RESPONSE_FIELDS = frozenset({"id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"})
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")

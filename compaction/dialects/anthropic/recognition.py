@@ -10,12 +10,12 @@ from compaction.messages import JSON
 
 _ROLES = frozenset({"user", "assistant", "system"})
 
-#: Fields with content in OpenAI's messages. Anthropic has none of them, so the content would be lost.
+#: Content fields of OpenAI's messages. Anthropic does not have them, so their content would be lost.
 _FOREIGN_FIELDS = frozenset(
     {"tool_calls", "function_call", "tool_call_id", "reasoning_content", "refusal", "audio"}
 )
 
-#: Fields of a response that no other provider's messages have.
+#: Response fields that only Anthropic's messages have.
 _OWN_FIELDS = frozenset({"stop_reason", "stop_sequence"})
 
 #: Blocks that are only valid in an assistant message, and the fields that must be strings.
@@ -27,7 +27,7 @@ _ASSISTANT_BLOCKS: dict[str, tuple[str, ...]] = {
     "mcp_tool_use": ("id", "name"),
 }
 
-#: Blocks of any message whose content is an object.
+#: Blocks that are valid in any message and have an object as their content.
 _MEDIA_BLOCKS = frozenset({"image", "document"})
 
 #: Blocks that are passed on unchanged. Server tools have results of many types; all end in `_tool_result`.

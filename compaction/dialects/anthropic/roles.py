@@ -1,4 +1,4 @@
-"""Order of roles: the user speaks first (A5), prefill (A7), system messages (A9)."""
+"""Order of roles: the first message is from the user (A5), prefill (A7), system messages (A9)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def violations(subject: Subject) -> Iterator[Violation]:
 
 
 def system_to_user(messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
-    """Turn system messages into user messages unless the model accepts them in `messages`."""
+    """Convert system messages to user messages unless the model accepts them in `messages`."""
     if capabilities.system_messages or all(message.role is not Role.SYSTEM for message in messages):
         return tuple(messages)
     return tuple(_as_user(message) if message.role is Role.SYSTEM else message for message in messages)

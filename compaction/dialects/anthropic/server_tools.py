@@ -1,4 +1,4 @@
-"""Tools that the provider runs itself: call and result are in the same assistant message (A4)."""
+"""Tools that the provider runs: call and result are in the same assistant message (A4)."""
 
 from __future__ import annotations
 

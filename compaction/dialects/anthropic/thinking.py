@@ -29,7 +29,7 @@ def is_complete(block: Thinking) -> bool:
 
 
 def repair(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages without incomplete thinking. Rendering drops other dialects' thinking anyway."""
+    """Return the messages without incomplete thinking. Rendering drops other dialects' thinking."""
     return tuple(map(_without_incomplete, messages))
 
 

@@ -1,4 +1,4 @@
-"""Message content: something to say (C3), arguments that are objects (C4), known fields only (C5)."""
+"""Message content: no empty messages (C3), only objects as arguments (C4), no unknown fields (C5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compaction.messages import JSON
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
-    """Yield what the provider rejects in each message on its own."""
+    """Yield the violations within each message."""
     for position, item in enumerate(subject.items):
         for rule, message in _faults(item):
             yield Violation(rule=rule, position=position, message=message)

@@ -24,7 +24,7 @@ _ROLES = {
 }
 
 #: Fields that a message may have (C5). The last two are not in OpenAI's schema, but gateways and open models
-#: that offer this API define them, and some reject messages without them.
+#: with this API define them, and some reject messages without them.
 KNOWN_FIELDS = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
     | {"annotations", "reasoning_content", "cache_control"}
@@ -58,7 +58,7 @@ def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinn
 
 
 def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> bool:
-    """Return whether the message can be sent unchanged: it follows C3 to C5 and nothing had to be guessed."""
+    """Return whether the message can be sent unchanged: it follows C3 to C5 and needed no guesses."""
     if any(getattr(part, "patched", False) for part in parts) or not KNOWN_FIELDS.issuperset(item):
         return False
     if item.get("function_call") is not None or ("tool_calls" in item and not item["tool_calls"]):
@@ -69,7 +69,7 @@ def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> b
 
 
 def _has_content(item: Mapping[str, Any]) -> bool:
-    """Return whether the content is a string, which may be empty, or a list, which must not be."""
+    """Return whether the content is a possibly empty string or a non-empty list."""
     content = item.get("content")
     return isinstance(content, str) or (isinstance(content, list) and bool(content))
 

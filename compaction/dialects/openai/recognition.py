@@ -13,7 +13,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 #: Roles that only this dialect has.
 _OWN_ROLES = frozenset({"developer", "tool", "function"})
 
-#: Fields that only this dialect has; OpenAI's SDK writes them even if they are null.
+#: Fields that only this dialect has. OpenAI's SDK writes them even if they are null.
 _OWN_FIELDS = frozenset(
     {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations", "reasoning_content"}
 )

@@ -10,7 +10,7 @@ from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
-#: Begins the output of a failed tool, since this dialect has no error flag.
+#: Prefix of the output of a failed tool, because this dialect has no error flag.
 _ERROR_PREFIX = "Error: "
 
 #: OpenAI rejects longer tool call ids.
@@ -113,7 +113,7 @@ def _result_json(
 
 
 def _media(part: ToolResult) -> list[dict[str, JSON]]:
-    """Return the images of a tool result for a user message, since tool messages can only contain text."""
+    """Return the images of a tool result for a user message, because tool messages only contain text."""
     content = part.source.get("content") if isinstance(part.source, Mapping) else None
     if not part.media_tokens or not isinstance(content, list):
         return []
@@ -153,7 +153,7 @@ def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
 
 
 def without_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return the messages without `reasoning_content`, and without those that have nothing else."""
+    """Return the messages without `reasoning_content`. Drops messages that have no other content."""
     kept = ({k: v for k, v in item.items() if k != "reasoning_content"} for item in items)
     return [
         item
@@ -163,7 +163,7 @@ def without_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
 
 
 def system_message(given: JSON) -> list[dict[str, JSON]]:
-    """Return another dialect's `system` field as a system message; an empty list if it is empty."""
+    """Return another dialect's `system` field as a system message, or an empty list if it is empty."""
     text = joined_text(given)[0]
     return [{"role": "system", "content": text}] if text.strip() else []
 

@@ -1,8 +1,8 @@
 """Memory extraction: a model reads the new turns and suggests changes to the working memory.
 
 `schedule` decides when the model is called, `prompt` builds the request, `reply` parses the reply into
-suggestions, and `apply` decides which of them change the memory. What tool results show is left to
-`compaction.memory.updates`.
+suggestions, and `apply` decides which of them change the memory. Tool results are processed by
+`compaction.memory.updates` instead.
 """
 
 from compaction.memory.extraction.apply import OWN_TOKENS, Applied, apply, removed_items

@@ -1,7 +1,7 @@
-"""Apply a model's suggestions to the memory: it may change its own items only, within a token limit.
+"""Apply a model's suggestions to the memory. The model may change only its own items, within a token limit.
 
-Each suggestion is applied independently; invalid ones are skipped. Items of other authors stay unchanged, but
-can be marked stale.
+Each suggestion is applied independently; invalid ones are skipped. Items of other authors remain unchanged,
+but can be marked stale.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from compaction.memory.updates import UpdaterState, refit
 from compaction.memory.values import ASKED_TOKENS
 from compaction.tokens import TokenCounter
 
-#: Tokens of all items of the model, out of `ASKED_TOKENS` for the whole memory.
+#: Maximum tokens of all items of the model, out of `ASKED_TOKENS` for the whole memory.
 OWN_TOKENS = 300
 
-#: The share of common words from which two items count as the same.
+#: Minimum share of common words at which two items count as the same.
 _SIMILAR = 0.75
 
 _WORD = re.compile(r"\w+")
@@ -51,8 +51,8 @@ def apply(
 ) -> Applied:
     """Apply the suggestions that are allowed.
 
-    The model's items have at most `OWN_TOKENS`; stale items are removed first, then the oldest, single
-    strings last. The whole memory stays under `ASKED_TOKENS`, or does not grow if it was larger: automatic
+    The model's items have at most `OWN_TOKENS`: stale items are removed first, then the oldest ones, single
+    strings last. The whole memory remains under `ASKED_TOKENS`, or does not grow if it was larger: automatic
     items are shortened, then more of the model's items are removed.
     """
     changed = replace(notes, resolved=())
@@ -67,7 +67,7 @@ def apply(
 def removed_items(revisions: Sequence[Notes]) -> tuple[str, ...]:
     """Return the items that were removed or reworded between revisions, oldest first.
 
-    Automatic items do not count, and neither does a single string that was replaced by another one.
+    Excludes automatic items, and single strings that were replaced by another one.
     """
     return tuple(
         item
@@ -110,12 +110,12 @@ def _is_own(notes: Notes, key: Key) -> bool:
 
 
 def _is_replaceable(notes: Notes, key: Key) -> bool:
-    """Whether the model may write its own text over a single one: its own, or an observed one."""
+    """Whether the model may overwrite a single string: one of its own, or an observed one."""
     return notes.origin(*key).via in (Via.EXTRACTION, Via.AUTO_UPDATE)
 
 
 def _mark_stale(notes: Notes, key: Key, reason: str) -> Notes:
-    """Mark an item stale, unless the same finding was overruled."""
+    """Mark an item stale, unless the finding has been overruled."""
     origin = notes.origin(*key)
     if key not in keys(notes.memory) or any(
         _is_same(finding(reason), overruled) for overruled in origin.overruled
@@ -125,7 +125,7 @@ def _mark_stale(notes: Notes, key: Key, reason: str) -> Notes:
 
 
 def _is_new(notes: Notes, suggestion: Suggestion, dismissed: Sequence[str]) -> bool:
-    """Return whether a text differs from all other items and from those that were removed."""
+    """Return whether a text differs from all other items and from removed ones."""
     others = [key[1] for key in keys(notes.memory) if key != suggestion.key]
     return not any(_is_same(suggestion.text, other) for other in (*others, *dismissed))
 
@@ -157,7 +157,7 @@ def _fit(
 
 
 def _fewer(notes: Notes, counter: TokenCounter) -> Iterator[Notes]:
-    """Yield the notes with all of the model's items that fit `OWN_TOKENS`, then with one less each time."""
+    """Yield the notes with all of the model's items that fit `OWN_TOKENS`, then with one fewer each time."""
     own = [key for key in keys(notes.memory) if _is_own(notes, key)]
     own.sort(key=lambda key: _priority(notes, key))
     while counter.count("\n".join(item for _, item in own)) > OWN_TOKENS:

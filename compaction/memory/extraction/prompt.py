@@ -30,7 +30,7 @@ _JUDGED: Mapping[str, str] = {
     "tried": "what was tried and failed, as `tried X: failed because Y`",
 }
 
-#: How many of the newest removed items the prompt lists, and characters of each item in the prompt.
+#: Maximum number of removed items that the prompt lists, and of characters of each item in the prompt.
 _SHOWN_DISMISSED, _SHOWN_CHARACTERS = 30, 300
 
 #: Output tokens for the reply itself.
@@ -94,7 +94,7 @@ def numbered(notes: Notes) -> dict[str, Key]:
 def extraction_request(
     messages: Sequence[Message], notes: Notes, *, schema: Schema, dismissed: Sequence[str], room: int
 ) -> Request:
-    """Build the request for the changes that `messages` make to `notes`."""
+    """Build the request for the changes to `notes` that follow from `messages`."""
     items = [_item_line(number, key, notes) for number, key in numbered(notes).items()]
     out = [_line(item) for item in dismissed[-_SHOWN_DISMISSED:]]
     session = "\n\n".join(message_texts(messages))

@@ -43,7 +43,7 @@ class Extraction:
         )
 
     def suggestions(self, answer: Mapping[str, JSON]) -> tuple[Suggestion, ...]:
-        """Return the valid suggestions that name only identifiers from the messages or the notes.
+        """Return the valid suggestions that contain only identifiers from the messages or the notes.
 
         Raises SummaryMalformed if the reply has no list of operations.
         """
@@ -93,7 +93,7 @@ class Extraction:
 
     @cached_property
     def _source(self) -> Source:
-        """The messages and notes. An identifier that is in neither is an invention."""
+        """The messages and notes. An identifier that is in neither is invented."""
         return Source.of(self.messages, None, self.notes.memory.render())
 
 

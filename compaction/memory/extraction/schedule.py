@@ -1,4 +1,4 @@
-"""When a model reads new turns, and how many: not every turn separately, and never more than it can take."""
+"""Decide when a model reads new turns, and how many: several at once, but no more than it can process."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 #: Tokens of new messages after which the model is called while a session is active.
 READ_TOKENS = 4_000
 
-#: Turns, and tokens of their messages, for one extraction; a larger turn is read separately, in pieces.
+#: Maximum turns, and tokens of their messages, per extraction. A larger turn is read separately, in pieces.
 TURNS_AT_ONCE, MAX_INPUT_TOKENS = 50, 60_000
 
 
 def turns_to_extract(tokens: Sequence[int], *, is_idle: bool) -> int:
-    """Return how many of the unread turns to read now, 0 if there is too little new content.
+    """Return how many of the unread turns to read now, or 0 if there is too little new content.
 
     `tokens` are those of each unread turn's messages.
     """

@@ -1,4 +1,4 @@
-"""Suggestions of a model: one change to one item each."""
+"""Suggestions of a model. Each is one change to one item."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from compaction.memory.origins import Key
 
-#: Suggestions in one reply; more are ignored.
+#: Maximum number of suggestions in one reply; further ones are ignored.
 MAX_SUGGESTIONS = 20
 
-#: Characters of an item, and of the reason why an item is stale. Longer ones are ignored.
+#: Maximum characters of an item, and of the reason why an item is stale. Longer ones are ignored.
 MAX_ITEM, MAX_REASON = 300, 120
 
 

@@ -1,7 +1,7 @@
 """Automatic memory updates: keep a working memory current from tool results, without a model.
 
-`update_notes` reads only the messages of new turns, so its work does not grow with the history. It writes
-only its own, automatic items. Items of other authors are never changed, but marked stale if a tool's result
+`update_notes` reads only the messages of new turns, so its run time does not grow with the history. It writes
+only automatic items. Items of other authors are never changed, but are marked stale if a tool's result
 contradicts them.
 """
 
@@ -22,7 +22,7 @@ from compaction.tokens import TokenCounter
 
 __all__ = ["Update", "UpdaterState", "refit", "update_notes"]
 
-#: Fields about the past, which nothing later contradicts.
+#: Fields about the past, which later observations cannot contradict.
 _PAST = frozenset({"tried", "recent_edits"})
 
 
@@ -71,7 +71,7 @@ def _shown(notes: Notes) -> tuple[Key, ...]:
 
 
 def _note_dismissed(state: UpdaterState, notes: Notes) -> None:
-    """Remember automatic items that another author removed, so that they are not added again."""
+    """Record automatic items that another author removed, so that they are not added again."""
     present = set(keys(notes.memory))
     state.dismissed = (*state.dismissed, *(key for key in state.shown if key not in present))
 
@@ -79,7 +79,7 @@ def _note_dismissed(state: UpdaterState, notes: Notes) -> None:
 def _contradictable(notes: Notes) -> list[Key]:
     """Return the items that an observation may contradict: other authors' items about the present.
 
-    A task that a person set stays valid until a person changes it.
+    A task that a user set remains valid until a user changes it.
     """
     return [
         key
@@ -91,7 +91,7 @@ def _contradictable(notes: Notes) -> list[Key]:
 
 
 def _reasons(notes: Notes, claims: Sequence[Key], observations: Iterable[Observation]) -> Mapping[Key, str]:
-    """Return why items are stale, or "" if they were confirmed. The last observation counts."""
+    """Return why items are stale, or "" if they were confirmed. The last observation decides."""
     found: dict[Key, str] = {}
     for observation in observations:
         for key in claims:
@@ -105,7 +105,7 @@ def _reasons(notes: Notes, claims: Sequence[Key], observations: Iterable[Observa
 
 
 def _task_contradiction(origin: Origin, observation: Observation) -> str | None:
-    """Return why a task is stale: the user asked for other work after it was written."""
+    """Return why a task is stale: the user requested other work after it was written."""
     if not observation.task or origin.turn >= observation.turn:
         return None
     return f"the user asks for other work since turn {observation.turn}"
@@ -159,7 +159,7 @@ def _origin(notes: Notes, key: Key, item: UpdaterItem) -> Origin:
 
 
 def _resolved(old: Notes, new: Notes) -> tuple[Key, ...]:
-    """Return the automatic blockers that no longer exist: they were resolved."""
+    """Return the automatic blockers that no longer exist because they were resolved."""
     present = set(keys(new.memory))
     return tuple(key for key in old.origins if key[0] == "blockers" and key not in present)
 

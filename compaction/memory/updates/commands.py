@@ -36,7 +36,7 @@ def segments(command: str) -> Iterator[str]:
 
 
 def state_changes(command: str) -> tuple[str, ...]:
-    """Return the parts of a command that change more than the text of a file: packages, commits, moves."""
+    """Return the parts of a command with effects beyond a file's text: installs, commits, moves."""
     return tuple(segment for segment in segments(command) if _STATE.match(segment))
 
 

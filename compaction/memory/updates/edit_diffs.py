@@ -1,4 +1,4 @@
-"""Diffs of edits, from the tool calls that made them."""
+"""Diffs of file edits, derived from the tool calls that made them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _HEREDOC = re.compile(
     r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<body>.*?)\n[ \t]*(?P=end)\s*(?:\n|$)", re.DOTALL
 )
 
-#: Characters of a diff that are kept; the transcript has the rest.
+#: Maximum characters of a diff. The transcript contains all of it.
 MAX_CHARACTERS = 2_200
 _HEAD_SHARE = 0.6
 
 #: Longer commands are not searched for here-documents, because their marker may occur too often.
 _MAX_COMMAND = 40_000
 
-#: Longer texts are not compared line by line, which takes quadratic time, but replaced as a whole.
+#: Longer texts are shown as a complete replacement, because a comparison by line takes quadratic time.
 _MAX_LINES = 1_500
 
 
 def edit_diff(call: ToolCall, action: Action) -> str:
-    """Return the diff of an edit, with the path in its first line; "" if the call does not contain it."""
+    """Return the diff of an edit, with the path in its first line, or "" if the call does not contain it."""
     arguments = loads_object_fast(call.arguments)
     return "\n".join([action.path, *lines]) if (lines := _lines(arguments, action)) else ""
 
 
 def texts_of(call: ToolCall) -> tuple[str, str]:
-    """Return the text that an edit removed and the text that it added, as far as the call contains them."""
+    """Return the removed and the added text of an edit, as far as the call contains them."""
     arguments = loads_object_fast(call.arguments)
     pairs = _pairs(arguments)
     if pairs:
@@ -88,7 +88,7 @@ def _compared(old: str, new: str) -> list[str]:
 
 
 def clipped(diff: str, position: int, characters: int = MAX_CHARACTERS) -> str:
-    """Shorten a long diff: drop lines in its middle, and name the message that contains all of it."""
+    """Shorten a long diff: drop lines in its middle, and refer to the message that contains all of it."""
     if len(diff) <= characters:
         return diff
     lines = diff.splitlines()

@@ -10,10 +10,10 @@ from compaction.memory.updates.edit_diffs import MAX_CHARACTERS, clipped
 from compaction.memory.updates.observe import HALF_LIFE
 from compaction.memory.updates.state import Remembered, UpdaterState
 
-#: The built-in field for results of commands: the last test runs, installs, commits.
+#: The built-in field for results of commands: recent test runs, installs and commits.
 STATE = "state"
 
-#: Blockers that are listed; the others are counted.
+#: Maximum number of listed blockers; the others are counted.
 _MAX_BLOCKERS = 8
 _TRIED, _STATE = 3, 4
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-#: Alternatives: a project that uses one tool of a family does not use the others.
+#: Families of alternative tools: a project that uses one of them does not use the others.
 FAMILIES: tuple[frozenset[str], ...] = (
     frozenset({"pytest", "unittest", "nose"}),
     frozenset({"jest", "vitest", "mocha"}),
@@ -22,17 +22,17 @@ _ASSIGNMENT = re.compile(
     r"(?P<value>-?\d+(?:\.\d+)*\w{0,4}|true|false|on|off|yes|no|null|none|[A-Za-z][\w./-]{1,60})[\"'`]?(?=[\s,;.)\]}]|$)",
     re.IGNORECASE,
 )
-#: Words that occur in sentences like names, but are not assigned in files.
+#: Words that look like names in sentences, but are not assigned in files.
 _WORDS = frozenset({"it", "this", "that", "there", "which", "what", "note", "framework", "answer", "reason"})
 _USED = re.compile(r"^(?:python[\d.]*\s+-m\s+|npx\s+)?(?P<tool>[\w.-]+)")
 
-#: Lines of a file that are searched for values, and the maximum length of a line in characters.
+#: Maximum number of lines of a file to search for values, and of characters of a line.
 _MAX_LINES, _LONGEST_LINE = 2_000, 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A fact that a tool's result shows, or another task of the user."""
+    """A fact shown by a tool's result, or a new task from the user."""
 
     turn: int
     tool: str = ""  #: a tool of a family that ran successfully
@@ -42,7 +42,7 @@ class Observation:
     before: str = ""  #: … and had this one before, if the edit shows it
     path: str = ""  #: … in this file
     passing: str = ""  #: a test that passes
-    task: str = ""  #: what the user asks for instead of the task before
+    task: str = ""  #: the user's new task
 
 
 def tools_in(command_segments: Iterator[str], turn: int) -> Iterator[Observation]:
@@ -59,7 +59,7 @@ def names_in(items: Iterable[str]) -> frozenset[str]:
 
 
 def values_in(text: str, names: Collection[str]) -> dict[str, str]:
-    """Return the values that a text assigns to any of `names`; the last assignment counts."""
+    """Return the values that a text assigns to any of `names`. The last assignment applies."""
     found: dict[str, str] = {}
     for line in text.splitlines()[:_MAX_LINES] if any(name in text for name in names) else ():
         if len(line) <= _LONGEST_LINE and any(name in line for name in names):
@@ -69,7 +69,7 @@ def values_in(text: str, names: Collection[str]) -> dict[str, str]:
 
 
 def contradiction(item: str, observation: Observation) -> str | None:
-    """Return why an observation makes an item stale, "" if it confirms it, None if they are unrelated."""
+    """Return why an observation makes an item stale, "" if it confirms it, or None if they are unrelated."""
     if observation.tool:
         return _tool_contradiction(item, observation)
     if observation.missing:

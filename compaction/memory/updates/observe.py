@@ -1,4 +1,4 @@
-"""Update the state from the messages of a turn: match calls with results, and evaluate the results."""
+"""Update the state from the messages of a turn: match calls to results, and evaluate the results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from compaction.outcomes import is_error
 from compaction.references import contains_handle
 from compaction.tools import Kind, action_of
 
-#: Turns after which the weight of a file is halved.
+#: Number of turns after which the weight of a file is halved.
 HALF_LIFE = 10
 
-#: Turns after which a failed command that was not retried counts as given up.
+#: Number of turns after which a failed command that was not retried counts as abandoned.
 GIVEN_UP_AFTER = 10
 
 _CHARACTERS = {"command": 100, "line": 140}
@@ -35,7 +35,7 @@ _MISSING = re.compile(r"no such file|does not exist|not found", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _TOUCHES = frozenset({Kind.READ, Kind.EDIT, Kind.WRITE})
 _WINDOW = 4_000
-#: Characters; a longer result of a read is the content of the file.
+#: Maximum characters of an error message; a longer result of a read is the content of the file.
 _LONGEST_REFUSAL = 300
 
 
@@ -62,7 +62,7 @@ def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) 
 
 
 def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Observation]:
-    """Process a text of the user: the first request is the task, until another one replaces it."""
+    """Process text of the user: the first request is the task until another one replaces it."""
     if state.task is not None and not replaces_task(text, is_finished=state.finished):
         return
     if task := task_of(text):
@@ -162,7 +162,7 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
 
 
 def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> Iterator[Observation]:
-    """Process a test run: failing tests become blockers, passing tests stop being blockers."""
+    """Process a test run: failing tests become blockers, passing tests are no longer blockers."""
     command = _clip(run.command, _CHARACTERS["command"])
     for test, failure in list(state.failing.items()):
         if run.settles(test, failure.group):
@@ -183,7 +183,7 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
 
 
 def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: bool) -> None:
-    """Process another command: a failure is an open error until the command succeeds."""
+    """Process any other command: a failure is an open error until the command succeeds."""
     command = _clip(" ".join(call.command.split()), _CHARACTERS["command"])
     known = state.errors.pop(command, None)
     if not failed:
@@ -195,7 +195,7 @@ def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: b
 
 
 def _error_line(text: str) -> str:
-    """Return the most informative line of a failure: the last one about an error, else the last one."""
+    """Return the most informative line of a failure: the last line with an error, else the last line."""
     lines = [line.strip() for line in text[-_WINDOW:].splitlines() if _LETTERS.search(line)]
     lines = [line for line in lines if not line.startswith("<") and not contains_handle(line)]
     errors = [line for line in lines if _ERROR_LINE.search(line)]

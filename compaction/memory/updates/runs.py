@@ -1,4 +1,4 @@
-"""Results of test runs: which tests fail, which pass, and which earlier failures they cover."""
+"""Results of test runs: failing and passing tests, and the earlier failures that a run settles."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ _SELECTED = re.compile(r"\s(?:-run|-k|-t|--filter|--grep|-g)[= ]+(?:'([^']*)'|\"
 _OPTION = re.compile(r"^-")
 _WHOLE_TREE = frozenset({".", "./...", "./", "..."})
 
-#: Failures of one run that are listed separately.
+#: Maximum number of failures of one run that are listed separately.
 MAX_FAILURES = 30
-#: Characters at the end of an output that are read; the summary is there.
+#: Number of characters to parse at the end of an output, where the summary is.
 _WINDOW = 60_000
 
 
@@ -94,7 +94,7 @@ class Run:
         if _runner_of(command) not in (self.runner, "") and self.runner not in _WRAPPERS:
             return False
         whole = self.command == command or _covers(self.command, test)
-        # A failed run counts for tests that it does not name only if it names its failures.
+        # A failed run proves that unnamed tests pass only if it names its failures.
         return whole and (self.passed or bool(self.failing))
 
 
@@ -103,7 +103,7 @@ _WRAPPERS = frozenset({"make test", "npm test", "tox"})
 
 
 def run_of(command: str, output: str, failed: bool) -> Run | None:
-    """Parse the output of a test command; None if the command runs no tests.
+    """Parse the output of a test command. Return None if the command runs no tests.
 
     `failed` is whether the tool call ended with an error.
     """

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """Something that was observed, such as a failure. `group` is the command that it belongs to."""
+    """An observation, such as a failure. `group` is the command that it belongs to."""
 
     text: str
     turn: int
@@ -26,7 +26,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """A tool call that has no result yet."""
+    """A tool call without a result yet."""
 
     kind: str
     path: str
@@ -38,16 +38,16 @@ class PendingCall:
     after: Mapping[str, str] = field(default_factory=dict)  #: values that it adds
 
 
-#: How many of each are kept; the oldest are dropped first.
+#: Maximum number of entries of each kind. The oldest are dropped first.
 LIMITS = {"files": 60, "failing": 60, "errors": 20, "tried": 4, "state": 5, "calls": 64, "dismissed": 60}
 
 
 @dataclass(slots=True, kw_only=True)
 class UpdaterState:
-    """The state. `turn` is the next one to read.
+    """The state of automatic updates. `turn` is the next turn to read.
 
-    `finished`: the assistant has ended its turn. `shown` are the automatic items of the last update;
-    `dismissed` are those that another author removed since, which are not added again.
+    `finished` is set if the assistant has ended its turn. `shown` are the automatic items of the last update;
+    `dismissed` are those that another author has removed, which are not added again.
     """
 
     turn: int = 0
@@ -76,7 +76,7 @@ class UpdaterState:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JSON]) -> UpdaterState:
-        """Return a stored state. Parts that an older version did not store are empty."""
+        """Return a stored state. Fields that an older version did not store are empty."""
         collections = {
             name: _observed_all(data.get(name)) for name in ("files", "failing", "errors", "tried", "state")
         }

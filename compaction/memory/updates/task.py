@@ -1,22 +1,23 @@
-"""The task that the user gives: the first request, and each later message that replaces it.
+"""The user's task: the first request, or the latest message that replaced it.
 
-A message replaces the task if it says so ("forget that, …", "new task: …"), or if the assistant had finished
-and the message asks for other work. Answers, questions and corrections belong to the task.
+A message replaces the task if it states that explicitly ("forget that, …", "new task: …"), or if the
+assistant had finished and the message requests other work. Answers, questions and corrections belong to the
+task.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Characters of a task.
+#: Maximum characters of a task.
 _LONGEST = 240
 #: Longer messages are pasted data unless they are the first one (characters).
 _LONGEST_REQUEST = 8_000
-#: Words that a message must have to ask for other work.
+#: Minimum number of words of a message that requests other work.
 _MIN_WORDS = 4
 
 _TAGGED = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
-#: What may come before the words that matter.
+#: Phrases that may precede the significant words.
 _COURTESY = (
     r"(?:(?:ok(?:ay)?|alright|all right|great|perfect|good|nice|cool|thanks|thank you|thx|excellent|awesome"
     r"|hey|hi|hello|no|actually|hmm+|wait|sorry|and|so|well|lgtm|looks good|sounds good)\b[\s,.!:;–—-]*)*"
@@ -43,7 +44,7 @@ _PIVOT = re.compile(
     r"|(?:the )?(?:task|goal|plan|priority) (?:has )?changed\b)",
     re.IGNORECASE,
 )
-#: Work on "this" or on "3" is a part of what was discussed, and so is what follows a "yes".
+#: References to the current work, such as "this" or "3", and messages that begin with "yes".
 _REQUEST = re.compile(
     rf"{_COURTESY}{_POLITE}(?:{_WORK})\s+(?!(?:this|that|it|these|those|them|both|all|\d+)\b)\w",
     re.IGNORECASE,
@@ -51,7 +52,7 @@ _REQUEST = re.compile(
 
 
 def task_of(text: str) -> str:
-    """Return the first meaningful line of a request, "" if there is none."""
+    """Return the first meaningful line of a request, or "" if there is none."""
     lines = [" ".join(line.split()) for line in _TAGGED.sub("\n", text).splitlines()]
     lines = [line for line in lines if line and not line.startswith("<")]
     if not lines:
@@ -63,7 +64,7 @@ def task_of(text: str) -> str:
 def replaces_task(text: str, *, is_finished: bool) -> bool:
     """Return whether a later message of the user replaces the task.
 
-    `is_finished`: the assistant had ended its turn, so the message does not interrupt its work.
+    `is_finished` is set if the assistant had ended its turn, so that the message does not interrupt its work.
     """
     if len(text) > _LONGEST_REQUEST:
         return False
