@@ -94,7 +94,7 @@ _WALL_TURNS = 10
 
 #: Compactions after which the prompt grows back within this many turns are ineffective.
 _SHORT_CYCLE = 3
-#: Number of newest compactions to compare, and number of future compactions within which the limit counts.
+#: Number of newest compactions whose sizes are extrapolated, and number of compactions to extrapolate.
 _CYCLES, _CYCLES_LEFT = 5, 3
 
 

@@ -110,7 +110,7 @@ def _is_own(notes: Notes, key: Key) -> bool:
 
 
 def _is_replaceable(notes: Notes, key: Key) -> bool:
-    """Whether the model may overwrite a single string: one of its own, or an observed one."""
+    """Whether the model may overwrite a single string: one that it wrote, or an observed one."""
     return notes.origin(*key).via in (Via.EXTRACTION, Via.AUTO_UPDATE)
 
 
