@@ -68,7 +68,7 @@ def stop(number: int, frame: object) -> NoReturn:
 
 
 def run(home: Path, host: str, port: int) -> None:
-    """Run until a signal arrives. Raises Stop, or StartError if a program does not start or keeps failing."""
+    """Run until a signal arrives. Raises Stop, or StartError if a program does not start."""
     gateway_port = env.integer("CONTEXTAPP_GATEWAY_PORT", port + 1, minimum=1, maximum=65535)
     servers.check_port(host, port)
     servers.check_port(host, gateway_port, variable="CONTEXTAPP_GATEWAY_PORT")

@@ -12,7 +12,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from contextapp.embedded import home as homes
@@ -129,21 +131,45 @@ def run(data: Path, name: str, *arguments: str, stdin: str = "") -> None:
 
 
 def stop_leftover(home: Path, *, seconds: float = 30) -> None:
-    """Stop the server of an instance that was killed, and remove its pid file.
+    """Stop the server of an instance that was killed, and remove its lock files.
 
-    The caller holds the lock of the data folder, so no instance uses a server that still accepts connections.
-    A pid file without a server must be removed: another process may have its process id by now, and Postgres
-    would then refuse to start.
+    The caller holds the lock of the data folder, so no instance uses that server. Its lock files must be
+    removed: another process may have its process id by now, or it may be a zombie in a container that reaps
+    none, and Postgres would then refuse to start.
     """
     data = home / "postgres"
     deadline = time.monotonic() + seconds
-    path = homes.sockets(home) / homes.POSTGRES_SOCKET
-    while (lines := pid_file_lines(data)) and accepts_connections(path):
-        if time.monotonic() > deadline:
-            raise StartError(f"An old Postgres (process {lines[0]}) is still running in {home}. Stop it.")
-        os.kill(int(lines[0]), signal.SIGINT)
+    while pids := server_pids(data):
+        left = deadline - time.monotonic()
+        if left < 0:
+            raise StartError(f"An old Postgres (process {pids[0]}) still runs in {home}. Stop it first.")
+        # First a fast shutdown of the server, then an immediate one of whatever is left of it.
+        for pid in pids[:1] if left > seconds / 2 else pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT if left > seconds / 2 else signal.SIGQUIT)
         time.sleep(0.2)
     (data / "postmaster.pid").unlink(missing_ok=True)
+    for name in (homes.POSTGRES_SOCKET, f"{homes.POSTGRES_SOCKET}.lock"):
+        (homes.sockets(home) / name).unlink(missing_ok=True)
+
+
+def server_pids(data: Path) -> list[int]:
+    """Return the ids of the processes of a running server, the oldest first."""
+    if sys.platform == "linux":
+        folders = (folder for folder in Path("/proc").iterdir() if folder.name.isdigit())
+        return sorted(int(folder.name) for folder in folders if runs_in(folder, data))
+    recorded = pid_file_lines(data)[:1]
+    ps = ["ps", "-o", "command=", "-p", *recorded]
+    done = subprocess.run(ps, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    return list(map(int, recorded)) if recorded and str(data) in done.stdout else []
+
+
+def runs_in(folder: Path, data: Path) -> bool:
+    """Return whether the process of this folder in /proc is one of the server, which works in its cluster."""
+    try:
+        return (folder / "comm").read_text() == "postgres\n" and (folder / "cwd").readlink() == data.resolve()
+    except OSError:  # it has ended, or belongs to another user
+        return False
 
 
 def accepts_connections(path: Path) -> bool:

@@ -87,16 +87,16 @@ class Child:
         deadline = time.monotonic() + seconds
         while not self.program.is_ready():
             if self.has_ended:
-                raise StartError(f"{self.program.name} did not start{self._reason()}")
+                raise StartError(f"{self.program.name} did not start{self.reason()}")
             if time.monotonic() > deadline:
-                raise StartError(f"{self.program.name} was not ready after {seconds:.0f} s{self._reason()}")
+                raise StartError(f"{self.program.name} was not ready after {seconds:.0f} s{self.reason()}")
             time.sleep(0.02)
 
-    def _reason(self) -> str:
+    def reason(self) -> str:
         """Return the last line of the log since the start, preferably a fatal error."""
         log = self.program.log
         if log is None:
-            return "; see the messages above."
+            return "; see the messages above"
         output = log.read_bytes()[self.log_start :].decode(errors="replace")
         lines = [line for line in output.splitlines() if line.strip()]
         fatal = [line for line in lines if "FATAL" in line] or lines

@@ -1,8 +1,8 @@
 """Start programs, restart those that end, and stop all of them in reverse order.
 
-A program that keeps failing is restarted after increasing pauses. After `MAX_FAILURES` the supervisor stops
-everything with a one-line message, so that the user or service manager (systemd, a container runtime)
-notices. Restarts on request, for example by `kill`, are not limited.
+A program that keeps failing is restarted after increasing pauses. After `MAX_FAILURES` a message names the
+cause, and the pauses remain long: once the cause is gone, for example a full disk, the instance resumes.
+Restarts on request, for example by `kill`, follow at once.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import signal
 import time
 
-from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Child, Program, write_line
 
-# Give up after this many failures within this many seconds. The pauses in between add up to 7.5 seconds.
+# After this many failures within this many seconds, restarts are rare. The pauses before add up to 7.5 s.
 MAX_FAILURES, FAILURE_WINDOW = 5, 120.0
+LONG_PAUSE = 30.0
 # Exit codes of a program that was stopped on request. Shortly after the start they count as failures too.
 STOPPED_CODES = {0, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP}
 SETTLED_SECONDS = 10.0
@@ -29,16 +29,21 @@ class SupervisedProgram:
         self.child = Child(program)
         self.started_at = time.monotonic()
         self.failures: list[float] = []
+        self.keeps_failing = False
         self.restart_at: float | None = None
 
     def check(self, now: float) -> None:
-        """Restart the program if it has ended. Raises StartError if it has failed too often."""
+        """Restart the program if it has ended, after a pause."""
         if self.restart_at is None and self.child.has_ended:
             self.child.kill_group()
             pause = self._pause(now)
             self.restart_at = now + pause
-            code = self.child.process.returncode
-            write_line(f"{self.child.program.name} ended (exit code {code}). Restarting it in {pause:g} s.")
+            name, code = self.child.program.name, self.child.process.returncode
+            if pause < LONG_PAUSE:
+                write_line(f"{name} ended (exit code {code}). Restarting it in {pause:g} s.")
+            else:
+                failures = f"{MAX_FAILURES} times in {FAILURE_WINDOW:.0f} s{self.child.reason()}"
+                write_line(f"{name} failed {failures}. Trying again every {pause:g} s.")
         elif self.restart_at is not None and now >= self.restart_at:
             self.restart_at = None
             self.child = Child(self.child.program)
@@ -49,11 +54,10 @@ class SupervisedProgram:
         if self.child.process.returncode in STOPPED_CODES and now - self.started_at >= SETTLED_SECONDS:
             return FIRST_PAUSE
         self.failures = [failure for failure in self.failures if now - failure < FAILURE_WINDOW] + [now]
-        if len(self.failures) >= MAX_FAILURES:
-            name = self.child.program.name
-            raise StartError(
-                f"{name} failed {MAX_FAILURES} times in {FAILURE_WINDOW:.0f} seconds; giving up."
-            )
+        lasts = self.keeps_failing and now - self.started_at < FAILURE_WINDOW
+        self.keeps_failing = lasts or len(self.failures) >= MAX_FAILURES
+        if self.keeps_failing:
+            return LONG_PAUSE
         return FIRST_PAUSE * 2.0 ** (len(self.failures) - 1)
 
 

@@ -1,0 +1,80 @@
+"""Postgres starts again whatever a killed instance has left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from contextapp.embedded import home as homes
+from contextapp.embedded import postgres
+from contextapp.embedded.programs import Child, launch_command
+from contextapp.embedded.supervisor import Supervisor
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    homes.prepare(tmp_path)
+    postgres.ensure_cluster(tmp_path, fast=True)
+    return tmp_path
+
+
+@pytest.fixture
+def process(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the user who owns the cluster that has nothing to do with Postgres."""
+    command = launch_command(("sleep", "600"), stop_signal=signal.SIGTERM, owns=home / "postgres")
+    with subprocess.Popen(command) as process:
+        yield process
+        process.kill()
+
+
+def assert_starts(home: Path) -> None:
+    postgres.stop_leftover(home)
+    with Supervisor() as supervisor:
+        supervisor.start(postgres.program(home, fast=True))
+        assert postgres.accepts_connections(homes.sockets(home) / homes.POSTGRES_SOCKET)
+
+
+@pytest.mark.parametrize("is_zombie", [False, True])
+def test_lock_files_with_the_id_of_another_process(
+    home: Path, process: subprocess.Popen[bytes], is_zombie: bool
+) -> None:
+    child = Child(postgres.program(home, fast=True))
+    child.wait_until_ready()
+    child.process.kill()
+    child.process.wait()
+    if is_zombie:
+        process.kill()
+    locks = home / "postgres" / "postmaster.pid", homes.sockets(home) / f"{homes.POSTGRES_SOCKET}.lock"
+    for lock in locks:
+        _, *lines = lock.read_text().splitlines()
+        lock.write_text("\n".join([str(process.pid), *lines, ""]))
+    assert_starts(home)
+    assert is_zombie or process.poll() is None
+
+
+def test_a_server_that_still_runs_is_stopped(home: Path) -> None:
+    child = Child(postgres.program(home, fast=True))
+    child.wait_until_ready()
+    assert_starts(home)
+    child.process.wait()
+
+
+def test_what_is_left_of_a_server_is_stopped(home: Path) -> None:
+    child = Child(postgres.program(home, fast=True))
+    child.wait_until_ready()
+    [postmaster, *others] = postgres.server_pids(home / "postgres")
+    assert others
+    os.kill(postmaster, signal.SIGKILL)
+    assert_starts(home)
+    child.process.wait()
