@@ -1,4 +1,4 @@
-"""Postgres starts again whatever a killed instance has left behind."""
+"""Postgres starts after an instance was killed, whatever files and processes remained."""
 
 from __future__ import annotations
 
