@@ -88,7 +88,8 @@ FALL = 0.7
 SLOPE_TURNS = 20
 _SETTLING_TURNS = 5
 
-_FLAT_SHARE = 0.002
+#: A prompt that grows less than both is flat: a share of the limit, and tokens per turn.
+_FLAT_SHARE, _FLAT_TOKENS = 0.002, 400
 _WALL_SHARE = 0.9
 _WALL_TURNS = 10
 
@@ -107,7 +108,7 @@ def slope(sizes: Sequence[int], limit: int, *, is_compacted: bool = False) -> Sl
     runs = _runs(sizes)
     rise = _rise(runs)
     last = sizes[-1] if sizes else 0
-    left = max(0, int((limit - last) / rise)) if rise > _FLAT_SHARE * limit else None
+    left = max(0, int((limit - last) / rise)) if rise > min(_FLAT_SHARE * limit, _FLAT_TOKENS) else None
     if last > limit:
         verdict = Verdict.WALL
     elif left is None:

@@ -20,7 +20,9 @@ class PromptSize:
     `estimate` is the estimated size of the full transcript, `served` that of the prompt served by contextapp
     (None for imported sessions), `reported` the size reported by the provider. `client_compaction` is set if
     the client compacted its context before this turn; `output_spike` is the size of the turn's tool outputs
-    if they are a spike; `at` is the time of the turn.
+    if they are a spike; `at` is the time of the turn. `uncached`, `cache_read`, `cache_write` and `output`
+    are the billed tokens, `microusd` their cost (None without a price), `billed` is not set if another
+    session pays. `preamble` is the version of the system prompt and tools.
     """
 
     turn: int
@@ -30,6 +32,14 @@ class PromptSize:
     client_compaction: Mapping[str, Any] | None = None
     output_spike: int | None = None
     at: datetime | None = None
+    model: str = ""
+    preamble: int = 0
+    uncached: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    microusd: int | None = None
+    billed: bool = True
 
     @property
     def is_marked(self) -> bool:

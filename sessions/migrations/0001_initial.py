@@ -288,8 +288,8 @@ class Migration(migrations.Migration):
                         base_field=models.PositiveIntegerField(), default=list, size=None
                     ),
                 ),
-                ("grade", models.CharField(max_length=1)),
-                ("score", models.PositiveSmallIntegerField()),
+                ("grade", models.CharField(blank=True, max_length=1)),
+                ("score", models.PositiveSmallIntegerField(null=True)),
                 ("reasons", models.JSONField(default=list)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now)),
             ],

@@ -26,8 +26,9 @@ class SessionProfile(models.Model):
     lost_references = models.PositiveIntegerField(default=0)
     # The largest prompt of each section of the session, in tokens.
     sparkline = ArrayField(models.PositiveIntegerField(), default=list)
-    grade = models.CharField(max_length=1)
-    score = models.PositiveSmallIntegerField()
+    # Empty, and no score, if no call reported its usage and nothing was compacted.
+    grade = models.CharField(max_length=1, blank=True)
+    score = models.PositiveSmallIntegerField(null=True)
     # [{"code", "points", "text"}], most points first.
     reasons = models.JSONField(default=list)
     updated_at = models.DateTimeField(default=timezone.now)

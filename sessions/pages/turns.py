@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from compaction.messages import Usage
+from sessions.charts.cache import CACHE_LIFE
 from sessions.models import AgentSession, Pin, Turn
 from sessions.pages.blocks import MessageView, calls_of, message_view
 from sessions.selectors import convert
 from sessions.selectors.pins import pins_at
 from sessions.selectors.transcript import TurnMessages, TurnsPage
-
-#: Pauses after which the provider's prompt cache has usually expired.
-IDLE = timedelta(minutes=5)
 
 _VOICES = {"tool": "tool outputs", "user": "user", "system": "system", "assistant": "answer"}
 
@@ -89,4 +87,4 @@ def _growth(turn: Turn, previous: Turn | None) -> int | None:
 
 def _idle(turn: Turn, previous: Turn | None) -> timedelta | None:
     pause = turn.at - previous.at if previous is not None else timedelta(0)
-    return pause if pause > IDLE else None
+    return pause if pause > CACHE_LIFE else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from compaction.breakdown import TokenBreakdown
 from compaction.meter import Slope
@@ -13,20 +14,27 @@ from sessions.selectors.token_budgets import calibration_of, limit_of, policy_of
 
 
 def chart_points(
-    *, session: AgentSession, last: int | None = None, first: int | None = None, end: int | None = None
+    *,
+    session: AgentSession,
+    last: int | None = None,
+    first: int | None = None,
+    end: int | None = None,
+    turns: Sequence[int] | None = None,
 ) -> list[PromptSize]:
-    """Return the prompt size of each turn in order: of the `last` turns, or of turns `first` to `end`.
+    """Return the prompt size of each turn in order.
 
-    One query over small columns.
+    Of the `last` turns, of turns `first` to `end`, or of `turns`. One query over small columns.
     """
-    turns = session.turns.order_by("index")
+    rows = session.turns.order_by("index")
     if last is not None:
-        turns = turns.filter(index__gte=max(session.turn_count - last, 0))
+        rows = rows.filter(index__gte=max(session.turn_count - last, 0))
     if first is not None:
-        turns = turns.filter(index__gte=first)
+        rows = rows.filter(index__gte=first)
     if end is not None:
-        turns = turns.filter(index__lte=end)
-    columns = turns.values_list(
+        rows = rows.filter(index__lte=end)
+    if turns is not None:
+        rows = rows.filter(index__in=turns)
+    columns = rows.values_list(
         "index",
         "prompt_estimate",
         "prompt_served",
@@ -34,19 +42,45 @@ def chart_points(
         "client_compaction",
         "output_spike",
         "at",
+        "model",
+        "preamble_version",
+        "uncached_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "output_tokens",
+        "cost_microusd",
+        "billed",
+        named=True,
     )
-    return [
-        PromptSize(
-            turn=index,
-            estimate=estimate,
-            served=served,
-            reported=reported,
-            client_compaction=client,
-            output_spike=spike,
-            at=at,
-        )
-        for index, estimate, served, reported, client, spike, at in columns.iterator(chunk_size=5_000)
-    ]
+    return [_point(row) for row in columns.iterator(chunk_size=5_000)]
+
+
+def _point(row: Any) -> PromptSize:
+    return PromptSize(
+        turn=row.index,
+        estimate=row.prompt_estimate,
+        served=row.prompt_served,
+        reported=row.prompt_reported,
+        client_compaction=row.client_compaction,
+        output_spike=row.output_spike,
+        at=row.at,
+        model=row.model,
+        preamble=row.preamble_version,
+        uncached=row.uncached_tokens or 0,
+        cache_read=row.cache_read_tokens or 0,
+        cache_write=row.cache_write_tokens or 0,
+        output=row.output_tokens or 0,
+        microusd=row.cost_microusd,
+        billed=row.billed,
+    )
+
+
+def compactions_by_turn(*, session: AgentSession) -> dict[int, int]:
+    """Return the numbers of the applied compactions by contextapp, by the first turn with their prompt."""
+    if not session.compaction_count:
+        return {}
+    rows = session.compactions.filter(state__in=Compaction.APPLIED).order_by("number")
+    return {turn + 1: number for turn, number in rows.values_list("turn_index", "number")}
 
 
 def prompt_slope(*, session: AgentSession, points: Sequence[PromptSize]) -> Slope | None:

@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 #: Prompts above this share of their limit are under pressure.
-PRESSURE = 0.9
+PRESSURE = 0.75
+#: Fewer calls that report their usage are too few to judge.
+MIN_CALLS = 3
 #: A compaction within this many turns of the previous one counts as repeated.
 REPEATED_TURNS = 8
 
@@ -20,11 +22,16 @@ REPEATED_TURNS = 8
 class Signs:
     """The counts from which a session's health is calculated.
 
-    `pressed` and `burst` are the numbers of turns whose prompt exceeded 90% and 100% of the limit. `churning`
-    is set if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
+    `calls` are the turns that reported their usage. `missed` is the part of their cost, in percent, that
+    cache misses without a compaction before them caused. `pressed` and `burst` are the numbers of turns whose
+    prompt exceeded 75% and 100% of the limit. `client` counts the client's own compactions. `churning` is set
+    if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
     """
 
     turns: int
+    calls: int = 0
+    missed: int = 0
+    client: int = 0
     pressed: int = 0
     burst: int = 0
     compactions: int = 0
@@ -48,9 +55,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The result: `score` is 0 to 100, `grade` A to F. The reason with the most points comes first."""
+    """The result: `score` is 0 to 100, `grade` A to F. The reason with the most points comes first.
 
-    score: int
+    With fewer than `MIN_CALLS` and no compaction, `score` is None and `grade` is empty.
+    """
+
+    score: int | None
     grade: str
     reasons: Sequence[Reason]
 
@@ -58,7 +68,7 @@ class Health:
         return [asdict(reason) for reason in self.reasons]
 
 
-GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 40), ("F", 0))
+GRADES = (("A", 90), ("B", 75), ("C", 60), ("D", 45), ("F", 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +89,20 @@ RULES: Mapping[str, Rule] = {
     "burst": Rule(
         points=5, maximum=25, count=lambda s: s.burst, text="prompts exceeded their limit on {n} turn{s}"
     ),
+    "cache": Rule(
+        points=1, maximum=40, count=lambda s: s.missed, text="cache misses caused {n}% of the cost"
+    ),
+    "client": Rule(
+        points=8,
+        maximum=24,
+        count=lambda s: s.client,
+        text="the client compacted its own context {n} time{s}",
+    ),
     "pressure": Rule(
         points=0.4,
         maximum=20,
         count=lambda s: round(100 * s.pressed / s.turns) if s.turns else 0,
-        text="prompts used over 90% of their limit on {n}% of the turns",
+        text="prompts used over 75% of their limit on {n}% of the turns",
     ),
     "repeated": Rule(
         points=8,
@@ -128,6 +147,8 @@ RULES: Mapping[str, Rule] = {
 
 
 def health_of(signs: Signs) -> Health:
+    if signs.calls < MIN_CALLS and not signs.compactions:
+        return Health(score=None, grade="", reasons=())
     counted = ((code, rule, rule.count(signs)) for code, rule in RULES.items())
     reasons = [
         Reason(

@@ -254,6 +254,11 @@ def test_the_slope_has_a_verdict(sizes: list[int], verdict: Verdict) -> None:
     assert (trend.turns_left is None) == (verdict is Verdict.FLAT)
 
 
+def test_the_same_growth_has_the_same_verdict_in_a_larger_window() -> None:
+    rising = [20_000 + 780 * n for n in range(30)]
+    assert {slope(rising, window).verdict for window in (200_000, 1_000_000)} == {Verdict.GROWING}
+
+
 def test_a_first_rise_to_the_compaction_is_no_wall() -> None:
     rising = [3_000 * n for n in range(30)]
     assert slope(rising, 90_000, is_compacted=True).verdict is Verdict.GROWING

@@ -138,6 +138,14 @@ class TestPrompts:
         assert "What was done A" in str(served(api, "at_turn=4")["messages"][0])
         assert served(api, "at_turn=5")["tokens"] == prompt["tokens"]
 
+    def test_a_window_is_what_the_client_compacted_at(self, project: Project) -> None:
+        at_its_limit = replace(
+            summary("A"), client_compaction=ClientCompaction(trigger="auto", tokens_before=167_000)
+        )
+        imported = replace(session_of([step(0), at_its_limit]), model="claude-opus-4-6")
+        window = session_import(project=project, imported=imported).session.context_window
+        assert (window, pricing.context_window("claude-opus-4-6")) == (200_000, 1_000_000)
+
     def test_a_compaction_changes_only_what_the_client_still_sends(self, project: Project, api: Api) -> None:
         session = take(project, [*map(step, range(12)), summary("A"), *map(step, range(13, 30))])
         compaction = session_compact(session=session, trigger="user")

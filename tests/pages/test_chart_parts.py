@@ -9,6 +9,7 @@ import pytest
 
 from compaction.messages import Usage
 from importers.base import ClientCompaction
+from sessions.charts.cache import cost_share, misses
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, idle_gaps
 from sessions.selectors.expensive import expensive_calls
@@ -118,13 +119,42 @@ def test_most_expensive_calls_explain_cache_misses(member_client, project, djang
     session = make_session(project, [*turns, late, compacted])
     with django_assert_max_num_queries(3):
         calls = expensive_calls(session=session)
-    assert [call.turn for call in calls[:3]] == [9, 10, 0]
-    assert [call.is_cold for call in calls] == [True, True, True, False, False]
-    assert sum(call.microusd for call in calls[:1]) == session.turns.get(index=9).cost_microusd
+    assert [row.call.turn for row in calls[:3]] == [9, 10, 0]
+    assert [bool(row.miss) for row in calls] == [True, True, False, False, False]
+    assert calls[0].call.microusd == session.turns.get(index=9).cost_microusd
     page = one_line(member_client.get(address("session", session)))
-    assert "cache expired after 2 h" in page
-    assert "cache miss after a compaction by the client" in page
-    assert "first call" in page
+    assert "Cache miss: after a pause of 120 min" in page
+    assert "Cache miss: after a compaction by the client" in page
+    assert "First call" in page
+
+
+def call(turn, *, read=0, write=1_000, **facts):
+    size = PromptSize(turn=turn, estimate=1, reported=read + write, cache_read=read, cache_write=write)
+    return replace(size, **{"at": NOON + timedelta(minutes=turn), **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "compactions", "text"),
+    [
+        ({"client_compaction": {"trigger": "auto"}}, {}, "after a compaction by the client"),
+        ({}, {2: 7}, "after compaction 7"),
+        ({"model": "claude-haiku-4-5"}, {}, "model changed"),
+        ({"preamble": 2}, {}, "system prompt or tools changed"),
+        ({"at": NOON + timedelta(minutes=20)}, {}, "after a pause of 19 min"),
+        ({}, {}, "the beginning of the prompt changed, or the cache expired early"),
+    ],
+)
+def test_each_cache_miss_has_a_cause(facts, compactions, text):
+    calls = [call(0, write=20_000), call(1, read=20_000), call(2, write=22_000, **facts)]
+    [found] = misses(calls, compactions)
+    assert (found.turn, found.tokens, found.text) == (2, 21_000, text)
+    assert 0.3 < cost_share(calls, [found]) < 0.6
+
+
+def test_no_misses_where_nothing_is_cached_or_reported():
+    assert misses([call(n, write=0, reported=9_000) for n in range(3)], {}) == []
+    without_usage = replace(call(1), reported=None)
+    assert misses([call(0, write=20_000), without_usage, call(2, read=20_000)], {}) == []
 
 
 @pytest.mark.django_db
@@ -136,9 +166,10 @@ def test_a_call_after_a_compaction_links_to_it(member_client, project):
         cost_microusd=9_000_000, cache_read_tokens=0, cache_write_tokens=6_000
     )
     calls = expensive_calls(session=session)
-    assert (calls[0].turn, calls[0].compaction) == (10, 1)
-    assert 11 not in {call.turn for call in calls}
-    assert 'cache miss after <a href="' in one_line(member_client.get(address("session", session)))
+    assert calls[0].miss is not None
+    assert (calls[0].call.turn, calls[0].miss.compaction) == (10, 1)
+    assert 11 not in {row.call.turn for row in calls}
+    assert 'Cache miss: <a href="' in one_line(member_client.get(address("session", session)))
 
 
 @pytest.mark.django_db

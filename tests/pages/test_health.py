@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from compaction.messages import Usage
+from importers.base import ClientCompaction
 from sessions.models import AgentSession, SessionProfile
 from sessions.selectors.health import GRADES, RULES, Signs, health_of
 from sessions.services.sessions.profiles import profile_write, profiles_refresh, sparkline
@@ -12,7 +16,7 @@ from tests.pages.transcripts import make_session, reading_turn
 
 
 def test_a_session_without_issues_has_full_score():
-    health = health_of(Signs(turns=100))
+    health = health_of(Signs(turns=100, calls=100))
     assert (health.score, health.grade, health.reasons) == (100, "A", [])
 
 
@@ -27,24 +31,34 @@ def test_a_session_without_issues_has_full_score():
         ({"spikes": 99}, "spikes", 24),
         ({"lost": 1}, "lost", 6),
         ({"failures": 1}, "failures", 10),
+        ({"missed": 30}, "cache", 30),
+        ({"missed": 90}, "cache", 40),
+        ({"client": 2}, "client", 16),
         ({"churning": True}, "churn", 10),
         ({"runaway": True}, "runaway", 15),
     ],
 )
 def test_each_issue_costs_points_up_to_its_limit(signs, code, points):
-    [reason] = health_of(Signs(turns=100, **signs)).reasons
+    [reason] = health_of(Signs(turns=100, calls=100, **signs)).reasons
     assert (reason.code, reason.points) == (code, points)
     assert "{" not in reason.text
 
 
 def test_all_issues_together_give_the_worst_grade_and_no_negative_score():
-    counts = dict.fromkeys(("pressed", "burst", "repeated", "mid_task", "spikes", "lost", "failures"), 9)
-    worst = health_of(Signs(turns=9, churning=True, runaway=True, **counts))
+    names = ("pressed", "burst", "repeated", "mid_task", "spikes", "lost", "failures", "client")
+    counts = dict.fromkeys(names, 9) | {"missed": 50}
+    worst = health_of(Signs(turns=9, calls=9, churning=True, runaway=True, **counts))
     assert (worst.score, worst.grade) == (0, "F")
     assert {reason.code for reason in worst.reasons} == set(RULES)
     assert [reason.points for reason in worst.reasons] == sorted(
         (rule.maximum for rule in RULES.values()), reverse=True
     )
+
+
+def test_without_usage_and_compactions_there_is_no_grade():
+    few = health_of(Signs(turns=100, calls=2, pressed=50))
+    assert (few.grade, few.score, few.reasons) == ("", None, ())
+    assert health_of(Signs(turns=100, compactions=1)).grade == "A"
 
 
 def test_grades_fall_with_the_score():
@@ -94,9 +108,25 @@ class TestProfiles:
         assert after.lost_references == session.edits.count()
         assert after.score < before.score
 
+    def test_content_that_the_model_expanded_is_not_lost(self, project):
+        session = compacted_session(project)
+        before = profile_write(session=session)
+        session.edits.update(referenced_turn=11, referenced_how="expanded")
+        assert profile_write(session=session).reasons == before.reasons
+
+    def test_cache_misses_and_client_compactions_count(self, project):
+        turns = [reading_turn(n) for n in range(30)]
+        for turn in (10, 11, 12):
+            turns[turn] = replace(turns[turn], usage=Usage(uncached_tokens=turn * 1_000, output_tokens=9))
+        summary = ClientCompaction(trigger="auto", tokens_before=30_000)
+        turns[20] = replace(turns[20], client_compaction=summary)
+        profile = profile_write(session=make_session(project, turns))
+        assert {reason["code"] for reason in profile.reasons} == {"cache", "client"}
+        assert profile.score < 80
+
     def test_a_session_without_turns_has_a_profile(self, project):
         empty = project.agent_sessions.create(external_id="empty", format="openai")
-        assert (profile_write(session=empty).sparkline, empty.profile.grade) == ([], "A")
+        assert (profile_write(session=empty).sparkline, empty.profile.grade) == ([], "")
 
     def test_the_page_shows_the_reasons(self, member_client, project):
         session = compacted_session(project)

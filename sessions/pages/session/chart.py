@@ -8,11 +8,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
+from sessions.charts.cache import CACHE_LIFE
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
-from sessions.pages.turns import IDLE
 from sessions.selectors.charts import (
     chart_components,
     chart_points,
@@ -40,7 +40,7 @@ def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any
     compactions = own_compactions(session=session)
     within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
     own = [marker for marker in compaction_markers(compactions) if marker.turn in within]
-    idle = idle_gaps(points, IDLE)
+    idle = idle_gaps(points, CACHE_LIFE)
     keep = {marker.turn for marker in own} | {gap["turn"] for gap in idle}
     points_drawn = downsample(points, keep=keep)
     parts = chart_components(session=session, turns=[point.turn for point in points_drawn])

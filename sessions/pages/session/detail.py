@@ -13,7 +13,7 @@ from sessions.pages.access import Viewer, number_of, page_or_fragment, wants_fra
 from sessions.pages.blocks import part_text
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
-from sessions.pages.turns import IDLE, turn_views
+from sessions.pages.turns import turn_views
 from sessions.selectors import convert
 from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
@@ -46,7 +46,6 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
             "slope": prompt_slope(session=session, points=points),
             "jumps": largest_jumps(session=session),
             "expensive": expensive_calls(session=session),
-            "cache_life": IDLE,
             "estimated_outputs": estimated_outputs(session=session),
             "calibration": calibration_of(session.calibration, model=session.model),
         }

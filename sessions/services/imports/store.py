@@ -28,6 +28,10 @@ from sessions.store import bodies
 _UNFINISHED_TURNS = 2
 
 
+#: Context windows that models are commonly offered with, in tokens.
+_STANDARD_WINDOWS = (128_000, 200_000, 400_000, 1_000_000)
+
+
 class ImportConflictError(Exception):
     """The log contradicts the session stored under its id, which is left unchanged."""
 
@@ -76,7 +80,7 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     """
     session, created = _session_find_or_create(project, prepared, origin)
     facts = prepared.facts
-    session.context_window = facts.context_window or pricing.context_window(facts.model)
+    session.context_window = facts.context_window or _context_window(prepared)
     stored = [] if created else _stored(session)
     before = session.turn_count, session.message_count
     if session.compaction_count:
@@ -115,6 +119,20 @@ def _session_find_or_create(
         source = "recorded by the gateway" if session.origin == "gateway" else "pushed over the API"
         raise ImportConflictError(f"session {facts.external_id} was {source}, not imported")
     return session, created
+
+
+def _context_window(prepared: PreparedSession) -> int | None:
+    """Return the model's window, or the standard window at which the client compacted if that is smaller.
+
+    Some models have a longer window only on request, and clients compact shortly before theirs is full.
+    """
+    window = pricing.context_window(prepared.facts.model)
+    marks = (turn.client_compaction for turn in prepared.turns)
+    full = [mark.tokens_before or 0 for mark in marks if mark and mark.trigger == "auto"]
+    if window is None or not any(full):
+        return window
+    largest = max(*full, *(turn.usage.prompt_tokens for turn in prepared.turns if turn.usage), 0)
+    return min([window, *(size for size in _STANDARD_WINDOWS if size >= largest)])
 
 
 def _stored(session: AgentSession) -> list[_MessageKey]:

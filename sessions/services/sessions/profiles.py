@@ -11,12 +11,15 @@ from django.utils import timezone
 
 from compaction.memory import Churn, churn
 from compaction.meter import Verdict
+from compaction.referenced import How
+from sessions.charts.cache import Cause, cost_share, misses
 from sessions.charts.prompt_sizes import PromptSize
 from sessions.models import AgentSession, Compaction, Message, SessionProfile
-from sessions.selectors.charts import chart_points, prompt_slope
+from sessions.selectors.charts import chart_points, compactions_by_turn, prompt_slope
 from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
 from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
+from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.token_budgets import limit_of
 
 #: Points of a sparkline.
@@ -25,6 +28,9 @@ SPARKLINE = 48
 BATCH = 200
 #: Newest memory revisions that are checked for churn.
 _REVISIONS = 30
+
+#: Causes of cache misses that a compaction accepts: health counts the compaction itself.
+_BY_COMPACTION = (Cause.CLIENT, Cause.COMPACTION)
 
 #: Time after its last turn from which a session counts as inactive.
 _REST = timedelta(minutes=2)
@@ -91,25 +97,32 @@ def _signs(session: AgentSession, points: Sequence[PromptSize]) -> Signs:
         .order_by("number")
         .values_list("turn_index", "snapshot_position")
     )
-    places = sorted(
-        [turn + 1 for turn, _ in own]
-        + [point.turn for point in points if point.client_compaction is not None]
-    )
+    by_client = [point.turn for point in points if point.client_compaction is not None]
+    places = sorted({*by_client, *(turn + 1 for turn, _ in own)})
+    found_misses = misses(points, compactions_by_turn(session=session))
+    avoidable = [miss for miss in found_misses if miss.cause not in _BY_COMPACTION]
     return Signs(
         turns=len(points),
+        calls=sum(point.reported is not None for point in points),
+        missed=round(100 * cost_share(points, avoidable)),
+        client=len(by_client),
         pressed=sum(PRESSURE * limit < point.tokens for point in points) if limit else 0,
         burst=sum(limit < point.tokens for point in points) if limit else 0,
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
         mid_task=_mid_task(session, [position - 1 for _, position in own]),
         spikes=sum(point.output_spike is not None for point in points),
-        lost=session.edits.filter(
-            referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED
-        ).count(),
+        lost=_lost(session),
         failures=session.failures,
         churning=_is_churning(session),
         runaway=slope is not None and slope.verdict is Verdict.WALL,
     )
+
+
+def _lost(session: AgentSession) -> int:
+    """Return how many edits removed content that the model missed later, not counting what it expanded."""
+    edits = session.edits.filter(referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED)
+    return edits.exclude(referenced_how=How.EXPANDED).exclude(strategy=CLIENT).count()
 
 
 def _mid_task(session: AgentSession, positions: Sequence[int]) -> int:
