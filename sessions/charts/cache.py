@@ -62,9 +62,9 @@ class Miss:
 def misses(points: Sequence[PromptSize], compactions: Mapping[int, int]) -> list[Miss]:
     """Return the cache misses among the calls, in order.
 
-    `compactions` are the numbers of contextapp's compactions, by the turn before which they ran. Calls without
-    usage are skipped. There are none if no call reports cached tokens: then the provider does not cache, or
-    does not report it.
+    `compactions` are the numbers of contextapp's compactions, by the turn before which they ran. Calls
+    without usage are skipped. There are none if no call reports cached tokens: then the provider does not
+    cache, or does not report it.
     """
     calls = [point for point in points if point.reported is not None and point.billed]
     if not any(call.cache_read or call.cache_write for call in calls):
