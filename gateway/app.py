@@ -6,25 +6,38 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import quote
 
 import httpx2
 from prometheus_client import CONTENT_TYPE_LATEST
 from uuid_utils.compat import uuid7
 
 from gateway import upstream
-from gateway.callers import Caller, Callers
+from gateway.callers import COMPACT, OBSERVE, Caller, Callers
 from gateway.calls import Call
+from gateway.compact import Compactor, Passthrough
 from gateway.credentials import Credentials, credentials_of
 from gateway.exchange import Copy, Cut, Forward, exchange
 from gateway.http import Disconnected, Receive, Scope, Send, TooLarge, body_read, respond
 from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.recording.recorder import Recorder
 from gateway.routing import Route, route_of
+from sessions.services.reconcile.served import Served
 
 log = logging.getLogger(__name__)
 
 #: The request headers that are kept with a recorded call, by name and by beginning.
-_KEPT = frozenset({"user-agent", "content-encoding", "anthropic-beta", "x-session-id", "x-session-affinity"})
+_KEPT = frozenset(
+    {
+        "user-agent",
+        "content-encoding",
+        "anthropic-beta",
+        "x-session-id",
+        "x-session-affinity",
+        "x-contextapp-budget",
+    }
+)
 _KEPT_BEGINNINGS = (
     "x-claude-code-", "x-codex-", "x-opencode-", "x-grok-", "x-openai-subagent", "session", "thread",
 )  # fmt: skip
@@ -46,11 +59,13 @@ class Gateway:
         *,
         recorder: Recorder,
         callers: Callers,
+        compactor: Compactor,
         upstreams: Mapping[str, str],
         most_bytes: int,
     ) -> None:
         self._recorder = recorder
         self._callers = callers
+        self._compactor = compactor
         self._upstreams = upstreams
         self._most_bytes = most_bytes
         self._http = upstream.client()
@@ -105,8 +120,12 @@ class Gateway:
             text = f"The request exceeds {self._most_bytes:,} bytes."
             raise Refused(413, "request_too_large", text) from None
         started, at = time.monotonic(), time.time()
+        named = dict(headers)
+        endpoint = "" if named.get(b"x-contextapp-bypass") else route.endpoint
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
-        endpoint = "" if dict(headers).get(b"x-contextapp-bypass") else route.endpoint
+        call = _call(route, headers, body, caller, forward, at, _mode(named, caller))
+        if endpoint:
+            forward = await self._compacted(forward, call, caller, credentials)
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy()
         self._open += 1
@@ -116,7 +135,7 @@ class Gateway:
         finally:  # also if the server cancels this task because the agent has disconnected
             metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
             if endpoint:
-                self._record(_call(route, headers, body, caller, forward, copy, at))
+                self._record(_answered(call, copy))
             self._open -= 1
         if copy.status and copy.status != 502 and not copy.is_complete:
             raise Cut
@@ -176,6 +195,47 @@ class Gateway:
             extra=[(b"x-contextapp", b"observe")],
         )
 
+    async def _compacted(
+        self, forward: Forward, call: Call, caller: Caller, credentials: Credentials
+    ) -> Forward:
+        """Return the request with the edits of its session, in compact mode."""
+        if call.mode != COMPACT:
+            return forward
+        if credentials.is_subscription and not caller.compacts_subscriptions:
+            result: Served | Passthrough = Passthrough(reason="subscription")
+        else:
+            result = await self._compactor.serve(call, caller)
+        if isinstance(result, Passthrough):
+            extra = [(b"x-contextapp", f"passthrough; reason={result.reason}".encode())]
+            return replace(forward, extra=extra)
+        tokens = f"compact; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
+        extra = [(b"x-contextapp", tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
+        return replace(forward, body=result.body, extra=extra)
+
+
+def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
+    """Return the mode that the request asks for, or else that of the project."""
+    asked = headers.get(b"x-contextapp-mode", b"").decode("latin-1").strip().lower()
+    return asked if asked in {OBSERVE, COMPACT} else caller.mode
+
+
+def header_text(text: str) -> bytes:
+    """Return a text as the value of a header, percent-encoded where necessary."""
+    return quote(text, safe="/:@._-~ ").encode()
+
+
+def _answered(call: Call, copy: Copy) -> Call:
+    return replace(
+        call,
+        status=copy.status,
+        response_type=copy.type,
+        response_encoding=copy.encoding,
+        response=b"".join(copy.parts),
+        is_complete=copy.is_complete,
+        first_token_ms=copy.first_token_ms,
+        total_ms=copy.total_ms,
+    )
+
 
 async def _serve_status(scope: Scope, send: Send) -> None:
     if scope["path"] == "/healthz":
@@ -192,8 +252,8 @@ def _call(
     body: bytes,
     caller: Caller,
     forward: Forward,
-    copy: Copy,
     at: float,
+    mode: str,
 ) -> Call:
     return Call(
         id=uuid7().hex,
@@ -201,17 +261,10 @@ def _call(
         provider=route.provider.name,
         endpoint=route.endpoint,
         upstream=f"{forward.url.scheme}://{forward.url.netloc.decode()}",
-        mode=caller.mode,
+        mode=mode,
         key=caller.key,
         headers=kept_headers(headers),
         body=body,
-        status=copy.status,
-        response_type=copy.type,
-        response_encoding=copy.encoding,
-        response=b"".join(copy.parts),
-        is_complete=copy.is_complete,
-        first_byte_ms=copy.first_byte_ms,
-        total_ms=copy.total_ms,
     )
 
 

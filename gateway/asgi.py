@@ -26,6 +26,7 @@ def create() -> Gateway:
 
     from gateway.app import Gateway
     from gateway.callers import Callers
+    from gateway.compact import Compactor
     from gateway.recording.record import call_record
     from gateway.recording.recorder import Recorder
     from gateway.recording.spool import Spool
@@ -35,6 +36,7 @@ def create() -> Gateway:
     return Gateway(
         recorder=Recorder(Spool(settings.CONTEXTAPP_GATEWAY_SPOOL), call_record),
         callers=Callers(),
+        compactor=Compactor(),
         upstreams=settings.CONTEXTAPP_GATEWAY_UPSTREAMS,
         most_bytes=settings.CONTEXTAPP_GATEWAY_MAX_BODY_BYTES,
     )

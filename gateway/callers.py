@@ -39,6 +39,7 @@ class Caller:
     upstreams: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     adds_usage: bool = False
+    compacts_subscriptions: bool = False
 
 
 class Callers:
@@ -95,4 +96,5 @@ def caller_of(key: ApiKey, proof: KeyProof) -> Caller:
         upstreams=upstreams if isinstance(upstreams, dict) else {},
         secrets=provider_secrets(key.project),
         adds_usage=settings.get("adds_usage") is True,
+        compacts_subscriptions=settings.get("compacts_subscriptions") is True,
     )

@@ -53,7 +53,7 @@ class Call:
     response_encoding: str = ""
     response: bytes = b""
     is_complete: bool = False
-    first_byte_ms: int | None = None
+    first_token_ms: int | None = None
     total_ms: int | None = None
 
     @property

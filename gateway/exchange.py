@@ -35,8 +35,12 @@ class Copy:
     encoding: str = ""
     parts: list[bytes] = field(default_factory=list)
     is_complete: bool = False
-    first_byte_ms: int | None = None
+    first_token_ms: int | None = None
     total_ms: int | None = None
+
+    @property
+    def is_stream(self) -> bool:
+        return self.type.startswith("text/event-stream")
 
 
 class Cut(Exception):
@@ -77,8 +81,8 @@ async def _stream(http: httpx2.AsyncClient, forward: Forward, send: Send, copy: 
         copy.encoding = response.headers.get("content-encoding", "")
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         async for part in response.aiter_raw():
-            if copy.first_byte_ms is None:
-                copy.first_byte_ms = _since(start)
+            if copy.first_token_ms is None and (b"delta" in part or not copy.is_stream):
+                copy.first_token_ms = _since(start)
             copy.parts.append(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})
         copy.is_complete, copy.total_ms = True, _since(start)

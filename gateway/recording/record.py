@@ -19,7 +19,7 @@ from pricing.usage import UsageError, usage_read, written_for_an_hour
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.services.memory.update_requests import memory_update_request
-from sessions.services.push.values import Target
+from sessions.services.push.values import Latency, Target
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import Request, Sent
 
@@ -86,6 +86,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         model=answer.model.replace("\0", "")[:200],
         usage=read,
         cache_write_1h_tokens=for_an_hour,
+        latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.total_ms),
         prices=custom_prices(key.project),
         is_compacted=identity.is_compacted,
         is_side=identity.is_side,

@@ -16,10 +16,10 @@ from redaction import Redaction, redact
 from sessions.models import AgentSession
 from sessions.selectors.lookups import session_find
 from sessions.services.reconcile.find import is_of_another_caller, root_of_caller
+from sessions.services.reconcile.served import NEVER_COMPACTS
 from sessions.services.sessions.lifecycle import NewSession, session_create
 
-#: Of a session that is only observed, nothing is compacted.
-_NEVER_COMPACTS = {"preset": "off"}
+_MOST_TOKENS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,27 +41,45 @@ class Place:
 
 def session_of_call(place: Place) -> AgentSession:
     """Return the session that the call's client names, or else the one that its history continues."""
-    name = place.identity.session
-    if name is None:
-        found = root_of_caller(
-            project_id=place.key.project_id,
-            caller=place.caller,
-            body=place.history,
-            redaction=place.redaction,
-        )
-        return found or _create(place, None)
-    session = _named(place, name.replace("\0", ""))
-    if place.identity.agent:
-        return _named(place, f"{session.external_id}/{place.identity.agent}", parent=session)
-    return session
+    identity = place.identity
+    if identity.session is None:
+        return _continued(place) or _create(place, None)
+    name, session = _named(place, identity.session)
+    session = session or _create(place, name)
+    if not identity.agent:
+        return session
+    name, child = _named(place, f"{session.external_id}/{identity.agent}")
+    return child or _create(place, name, session)
 
 
-def _named(place: Place, name: str, parent: AgentSession | None = None) -> AgentSession:
+def session_find_of(place: Place) -> AgentSession | None:
+    """Return the session of the call, None if it is not recorded yet."""
+    identity = place.identity
+    if identity.session is None:
+        return _continued(place)
+    _, session = _named(place, identity.session)
+    if session is None or not identity.agent:
+        return session
+    return _named(place, f"{session.external_id}/{identity.agent}")[1]
+
+
+def _continued(place: Place) -> AgentSession | None:
+    return root_of_caller(
+        project_id=place.key.project_id,
+        caller=place.caller,
+        body=place.history,
+        redaction=place.redaction,
+    )
+
+
+def _named(place: Place, name: str) -> tuple[str, AgentSession | None]:
+    """Return the session with this name and its name, which differs if another caller has one like it."""
+    name = name.replace("\0", "")
     found = session_find(project_id=place.key.project_id, name=name)
     if found is not None and is_of_another_caller(found, place.caller):
         name = f"{name}@{place.key.prefix}"
         found = session_find(project_id=place.key.project_id, name=name)
-    return found or _create(place, name, parent)
+    return name, found
 
 
 def _create(place: Place, name: str | None, parent: AgentSession | None = None) -> AgentSession:
@@ -71,13 +89,23 @@ def _create(place: Place, name: str | None, parent: AgentSession | None = None) 
         title=title[:300],
         agent=client[:100],
         model=text(place.fields.get("model"))[:200].replace("\0", ""),
-        policy=_NEVER_COMPACTS if place.call.mode == OBSERVE else {},
+        policy=NEVER_COMPACTS if place.call.mode == OBSERVE else {},
+        budget_tokens=_budget(place),
         created_by_id=place.key.created_by_id,
         parent_id=parent.pk if parent is not None else None,
         origin="gateway",
     )
     session, _created = session_create(project_id=place.key.project_id, new=new)
     return session
+
+
+def _budget(place: Place) -> int | None:
+    """Return the budget that the client sets in a header, or else that of the project's gateway settings."""
+    sent = place.call.headers.get("x-contextapp-budget", "")
+    if sent.isascii() and sent.isdigit() and 0 < int(sent) < _MOST_TOKENS:
+        return int(sent)
+    budget = place.key.project.gateway.get("budget_tokens")
+    return budget if isinstance(budget, int) else None
 
 
 def _title(fields: Mapping[str, Any]) -> str:

@@ -22,9 +22,11 @@ def event(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {data}\n\n".encode()
 
 
-def stream(*blocks: dict[str, Any], stop: str = "end_turn", model: str = "claude-sonnet-4-5") -> list[bytes]:
+def stream(
+    *blocks: dict[str, Any], stop: str = "end_turn", model: str = "claude-sonnet-4-5", read: int = 4_000
+) -> list[bytes]:
     """The events of a response with these content blocks, in small deltas."""
-    message = _message(model) | {"usage": {**USAGE, "output_tokens": 1}}
+    message = _message(model) | {"usage": {**USAGE, "cache_read_input_tokens": read, "output_tokens": 1}}
     parts = [event("message_start", message=message), event("ping")]
     for index, block in enumerate(blocks):
         parts += _block(index, block)

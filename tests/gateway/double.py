@@ -47,7 +47,7 @@ class Provider:
 
     def __init__(self) -> None:
         self.received: list[Received] = []
-        self.script: list[Reply] = []
+        self.script: list[Reply | Behaviour] = []
         self.otherwise: Behaviour = lambda _: Reply()
         self.cancelled = threading.Event()  #: a client closed its connection before it had everything
         self._loop = asyncio.new_event_loop()
@@ -85,7 +85,8 @@ class Provider:
         try:
             while request := await _request(reader):
                 self.received.append(request)
-                reply = self.script.pop(0) if self.script else self.otherwise(request)
+                scripted = self.script.pop(0) if self.script else self.otherwise
+                reply = scripted if isinstance(scripted, Reply) else scripted(request)
                 if not await self._answer(reply, reader, writer):
                     break
         except (ConnectionError, asyncio.IncompleteReadError):

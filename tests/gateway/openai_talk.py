@@ -32,7 +32,7 @@ def chat_whole(answer: JSON) -> Reply:
     return Reply(parts=[json.dumps({**body, "usage": CHAT_USAGE}).encode()])
 
 
-def chat_stream(answer: JSON, *, usage: bool = True) -> Reply:
+def chat_stream(answer: JSON, *, usage: bool = True, prompt: int = 1_000) -> Reply:
     deltas: list[JSON] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": character} for character in answer.get("content") or ""]
     for index, call in enumerate(answer.get("tool_calls", ())):
@@ -42,7 +42,7 @@ def chat_stream(answer: JSON, *, usage: bool = True) -> Reply:
     chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     if usage:
-        chunks.append({"choices": [], "usage": CHAT_USAGE})
+        chunks.append({"choices": [], "usage": {**CHAT_USAGE, "prompt_tokens": prompt}})
     head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5"}
     lines = [f"data: {json.dumps({**head, **chunk})}\r\n\r\n".encode() for chunk in chunks]
     return Reply(headers=EVENTS, parts=[*lines, b"data: [DONE]\n\n"])

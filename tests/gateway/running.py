@@ -17,6 +17,7 @@ from granian.server.embed import Server
 
 from gateway.app import Gateway
 from gateway.callers import Callers
+from gateway.compact import Compactor
 from gateway.recording.record import call_record
 from gateway.recording.recorder import Recorder
 from gateway.recording.spool import Spool
@@ -67,6 +68,7 @@ class Running:
         self.app = Gateway(
             recorder=self.recorder,
             callers=Callers(),
+            compactor=Compactor(patience=PATIENCE),
             upstreams={"anthropic": self._upstream, "openai": self._upstream},
             most_bytes=2**26,
         )

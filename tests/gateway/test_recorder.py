@@ -179,7 +179,7 @@ def test_a_full_disk_loses_calls_but_stops_nothing(store: Store, tmp_path: Path)
 
 def test_a_call_is_packed_and_unpacked() -> None:
     given = replace(
-        call(1, b"\n\0body"), response=b"\nresponse", status=200, first_byte_ms=3, is_complete=True
+        call(1, b"\n\0body"), response=b"\nresponse", status=200, first_token_ms=3, is_complete=True
     )
     assert Call.unpack(given.pack()) == given
 

@@ -1,0 +1,142 @@
+"""Compact mode: forward a request with the edits of its session, or unchanged if they are not known."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import orjson
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from gateway.callers import Caller
+from gateway.calls import Call
+from gateway.providers import PROVIDERS
+from gateway.recording.record import KeyInvalid, caller_id, key_find
+from gateway.recording.sessions import Place, session_find_of
+from redaction import Redaction
+from sessions.selectors.redaction import redaction_of
+from sessions.services.reconcile.served import Edits, NotServable, Served, edits_apply, edits_for_request
+from sessions.services.reconcile.values import InvalidHistory
+from sessions.store.rawjson import BadJson
+
+log = logging.getLogger(__name__)
+
+#: Seconds that a request waits for the edits of its session.
+PATIENCE = 0.15
+
+#: Sessions whose last edits are kept in memory.
+_KEPT = 500
+
+#: The endpoints whose requests have their history in `messages`.
+_ENDPOINTS = frozenset({"messages", "chat"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passthrough:
+    """A request that is forwarded unchanged, and one word for the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The edits of a session and what is needed to apply them without the store."""
+
+    edits: Edits
+    redaction: Redaction
+
+
+class Compactor:
+    """Applies edits to requests. Keeps the last edits of each session for when the store does not respond."""
+
+    def __init__(self, *, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
+
+    async def serve(self, call: Call, caller: Caller) -> Served | Passthrough:
+        """Return the request body with the edits in force, or why it is forwarded unchanged."""
+        if call.endpoint not in _ENDPOINTS or call.headers.get("content-encoding"):
+            return Passthrough(reason="endpoint")
+        name = _session_name(call)
+        loop = asyncio.get_running_loop()
+        loading = loop.run_in_executor(self._threads, _load, call)
+        try:
+            known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
+        except (TimeoutError, DatabaseError) as error:
+            loading.add_done_callback(_swallow)
+            known = self._last(caller, name)
+            if known is None:
+                return Passthrough(reason="timeout" if isinstance(error, TimeoutError) else "store")
+        except NotServable as error:
+            return Passthrough(reason=str(error))
+        except (BadJson, InvalidHistory, orjson.JSONDecodeError, KeyInvalid):
+            return Passthrough(reason="unreadable")
+        if known is None:
+            return Passthrough(reason="new")
+        if name:
+            self._keep(caller, name, known)
+        try:
+            return edits_apply(known.edits, call.body, redaction=known.redaction, model=_model(call))
+        except NotServable as error:
+            return Passthrough(reason=str(error))
+        except (BadJson, InvalidHistory):
+            return Passthrough(reason="unreadable")
+
+    def _last(self, caller: Caller, name: str) -> Known | None:
+        return self._known.get((caller.key.prefix, name)) if name else None
+
+    def _keep(self, caller: Caller, name: str, known: Known) -> None:
+        key = caller.key.prefix, name
+        self._known[key] = known
+        self._known.move_to_end(key)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+
+def _swallow(loading: asyncio.Future[Known | None]) -> None:
+    """Retrieve the error of a load that nobody waits for any more."""
+    if not loading.cancelled():
+        loading.exception()
+
+
+def _load(call: Call) -> Known | None:
+    """Return the edits of the call's session, None if the session is not recorded yet."""
+    try:
+        key = key_find(call.key)
+        redaction = redaction_of(key.project)
+        fields = orjson.loads(call.body)
+        place = Place(
+            call=call,
+            key=key,
+            identity=PROVIDERS[call.provider].identity(call.headers, fields),
+            history=call.body,
+            fields=fields,
+            caller=caller_id(call, key),
+            redaction=redaction,
+        )
+        session = session_find_of(place)
+        if session is None:
+            return None
+        return Known(edits=edits_for_request(session, call.body, redaction=redaction), redaction=redaction)
+    finally:
+        connection.close()
+
+
+def _session_name(call: Call) -> str:
+    """Return the name by which the client identifies its session and sub-agent, "" if it does not."""
+    try:
+        fields = orjson.loads(call.body)
+    except orjson.JSONDecodeError:
+        return ""
+    identity = PROVIDERS[call.provider].identity(call.headers, fields if isinstance(fields, dict) else {})
+    return f"{identity.session}/{identity.agent}" if identity.session else ""
+
+
+def _model(call: Call) -> str:
+    fields = orjson.loads(call.body)
+    return str(fields.get("model") or "")

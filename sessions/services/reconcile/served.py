@@ -1,0 +1,213 @@
+"""The prompt for a request that a client is about to send: its own messages, with the edits in force.
+
+The gateway splices it into the request. A message without edits stays the client's own bytes, so between two
+compactions each request begins with the bytes of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from accounts.models import Project
+from compaction.adapters.tiktoken_counter import counter
+from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration
+from compaction.capabilities import capabilities_of
+from compaction.dialects import get_dialect, parse_mixed
+from compaction.triggers import TriggerState, evaluate
+from compaction.validation import validate
+from compaction.view import VERBATIM
+from redaction import Redaction
+from sessions.models import AgentSession, ClientHistory, PromptSnapshot
+from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
+from sessions.services.compactions.apply import session_compact
+from sessions.services.reconcile.matching import histories_of
+from sessions.services.reconcile.reading import Reading, history_read
+from sessions.services.reconcile.stored import is_current, positions
+from sessions.store.bodies import json_bytes, json_value
+from sessions.store.prompt_bytes import PromptMessages
+from sessions.store.rawjson import element_ends, list_start, raw_elements
+
+#: The policy of a session that is only observed: nothing is compacted.
+NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
+
+
+class NotServable(Exception):
+    """The edits cannot be applied to the request. The message is one word for the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """The edits in force of a session, in a form that applies to the client's next requests.
+
+    `pieces` are the messages of the prompt up to the last compaction: the index of a message in the client's
+    history, or the JSON of an edited or generated one. They replace the first `count` messages. `shown` is
+    the size of the prompt and `raw` that without edits, of the stored messages, in estimated tokens.
+    """
+
+    session_id: UUID
+    name: str
+    format: str
+    history: ClientHistory
+    pieces: Sequence[int | bytes]
+    count: int
+    shown: int
+    raw: int
+    calibration: Calibration
+
+    @property
+    def changes_nothing(self) -> bool:
+        return list(self.pieces) == list(range(self.count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A request body with the edits applied; token figures are in the provider's tokens."""
+
+    body: bytes
+    session: str
+    tokens_before: int
+    tokens_after: int
+
+
+def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction) -> Edits:
+    """Return the edits for a request whose history continues that of a session or a fork of it.
+
+    Compacts the session if the request would exceed the hard limit. Raises `NotServable`, `BadJson` or
+    `InvalidHistory`.
+    """
+    histories = histories_of(root)
+    reading = history_read(body, histories=histories, redaction=redaction)
+    extended = [
+        history
+        for history in histories
+        if history.count
+        and is_current(history, history.session.message_count)
+        and reading.digest_at(history.count) == bytes(history.digest)
+    ]
+    if not extended:
+        raise NotServable("history")
+    history = max(extended, key=lambda each: each.count)
+    session = history.session
+    if session.policy == NEVER_COMPACTS:
+        session.policy = Project.objects.values_list("default_policy", flat=True).get(pk=session.project_id)
+        AgentSession.objects.filter(pk=session.pk).update(policy=session.policy)
+    new = _tokens(reading, history.count, session.format)
+    _compact_if_due(session, new)
+    return _edits(session, history)
+
+
+def _tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdown:
+    """Return the estimated tokens of the messages from index `first` on."""
+    values = reading.values[first - reading.first :]
+    return TokenBreakdown().add(parse_mixed(values, default=format, counter=counter()))
+
+
+def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
+    calibration = calibration_of(session.calibration, model=session.model)
+    shown = sum(session.shown_components.values()) + new.total
+    state = TriggerState(
+        tokens=calibration.provider(shown),
+        budget=budget_tokens(
+            own=session.budget_tokens, context_window=session.context_window, model=session.model
+        ),
+        compacted_tokens=session.fired_tokens,
+        turns_since_compaction=session.turn_count - (session.fired_turn or 0),
+    )
+    trigger = evaluate(state, policy_of(session.policy))
+    if trigger is not None and not trigger.is_background:
+        with transaction.atomic():
+            session_compact(session=session, trigger=trigger.name, supersede=True)
+        session.refresh_from_db()
+
+
+def _edits(session: AgentSession, history: ClientHistory) -> Edits:
+    if session.needs_repair:
+        raise NotServable("irregular")
+    stored = PromptSnapshot.objects.filter(session=session).values_list("data", flat=True).first()
+    at = positions(history, session.message_count)
+    end = session.snapshot_end if stored is not None else 0
+    count = sum(position < end for position in at)
+    return Edits(
+        session_id=session.pk,
+        name=session.external_id,
+        format=get_dialect(session.format).name,
+        history=history,
+        pieces=_pieces(PromptMessages.unpack(stored), {p: i for i, p in enumerate(at)}),
+        count=count,
+        shown=sum(session.shown_components.values()),
+        raw=sum(session.context_components.values()),
+        calibration=calibration_of(session.calibration, model=session.model),
+    )
+
+
+def _pieces(prompt: PromptMessages, index_of: Mapping[int, int]) -> list[int | bytes]:
+    """Return the snapshot's messages: those without edits by their index in the client's history."""
+    elements = raw_elements(b'{"messages":[%b]}' % prompt.data, "messages")
+    found: list[int | bytes] = []
+    for element, entry in zip(elements, prompt.manifest, strict=True):
+        index = index_of.get(entry["positions"]["first"])
+        is_own = entry["rule"] == VERBATIM and index is not None
+        found.append(index if is_own and index is not None else without_breakpoints(element))
+    return found
+
+
+def without_breakpoints(element: bytes) -> bytes:
+    """Return a message without the cache breakpoint that its client once set: at most four are allowed."""
+    if b'"cache_control"' not in element:
+        return element
+    return json_bytes(_without_breakpoints(json_value(element)))
+
+
+def _without_breakpoints(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_breakpoints(each) for k, each in value.items() if k != "cache_control"}
+    return [_without_breakpoints(each) for each in value] if isinstance(value, list) else value
+
+
+def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str) -> Served:
+    """Return the request with the edits applied. Uses no database.
+
+    Raises `NotServable` if the request does not continue the history that the edits are for, or if the
+    provider would reject it with the edits; `BadJson` or `InvalidHistory` if it cannot be read.
+    """
+    reading = history_read(body, histories=[edits.history], redaction=redaction)
+    if reading.digest_at(edits.history.count) != bytes(edits.history.digest):
+        raise NotServable("history")
+    new = _tokens(reading, edits.history.count, edits.format).total
+    before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
+    if edits.changes_nothing:
+        return Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
+    spliced, messages = _splice(edits, body)
+    first_edit = next(i for i, piece in enumerate(edits.pieces) if piece != i)
+    _check(messages, edits, range(first_edit, len(edits.pieces)), model)
+    return Served(body=spliced, session=edits.name, tokens_before=before, tokens_after=after)
+
+
+def _splice(edits: Edits, body: bytes) -> tuple[bytes, list[bytes]]:
+    """Return the body with other messages, every other byte unchanged, and the messages."""
+    start = list_start(body, "messages")
+    assert start is not None  # the body was read
+    ends = element_ends(body, start)
+    starts = [start, *(end + 1 for end in ends)]
+    own = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=False)]
+    messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
+    messages += own[edits.count :]
+    return body[:start] + b",".join(messages) + body[ends[-1] :], messages
+
+
+def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:
+    """Raise `NotServable` if the provider would reject the messages.
+
+    Rules about the last message are left to the client: it knows whether it may prefill an answer.
+    """
+    capabilities = capabilities_of(model)
+    values = [json_value(data) for data in messages]
+    found = validate(values, edits.format, capabilities=capabilities, edited=edited)
+    if any(violation.rule not in {"A7", "A9"} for violation in found):
+        raise NotServable("invalid")

@@ -1,0 +1,259 @@
+"""Compact mode: the edits in force are spliced into the requests that agents send."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from accounts.models import Project
+from accounts.services.gateway import gateway_update
+from compaction.capabilities import capabilities_of
+from compaction.validation import validate
+from gateway import compact
+from sessions.models import AgentSession
+from sessions.selectors.convert import message_body
+from tests.gateway.anthropic_talk import request, streamed, text, tool_use
+from tests.gateway.double import Provider, Received, Reply
+from tests.gateway.openai_talk import chat_stream
+from tests.gateway.running import Response, Running
+
+MESSAGES = "/anthropic/v1/messages?beta=true"
+BUDGET = 12_000
+MODEL = "claude-sonnet-5-5"
+TOOLS = [{"name": "Bash", "description": "Runs a command.", "input_schema": {"type": "object"}}]
+SYSTEM = [{"type": "text", "text": "You are a coder.", "cache_control": {"type": "ephemeral"}}]
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    gateway_update(project=project, changes={"mode": "compact", "budget_tokens": BUDGET})
+    return project
+
+
+class Agent:
+    """A client that sends its whole history, with a cache breakpoint on its last message."""
+
+    def __init__(self, gateway: Running, provider: Provider, key: str, **headers: str) -> None:
+        self.gateway, self.provider = gateway, provider
+        self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant", "x-session-id": "s"} | headers
+        self.history: list[dict[str, Any]] = []
+
+    def work(self, number: int, *, lines: int = 60, thinking: bool = False) -> Response:
+        """Read a file: a call, its output, the next call."""
+        call = tool_use(f"toolu_{number}", command=f"cat file_{number}.py")
+        response = self.say(
+            *([{"type": "thinking", "thinking": f"File {number}."}] if thinking else []), call
+        )
+        output = "\n".join(
+            f"{number}.{line} def handler_{number}_{line}(): return {line}" for line in range(lines)
+        )
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": output}
+        self.history.append({"role": "user", "content": [result]})
+        return response
+
+    def say(self, *answer: dict[str, Any]) -> Response:
+        if not self.history:
+            self.history.append({"role": "user", "content": "Read all the files."})
+        blocks = [dict(block) for block in answer]
+        self.provider.script = [lambda received: answered(received, blocks)]
+        sent = json.loads(json.dumps(self.history))
+        if isinstance(sent[-1]["content"], list):
+            sent[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        fields = {"model": MODEL, "tools": TOOLS, "system": SYSTEM, "temperature": 1.0}
+        response = self.gateway.call(MESSAGES, request(*sent, **fields), self.headers)
+        assert response.status == 200, response.body
+        self.history.append({"role": "assistant", "content": blocks})
+        self.gateway.settle()
+        return response
+
+
+def answered(received: Received, blocks: list[dict[str, Any]]) -> Reply:
+    """The answer of a provider that counts tokens, and signs and checks thinking as rule A11 says."""
+    messages = json.loads(received.body)["messages"]
+    for index, message in enumerate(messages):
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block["type"] == "thinking" and block["signature"] != signature(messages[:index]):
+                return Reply(status=400, parts=[b"The block is bound to a different conversation"])
+    for block in blocks:
+        if block["type"] == "thinking":
+            block["signature"] = signature(messages)
+    return streamed(*blocks, model=MODEL, read=len(received.body) // 4)
+
+
+def signature(messages: list[Any]) -> str:
+    return hashlib.sha256("".join(map(plain, messages)).encode()).hexdigest()
+
+
+@pytest.fixture
+def agent(gateway: Running, provider: Provider, api_key: str) -> Agent:
+    return Agent(gateway, provider, api_key)
+
+
+def forwarded(provider: Provider) -> Iterator[dict[str, Any]]:
+    for received in provider.received:
+        yield json.loads(received.body)
+
+
+def shared(first: list[Any], second: list[Any]) -> int:
+    """The number of messages at the beginning that are equal but for cache breakpoints."""
+    pairs = zip(map(plain, first), map(plain, second), strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
+
+
+def plain(message: Any) -> str:
+    return json.dumps(message).replace(', "cache_control": {"type": "ephemeral"}', "")
+
+
+def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
+    agent: Agent, provider: Provider
+) -> None:
+    responses = [agent.work(number) for number in range(40)]
+    session = AgentSession.objects.get()
+    bodies = list(forwarded(provider))
+    stored = [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
+    assert [plain(message) for message in stored] == [plain(message) for message in agent.history[:-1]]
+    assert session.compaction_count > 2
+    breaks = [
+        number
+        for number, (old, new) in enumerate(pairwise(bodies))
+        if shared(old["messages"], new["messages"]) < len(old["messages"])
+    ]
+    assert len(breaks) <= session.compaction_count
+    sizes = [
+        int(r.headers["x-contextapp"].rpartition("=")[2])
+        for r in responses
+        if "tokens_after" in str(r.headers)
+    ]
+    assert len(sizes) >= 38
+    assert max(sizes) <= BUDGET
+    for body in bodies:
+        assert validate(body["messages"], "anthropic", capabilities=capabilities_of(MODEL)) == ()
+        assert json.dumps(body).count("cache_control") <= 4
+
+
+def test_only_the_messages_change_and_others_keep_their_bytes(agent: Agent, provider: Provider) -> None:
+    for number in range(20):
+        agent.work(number)
+    before, after = agent.history[-1], provider.received[-1].body
+    assert AgentSession.objects.get().compaction_count
+    agent.say(text("Done."))
+    body = provider.received[-1].body
+    raw = request(*agent.history[:-1], model=MODEL, tools=TOOLS, system=SYSTEM, temperature=1.0)
+    assert body.startswith(raw[: raw.index(b'"messages"')])
+    assert body.endswith(raw[raw.index(b', "tools"') :])
+    assert len(body) < len(raw)
+    assert json.dumps(before["content"][0]["content"]).encode() in body
+    assert after != body
+
+
+def test_thinking_is_never_sent_with_a_prompt_that_it_is_not_bound_to(
+    agent: Agent, provider: Provider
+) -> None:
+    """The provider rejects thinking whose signature is not that of the messages before it (rule A11)."""
+    for number in range(20):
+        agent.work(number, thinking=True)
+    assert AgentSession.objects.get().compaction_count
+    assert sum(b"thinking" in received.body for received in provider.received) > 10
+
+
+def test_a_chat_session_is_compacted_too(
+    gateway: Running, provider: Provider, api_key: str, project: Project
+) -> None:
+    history: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Read."},
+    ]
+    sent = {"x-contextapp-key": api_key, "authorization": "Bearer sk"}
+    for number in range(25):
+        name = f"call_{number}"
+        call = {
+            "id": name,
+            "type": "function",
+            "function": {"name": "read", "arguments": f'{{"n": {number}}}'},
+        }
+        answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+        provider.script = [chat_stream(answer, prompt=len(json.dumps(history)) // 4)]
+        body = json.dumps({"model": "gpt-5", "stream": True, "messages": history}).encode()
+        assert gateway.call("/openai/v1/chat/completions", body, sent).status == 200
+        output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(90))
+        history += [answer, {"role": "tool", "tool_call_id": name, "content": output}]
+        gateway.settle()
+    last = json.loads(provider.received[-1].body)["messages"]
+    assert AgentSession.objects.get().compaction_count
+    assert len(json.dumps(last)) < len(json.dumps(history)) * 0.7
+    assert validate(last, "openai") == ()
+
+
+class TestPassthrough:
+    """The original goes out where the edits are not known, with the reason."""
+
+    def test_of_the_first_request(self, agent: Agent, provider: Provider) -> None:
+        response = agent.say(text("Hi."))
+        assert response.headers["x-contextapp"] == "passthrough; reason=new"
+        assert provider.received[0].body == request(
+            {"role": "user", "content": "Read all the files."},
+            model=MODEL, tools=TOOLS, system=SYSTEM, temperature=1.0,
+        )  # fmt: skip
+
+    def test_of_a_history_that_was_rewritten(self, agent: Agent) -> None:
+        for number in range(20):
+            agent.work(number)
+        del agent.history[6:]
+        assert agent.say(text("Hi.")).headers["x-contextapp"] == "passthrough; reason=history"
+
+    def test_with_a_subscription(
+        self, gateway: Running, provider: Provider, api_key: str, project: Project
+    ) -> None:
+        agent = Agent(gateway, provider, api_key, authorization="Bearer sk-ant-oat01-x")
+        for number in range(20):
+            response = agent.work(number)
+        assert response.headers["x-contextapp"] == "passthrough; reason=subscription"
+
+    def test_of_requests_that_ask_for_it(self, agent: Agent) -> None:
+        agent.headers["x-contextapp-mode"] = "observe"
+        for number in range(20):
+            response = agent.work(number)
+        assert response.headers["x-contextapp"] == "observe"
+        assert AgentSession.objects.get().compaction_count == 0
+        agent.headers["x-contextapp-mode"] = "compact"
+        for number in range(20, 24):
+            response = agent.work(number)
+        assert "compact" in response.headers["x-contextapp"]
+        assert AgentSession.objects.get().compaction_count > 0
+
+
+def test_while_the_store_is_down_the_last_edits_stay_in_force(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object) -> None:
+        raise OperationalError("the connection is closed")
+
+    for number in range(20):
+        agent.work(number)
+    assert AgentSession.objects.get().compaction_count
+    old = provider.received[-1]
+    with monkeypatch.context() as patched:
+        patched.setattr(compact, "_load", down)
+        response = agent.work(20)
+    assert response.headers["x-contextapp"].startswith("compact; ")
+    new = provider.received[-1]
+    assert shared(messages(old), messages(new)) == len(messages(old))
+
+
+def messages(received: Received) -> list[Any]:
+    found: list[Any] = json.loads(received.body)["messages"]
+    return found
+
+
+def test_a_budget_in_a_header(gateway: Running, provider: Provider, api_key: str) -> None:
+    agent = Agent(
+        gateway, provider, api_key, **{"x-contextapp-budget": "30000", "x-contextapp-mode": "compact"}
+    )
+    agent.say(text("Hi."))
+    assert AgentSession.objects.get().budget_tokens == 30_000
