@@ -99,7 +99,7 @@ class Compactor:
 
 
 def _swallow(loading: asyncio.Future[Known | None]) -> None:
-    """Retrieve the error of a load that nobody waits for any more."""
+    """Retrieve the error of a load whose request has been forwarded already."""
     if not loading.cancelled():
         loading.exception()
 
