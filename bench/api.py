@@ -1,11 +1,11 @@
-"""Measure push and fetch over HTTP, compared with a bare DRF view that only inserts.
+"""Measure push and fetch over HTTP, compared with a minimal DRF view that only inserts.
 
     python -m bench.api                  # everything, about five minutes
     python -m bench.api --turns 1000     # shorter: up to turn 1,000
 
 Starts a separate instance in a temporary folder with the embedded, durable Postgres. Compare the ratios to
-the bare view, which is measured alternately on the same machine: once only inserting, once also counting the
-tokens of what it inserts.
+the bare view, which is measured alternately on the same machine: once only inserting, once also counting
+tokens.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _texts(folder: Path) -> Iterator[Path]:
 
 
 class Load:
-    """Turns with a realistic, heavy-tailed size distribution, made from the text of this project's files.
+    """Turns with a realistic, heavy-tailed size distribution, built from the text of this project's files.
 
     Each turn is a tool call and its result. It reports the prompt size from the response to the previous
     push, as a provider would.
@@ -189,7 +189,7 @@ def _rate(port: int, key: str, paths: list[str], turns: int, *, is_ours: bool) -
 
 
 def stored(database: str, pushed: int) -> dict[str, Any]:
-    """Return the bytes in Postgres per byte pushed, including tables, indexes and TOAST."""
+    """Return the bytes in Postgres per pushed byte, including indexes and TOAST."""
     with psycopg.connect(database, autocommit=True) as connection:
         names = ("message", "turn", "blob", "edit", "compaction", "recap", "promptsnapshot", "agentsession")
         sizes = {
@@ -241,7 +241,7 @@ def _wait(port: int) -> None:
         except OSError:
             pass
         time.sleep(0.1)
-    raise SystemExit(f"nothing answers on port {port}")
+    raise SystemExit(f"no response on port {port}")
 
 
 def main() -> None:

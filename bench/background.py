@@ -7,7 +7,7 @@ The first starts a separate instance with a fake provider and pushes 60 turns, o
 with a compaction in progress and to a similar session without one. Compare the ratio.
 
 The second replays each session step by step. A background compaction takes effect one step after its trigger.
-Its recap is the deterministic one, so the cost does not include a model.
+Its recap is deterministic, so the cost does not include a model.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def fetches() -> dict[str, Any]:
-    """Measure fetches, in milliseconds, with and without a summary in progress, in alternation."""
+    """Measure fetches in milliseconds, alternately with and without a summary in progress."""
     with tempfile.TemporaryDirectory(prefix="ctxbench") as folder, FakeProvider() as provider:
         provider.otherwise = summary(delay=SUMMARY_SECONDS)
         environment = {"CONTEXTAPP_ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": provider.url}
@@ -113,7 +113,7 @@ class Late(Served):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.fired: list[tuple[str, int, int | None]] = []  #: trigger, tokens, the cursor before
+        self.fired: list[tuple[str, int, int | None]] = []  #: trigger, tokens, previous cursor
 
     def prompt(self, call: RecordedCall) -> View:
         self._append(call)
@@ -180,7 +180,7 @@ def _replayed(case: Case) -> dict[str, Any]:
         "cost": score.cost[0] / raw.cost[0],
         "good": min(score.valid, score.fits),
         "steps": score.steps,
-        # Above the budget, no rule delays a compaction.
+        # above the budget, no rule delays a compaction
         "early": sum(
             cursor is not None and tokens - cursor < least and tokens <= case.budget
             for _, tokens, cursor in contender.served.fired

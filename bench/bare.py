@@ -1,6 +1,6 @@
-"""The baseline of `bench/api.py`: a DRF view without authentication that only inserts what it receives.
+"""The baseline of `bench/api.py`: a DRF view without authentication that only inserts the received messages.
 
-At `/counted/…` it also counts the tokens, as a prompt store has to. Runs under granian like contextapp
+At `/counted/…` it also counts the tokens, as any prompt store must. Runs under granian like contextapp
 (`bench.bare:application`), on the same Postgres with a separate table.
 """
 

@@ -1,4 +1,4 @@
-"""Measure what compaction keeps and what it costs on recorded sessions.
+"""Measure the retained references and the cost of compaction on recorded sessions.
 
     python -m bench.compaction --folder <transcripts> [--policies balanced masking] [--rivals all]
         [--shares 0.25 0.5] [--jobs 2] [--sample 10] [--json figures.json]
@@ -141,9 +141,9 @@ def _row(name: str, share: float, scores: Sequence[Score], raw: Sequence[Score])
 
 
 def _table(rows: Sequence[Row], sessions: int) -> Table:
-    table = Table(title=f"{sessions} sessions; references kept, per cent; cost against raw")
+    table = Table(title=f"{sessions} sessions; references kept in percent; cost relative to raw")
     prices = [f"cost, read {price}" for price in READ_PRICES]
-    heads = ("policy", "budget", "valid", "fits", "tokens", *CLASSES, *prices, "edits made", "ms a plan")
+    heads = ("policy", "budget", "valid", "fits", "tokens", *CLASSES, *prices, "edits made", "ms per plan")
     for head in heads:
         table.add_column(head, justify="left" if head == "policy" else "right")
     for row in rows:

@@ -1,7 +1,7 @@
 """Train the compression dictionary of message bodies: `python -m bench.dictionary FILE`.
 
 Uses only text of this project: the sample session, and source files as tool outputs. A dictionary in use must
-never change, because content compressed with it could no longer be read. Train a new one with the next number
+never change, because content compressed with it would become unreadable. Train a new one with the next number
 and keep the old file.
 """
 
@@ -17,7 +17,7 @@ import zstandard
 from sessions.services.samples.log import sample_log
 
 ROOT = Path(__file__).resolve().parent.parent
-SIZE = 65_536  # larger ones gained nothing on real sessions
+SIZE = 65_536  # larger dictionaries had no benefit on real sessions
 NUMBER = 1
 
 

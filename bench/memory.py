@@ -1,9 +1,9 @@
-"""Measure what automatic memory updates keep of recorded sessions, without a model.
+"""Measure the coverage of automatic memory updates on recorded sessions, without a model.
 
     python -m bench.memory <transcripts>
 
 Processes each session turn by turn with `compaction.memory.updates`, as a worker would, and compares the
-result with what happened in the session, which is determined here independently of that code.
+result with the events of the session, which are determined here independently of that code.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _is_diff_of(shown: str, call: ToolCall) -> str:
 
 
 def _count_tests(run: Run, counts: Counter[str]) -> None:
-    """Count failing tests that `blockers` names after their run, and those removed once they pass."""
+    """Count failing tests that `blockers` lists after their run, and those removed once they pass."""
     failing: set[str] = set()
     for _, turn, call, text, _ in _calls(run.transcript):
         if action_of(call).kind is not Kind.COMMAND:
@@ -180,9 +180,9 @@ def _report(name: str, figures: Figures) -> str:
         share = f"{counts[part] / counts[whole]:.3f}" if counts[whole] else "–"
         lines.append(f"  {part:<28} {counts[part]:>5} of {counts[whole]:>5}  {share}")
     lines.append(
-        f"  tokens: median {_at(sizes, 0.5)}, largest {sizes[-1]} ({ASKED_TOKENS} asked, {MAX_TOKENS} most)"
+        f"  tokens: median {_at(sizes, 0.5)}, largest {sizes[-1]} (limits: {ASKED_TOKENS}, {MAX_TOKENS})"
     )
-    lines.append(f"  ms a turn: median {_at(seconds, 0.5) * 1e3:.2f}, p99 {_at(seconds, 0.99) * 1e3:.2f}")
+    lines.append(f"  ms per turn: median {_at(seconds, 0.5) * 1e3:.2f}, p99 {_at(seconds, 0.99) * 1e3:.2f}")
     return "\n".join(lines)
 
 

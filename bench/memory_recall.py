@@ -1,4 +1,4 @@
-"""Compare prompts with and without working memory: what do they still mention of what the model uses next?
+"""Compare references kept in prompts with and without working memory.
 
     python -m bench.memory_recall <transcripts>/entire-claude-code [--share 0.25] [--sample 1]
 

@@ -1,4 +1,4 @@
-"""Our policies as contenders: one state per session, so edits accumulate as in production."""
+"""contextapp's policies as contenders. Edits accumulate as in production."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compaction.tokens import TokenCounter
 
 
 class Ours:
-    """A session with a policy. What production does in the background is done immediately here."""
+    """A session with a policy. Work that runs in the background in production is done immediately."""
 
     def __init__(self, case: Case, counter: TokenCounter, policy: Policy) -> None:
         transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())

@@ -50,7 +50,7 @@ def main() -> None:
     client.force_login(user)
     _ = get_resolver().url_patterns
     gc.collect()
-    gc.freeze()  # as the web server does after loading
+    gc.freeze()  # like the web server after loading
     try:
         _measure(client, project, asked.requests, random.Random(asked.seed))
     finally:
@@ -76,7 +76,7 @@ def _measure(client: Client, project: Project, requests: int, chance: random.Ran
             taken.append(1_000 * (time.perf_counter() - start))
             computed.append(1_000 * (time.process_time() - busy))
             assert response.status_code == 200, (address(session), response.status_code)
-        taken, computed = sorted(taken[2:]), sorted(computed[2:])  # the first requests load templates
+        taken, computed = sorted(taken[2:]), sorted(computed[2:])  # warm-up requests, which load templates
         at = int(0.95 * (len(taken) - 1))
         figures = f"{statistics.median(taken):7.1f} {taken[at]:7.1f} {taken[-1]:7.1f} {computed[at]:8.1f}"
         print(f"{name:34} {figures} {len(queries):8}")

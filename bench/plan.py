@@ -1,4 +1,4 @@
-"""Measure the CPU time of a compaction plan, and of one more message in short and long sessions.
+"""Measure the CPU time of a compaction plan, and of an additional message in short and long sessions.
 
     python -m bench.plan [--tokens 200000] [--messages 600] [--runs 15] [--json figures.json]
 
@@ -43,7 +43,7 @@ def main() -> None:
     messages = session(arguments.tokens, arguments.messages)
     tokens = sum(message.tokens for message in messages)
     gc.collect()
-    gc.freeze()  # like a worker, which excludes loaded modules from garbage collection
+    gc.freeze()  # exclude loaded modules from garbage collection, as workers do
     figures = {
         "messages": len(messages),
         "tokens": tokens,
@@ -168,7 +168,7 @@ def _steps(messages: tuple[Message, ...], tokens: int, runs: int) -> dict[str, f
 
 
 def _message_ms(messages: tuple[Message, ...], position: int) -> float:
-    """Return the CPU milliseconds that the core takes for one more message at `position`."""
+    """Return the core's CPU milliseconds for an additional message at `position`."""
     items = [message.source for message in messages if message.role is not Role.SYSTEM][:200]
     seam = Continuation()
     for n in range(position):

@@ -1,7 +1,7 @@
 """Replay a transcript step by step with a policy and score each prompt.
 
-A step is an assistant message. Before it, the policy builds the prompt of all earlier messages, which is
-scored by the message that the model *really* wrote next. Each policy keeps one state per session, so edits
+A step is an assistant message. For each step, the policy builds the prompt from all earlier messages, which
+is scored by the message that the model *actually* wrote. Each policy has one state per session, so edits
 accumulate as in production.
 
 **Reference**: an identifier (`compaction.references`) in the text or call arguments of the message that an

@@ -1,7 +1,7 @@
-"""Alternative approaches in a few lines each, compared with our policies on the same transcripts.
+"""Alternative approaches in a few lines each, compared with contextapp's policies on the same transcripts.
 
-All of them keep the head and never separate tool calls from their results, so each approach gets its best
-possible result. An output that alone exceeds the budget is clipped.
+All of them keep the head and never separate tool calls from their results, so that each approach gets its
+best possible result. An output that alone exceeds the budget is clipped.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Writes into a separate project (`--project`, recreated each time) with COPY, in a few minutes. Session lengths
 are distributed like real ones (most are short, a few have thousands of turns), over the ninety days before
 `--until`. Prompts grow, are compacted at 70% of the budget and grow again. Texts consist of words, so they
-compress like real text. Derived data (prompt snapshots, rollups) is made by contextapp itself.
+compress like real text. Derived data (prompt snapshots, rollups) is created by contextapp's code.
 """
 
 from __future__ import annotations

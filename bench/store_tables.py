@@ -1,4 +1,4 @@
-"""Rows in the form that COPY needs, by table and column."""
+"""Rows in the format for COPY, by table and column."""
 
 from __future__ import annotations
 

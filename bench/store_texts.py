@@ -1,4 +1,4 @@
-"""The texts of generated data: made of words, with realistic sizes, and reused many times."""
+"""The texts of generated data: random words in realistic sizes, reused many times."""
 
 from __future__ import annotations
 

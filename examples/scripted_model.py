@@ -170,7 +170,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def pairing_error(messages: list[dict[str, Any]]) -> str | None:
-    """Return why a real API would reject these messages: tool calls and results that do not match."""
+    """Return why a real API would reject these messages because tool calls and results do not match."""
     pending: set[str] = set()
     for index, message in enumerate(messages):
         blocks = message["content"] if isinstance(message.get("content"), list) else []

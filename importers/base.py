@@ -27,7 +27,7 @@ class LogFile:
 
     @property
     def stem(self) -> str:
-        """The file name without suffixes, used as an id if the log contains none."""
+        """The file name without suffixes, which is the id if the log contains none."""
         return self.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0]
 
 
@@ -44,9 +44,9 @@ class Damage:
 class ImportedMessage:
     """One provider message. `body` is its JSON in the session's `format`, the name of a dialect.
 
-    `source_id` identifies the message in its session, also when the log has grown. `is_meta` marks messages
-    that the client inserted (reminders, command output): they are model input, but not typed by a user.
-    `is_summary` marks the client's own summary at the start of a compacted context.
+    `source_id` identifies the message in its session and does not change when the log grows. `is_meta` marks
+    messages that the client inserted (reminders, command output): they are model input, but not typed by a
+    user. `is_summary` marks the client's summary at the start of a compacted context.
     """
 
     body: Mapping[str, Any]
@@ -58,7 +58,7 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCompaction:
-    """A compaction by the recording client before a turn: earlier messages were no longer in its context."""
+    """A compaction by the recording client before a turn, which removed earlier messages from its context."""
 
     trigger: str = ""
     tokens_before: int | None = None

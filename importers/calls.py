@@ -1,6 +1,6 @@
-"""Read a series of logged requests, each with the whole conversation so far, as one session.
+"""Read a series of logged requests, each with the complete conversation so far, as one session.
 
-A request repeats the conversation before it. Its turn consists of the messages that it adds to the earlier
+A request repeats the preceding conversation. Its turn consists of the messages that it adds to the earlier
 requests and their answers.
 """
 
@@ -56,7 +56,7 @@ class CallSeries:
         return bool(opening) and self._known[: len(opening)] == opening
 
     def restarts(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether the messages are only the task, although it has already been answered."""
+        """Return whether the messages are only the task, even though it has already been answered."""
         return len(messages) == len(_opening(messages)) < len(self._known)
 
     def add(self, call: LoggedCall) -> None:
@@ -85,13 +85,13 @@ class CallSeries:
         return self._turns.turns()
 
     def _shared(self, marks: Sequence[str]) -> int:
-        """Return how many leading messages are known."""
+        """Return the number of known leading messages."""
         pairs = zip(self._known, marks, strict=False)
         shortest = min(len(self._known), len(marks))
         return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
 
     def _take(self, body: dict[str, Any], call: LoggedCall) -> None:
-        """Add a message of a request. An answer among them is one whose own request was not logged."""
+        """Add a message of a request. An answer in a request is one whose request was not logged."""
         source_id = self._next_id()
         if body["role"] == "assistant":
             self._turns.answer(Answer(body=body, source_id=source_id, model=call.model), call_ids(body))
@@ -118,7 +118,7 @@ class CallSeries:
         self._known.append(_mark(body))
 
     def _next_id(self) -> str:
-        """Number the message. A hash of its text would be a hash of the secrets in it."""
+        """Return a sequential id. A hash of the text could reveal the secrets in it."""
         self._count += 1
         return f"message-{self._count}"
 
@@ -142,7 +142,7 @@ def _marks(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _mark(message: Mapping[str, Any]) -> str:
-    """Return the identity of a message. Clients may send an answer back with its content restructured."""
+    """Return the identity of a message. Clients may restructure answers when they resend them."""
     text = text_of(message.get("content"))
     identity = [message.get("role"), text, message.get("tool_call_id"), _calls(message)]
     return hashlib.sha256(orjson.dumps(identity)).hexdigest()[:16]

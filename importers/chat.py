@@ -1,4 +1,4 @@
-"""Helpers for logs in OpenAI's chat format: clean messages, and usage in disjoint parts."""
+"""Helpers for logs in OpenAI's chat format: clean messages, and split usage into disjoint parts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def is_chat_message(value: Any) -> bool:
 
 
 def chat_body(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the message as in a request: content unchanged, without private fields and cache breakpoints.
+    """Return the message for a request: content unchanged, without private fields and cache breakpoints.
 
     Raises KeyError, TypeError or ValueError if it is not a message in this format.
     """
     role = message["role"]
     if role not in _KEYS:
-        raise ValueError(f"no chat message has the role {role!r}")
+        raise ValueError(f"{role!r} is not a role of chat messages")
     body = {key: message[key] for key in _KEYS[role] if message.get(key) not in (None, [])}
     if calls := message.get("tool_calls"):
         body["tool_calls"] = [tool_call(call) for call in calls]
@@ -88,7 +88,7 @@ def chat_usage(usage: Any) -> Usage | None:
         mapping_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details")),
         "reasoning_tokens",
     )
-    output += reasoning if reasoning > output else 0  # part of the output, unless counted apart
+    output += reasoning if reasoning > output else 0  # part of the output, unless counted separately
     if total + read + write + output == 0:
         return None
     apart = "prompt_tokens" not in usage and "cache_read_input_tokens" in usage
@@ -101,7 +101,7 @@ def chat_usage(usage: Any) -> Usage | None:
 def _content(content: Any, *, has_calls: bool) -> Any:
     """Return the content without cache breakpoints.
 
-    They belong to the logged request; a later prompt of these messages could exceed the limit of four.
+    They belong to the logged request; a later prompt with these messages could exceed the limit of four.
     """
     if isinstance(content, list):
         return [

@@ -1,9 +1,9 @@
 """Claude Code session logs: one JSON object per line, in `projects/<folder>/<session id>.jsonl`.
 
-A response of the model is written as one line per content block, all with the same `message.id`; results of
-parallel calls appear between them. Lines of sub-agents (`isSidechain`, or a file `agent-<id>.jsonl`) belong
-to separate sessions. Messages keep the order of the file, which is chronological: messages that the user
-rewound were sent, and paid for, before.
+A model response is written as one line per content block, all with the same `message.id`; results of parallel
+calls appear between them. Lines of sub-agents (`isSidechain`, or a file `agent-<id>.jsonl`) belong to
+separate sessions. Messages keep the chronological order of the file. It includes messages that the user
+rewound later, because they were sent and billed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ClaudeCodeImporter:
 
 
 class _File:
-    """One log file while it is read: the main conversation and those of its sub-agents."""
+    """The state of reading one log file: the main conversation and those of its sub-agents."""
 
     def __init__(self, log: LogFile) -> None:
         self._log = log
@@ -88,7 +88,7 @@ class _File:
                 self._session_ids[str(session_id)] = self._session_ids.pop(str(session_id), None)
 
     def _conversation(self, record: Mapping[str, Any], uuid: str) -> _Conversation:
-        """Return the conversation of a line. In older logs its first ancestor identifies the sub-agent."""
+        """Return the conversation of a line. In older logs, its first ancestor identifies the sub-agent."""
         if not record.get("isSidechain"):
             return self._conversations[_MAIN]
         parent = str(record.get("parentUuid") or "")
@@ -97,7 +97,7 @@ class _File:
         return self._conversations.setdefault(agent, _Conversation())
 
     def _session_id(self) -> str:
-        """Return the file's name if it is a session id, else the last id: a fork begins with copied lines."""
+        """Return the file's name if it is a session id, else the last id: forks begin with copied lines."""
         known = list(self._session_ids)
         return self._log.stem if self._log.stem in known or not known else known[-1]
 
@@ -220,7 +220,7 @@ def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: 
 
 
 def _note_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
-    """Keep the usage of the line with the most output, which is the final one."""
+    """Record the usage of the line with the most output, which is the final one."""
     found, for_an_hour = usage_salvage(usage)
     if usage and not (answer.usage and answer.usage.output_tokens > found.output_tokens):
         answer.usage, answer.cache_write_1h_tokens = found, for_an_hour

@@ -181,13 +181,14 @@ class _Rollout:
         return self._answer
 
     def _take_usage(self, info: Mapping[str, Any]) -> None:
-        """Read the usage of the last response. The client repeats it when only the rate limits change."""
+        """Read the usage of the last response. The client writes it again when the rate limits change."""
         total = info.get("total_token_usage")
         self._window = tokens_of(info, "model_context_window") or self._window
         if self._unreported and total != self._total:
             answer = self._unreported
             answer.usage = chat_usage(info.get("last_token_usage"))
-            # A fork copies lines, which have no response id: content and running total identify one.
+            # Forks copy lines, which have no response id, so the content and the running total identify a
+            # response.
             identity = orjson.dumps([answer.body, total])
             answer.response_id = f"codex-{hashlib.sha256(identity).hexdigest()[:24]}"
             self._unreported = self._answer = None

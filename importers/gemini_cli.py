@@ -21,10 +21,10 @@ from .jsonlines import Record, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
-#: Types of records that were part of the conversation; the others (info, warning, error) are for the screen.
+#: Types of records that are part of the conversation. Others (info, warning, error) were only displayed.
 _SPOKEN = ("user", "gemini")
 
-#: How the message begins in which the client describes the machine.
+#: Beginning of the message in which the client describes the machine.
 _CONTEXT = ("<session_context>", "This is the Gemini CLI.")
 
 
@@ -75,7 +75,7 @@ class _Recording:
     def take(self, value: Mapping[str, Any]) -> None:
         """Read one record: metadata, a message, or a change to either."""
         if "$rewindTo" in value:
-            return  # rewound messages were sent and paid for, so they stay
+            return  # rewound messages remain, because they were sent and billed
         if "type" in value:
             self._entries[str(value["id"])] = value
             return
@@ -85,7 +85,7 @@ class _Recording:
         self._replace(facts.get("messages") or [])
 
     def _replace(self, messages: list[Mapping[str, Any]]) -> None:
-        """Take a whole context. One that begins with an unknown message is the client's compaction."""
+        """Replace the whole context. If it begins with an unknown message, the client has compacted."""
         if self._entries and messages and str(messages[0]["id"]) not in self._entries:
             self._entries[f"compaction-{len(self._entries)}"] = None
         for message in messages:
@@ -247,7 +247,7 @@ class _Checkpoint:
 
 
 def _contents(value: Any) -> list[Mapping[str, Any]]:
-    """Return the Gemini contents of a checkpoint, [] if the value is none."""
+    """Return the Gemini contents of a checkpoint, or [] if the value is not one."""
     if isinstance(value, dict):
         value = value.get("clientHistory") or value.get("history")
     if not isinstance(value, list) or not value:

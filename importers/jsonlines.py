@@ -14,7 +14,7 @@ from .base import Damage, LogFile
 
 _DECODER = json.JSONDecoder()
 _BLANK = b" \t\r\n\x00"
-_FIRST_BYTES = 1 << 22  # the first lines may carry a pasted picture
+_FIRST_BYTES = 1 << 22  # the first lines may contain a pasted image
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Record:
 def records(log: LogFile) -> Iterator[Record | Damage]:
     """Yield the values of a JSONL log in order, and `Damage` for a line that is not JSON.
 
-    A line may contain several values if the writer died before the line break. NUL bytes, which remain after
-    a crash of the machine, count as blank. Invalid UTF-8 is replaced and reported.
+    A line may contain several values if the writer died before the line break. NUL bytes, which a system
+    crash can leave, count as blank. Invalid UTF-8 is replaced and reported.
     """
     for number, line in enumerate(text_bytes(log.data).split(b"\n"), start=1):
         stripped = line.strip(_BLANK)
@@ -64,7 +64,7 @@ def read_records(
 def take_messages(
     log: LogFile, messages: Iterable[Any], take: Callable[[int, Any], None]
 ) -> Iterator[Damage]:
-    """Pass each message of a document to `take` with its number, from 1; yield those that it cannot read."""
+    """Pass each message of a document to `take` with its number, from 1. Yield those that it cannot read."""
     for number, message in enumerate(messages, start=1):
         try:
             take(number, message)
@@ -73,7 +73,7 @@ def take_messages(
             yield Damage(file=log.name, line=number, reason=reason)
 
 
-@lru_cache(maxsize=1)  # recognizing a log and reading it parse the same bytes
+@lru_cache(maxsize=1)  # cached because recognizing and reading a log parse the same bytes
 def document(log: LogFile) -> Any:
     """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""
     data = text_bytes(log.data).strip(_BLANK)
@@ -130,7 +130,7 @@ def _line_records(name: str, number: int, line: bytes) -> Iterator[Record | Dama
 
 
 def _lenient_records(name: str, number: int, line: bytes) -> Iterator[Record | Damage]:
-    """Yield what orjson rejects: several values on a line, lone surrogates, NaN, invalid UTF-8."""
+    """Yield values that orjson rejects: several on a line, lone surrogates, NaN, invalid UTF-8."""
     text = line.decode("utf-8", "replace")
     if "\ufffd" in text and "\ufffd".encode() not in line:
         yield Damage(file=name, line=number, reason="invalid UTF-8 was replaced")

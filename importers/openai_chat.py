@@ -2,7 +2,7 @@
 
 A log is one document or one value per line. A value is a list of messages, an object with `messages` (a
 conversation, or a logged request with its `response`), or a single message. Consecutive single messages are
-one conversation; a request that repeats and continues the conversation before it is its next turn.
+one conversation; a request that repeats and continues the preceding conversation is its next turn.
 """
 
 from __future__ import annotations

@@ -36,14 +36,14 @@ class OpenHandsImporter:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The calls of one agent. A delegate has a separate task; a second run has the same task again."""
+    """The calls of one agent. A delegate has a separate task; a second run repeats the same task."""
 
     key: str
     tools: Any
     series: CallSeries = field(default_factory=CallSeries)
 
     def session(self, log: LogFile) -> ImportedSession:
-        name = log.name.rstrip("/").rsplit("/", 1)[-1]  # with its suffix: a file is not its folder
+        name = log.name.rstrip("/").rsplit("/", 1)[-1]  # the suffix distinguishes a file from its folder
         return ImportedSession(
             external_id=f"openhands-{name}-{self.key}",
             format="openai",

@@ -18,13 +18,13 @@ from .jsonlines import Record, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
-#: The tool names that OpenHands gives to its model, by action.
+#: OpenHands' tool names by action.
 _TOOLS = {"run": "execute_bash", "run_ipython": "execute_ipython_cell", "edit": "str_replace_editor"}
 
 #: Events that the model never sees.
 _INTERNAL = {"change_agent_state", "agent_state_changed", "null", "recall", "system", "loop_recovery"}
 
-#: Fields of an action that are not arguments of its tool.
+#: Action fields that are not arguments of the tool.
 _NOT_ARGUMENTS = {
     *(
         "action",
@@ -207,7 +207,7 @@ def _arguments(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _words(arguments: Mapping[str, Any]) -> str:
-    """Return what the agent wrote with an action."""
+    """Return the text that the agent wrote with an action."""
     outputs = mapping_of(arguments.get("outputs"))
     for text in (
         arguments.get("thought"),
@@ -221,7 +221,7 @@ def _words(arguments: Mapping[str, Any]) -> str:
 
 
 def _output(event: Mapping[str, Any]) -> str:
-    """Return an observation as text. Commands end with their exit code, as in the prompts of OpenHands."""
+    """Return an observation as text. Commands end with their exit code, as in OpenHands' prompts."""
     content = event.get("content")
     text = (
         content if isinstance(content, str) else text_of(content) or json.dumps(content, ensure_ascii=False)
@@ -240,6 +240,6 @@ def _at(event: Mapping[str, Any]) -> Any:
 
 
 def _log_name(log: LogFile) -> str:
-    """Return the name of a log. A folder `events` takes the name of the folder around it."""
+    """Return the name of a log. A folder `events` has the name of its parent folder."""
     folders = log.name.replace("\\", "/").rstrip("/").split("/")
     return folders[-2] if folders[-1] == "events" and len(folders) > 1 else log.stem

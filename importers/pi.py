@@ -1,7 +1,7 @@
 """pi session logs: one JSON object per line; the first is `{"type": "session", ...}`.
 
 pi supports many providers and has its own log format. It is converted to Anthropic's, which can represent all
-of it: `toolCall` becomes `tool_use`, a `toolResult` message becomes a `tool_result` block.
+of its content: `toolCall` becomes `tool_use`, a `toolResult` message becomes a `tool_result` block.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PiImporter:
 
 
 class _Reading:
-    """One session while its lines are read."""
+    """The state of reading one session."""
 
     def __init__(self) -> None:
         self._turns = TurnBuilder(_in_one_message)
@@ -104,7 +104,7 @@ class _Reading:
             self._first_words = self._first_words or text_of(content)
 
     def _take_answer(self, source_id: str, message: Mapping[str, Any], at: Any) -> None:
-        """Read a response. Skip one that was aborted before its first token: it was never sent again."""
+        """Read a response. Skip one that was aborted before its first token: it was never resent."""
         content = _blocks(message["content"])
         usage = mapping_of(message.get("usage"))
         if not content:

@@ -14,7 +14,7 @@ import zstandard
 
 from .base import LogFile
 
-#: Suffixes of log files. Other files in a folder are ignored; a file that is named explicitly is always read.
+#: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 _PACKED_ENDINGS = (".gz", ".zst")
 
@@ -24,7 +24,7 @@ _CALL_NAME = re.compile(r"-\d{10}\.\d+\.json(?:\.gz|\.zst)?$")
 #: One file per event, as OpenHands stores a conversation: "events/0.json", "events/1.json", …
 _EVENT_NAME = re.compile(r"^\d+\.json(?:\.gz|\.zst)?$")
 
-#: Maximum size of a decompressed log, to protect the memory against decompression bombs.
+#: Maximum size of a decompressed log, as protection against decompression bombs.
 LARGEST_LOG_BYTES = 1 << 30
 
 
@@ -51,7 +51,7 @@ class LogSource:
 
 
 def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
-    """Yield the logs at the paths, folders recursively, in the order of their names."""
+    """Yield the logs at the paths, recursively, sorted by name."""
     for path in paths:
         if path.is_dir():
             yield from _folder_sources(path)
@@ -81,7 +81,7 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
         if entry not in series:
             yield LogSource(name=_plain_name(entry), files=(entry,))
     for entry in entries:
-        if entry.is_dir() and not entry.is_symlink():  # a link to a parent folder would never end
+        if entry.is_dir() and not entry.is_symlink():  # links could cause an infinite loop
             yield from _folder_sources(entry)
 
 
@@ -90,7 +90,7 @@ def _plain_name(path: Path) -> str:
 
 
 def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:
-    """Return the files of a folder that together are one log, in order: one model call or one event each."""
+    """Return the files of a folder that form one log, in order, with one model call or one event each."""
     if folder.name == "events":
         events = [entry for entry in logs if _EVENT_NAME.search(entry.name)]
         return sorted(events, key=lambda entry: int(entry.name.split(".", 1)[0]))
@@ -103,7 +103,7 @@ def _call_time(path: Path) -> float:
 
 
 def _one_line(data: bytes, files: int) -> bytes:
-    """Put a call on one line. JSON has line breaks only between tokens."""
+    """Return the JSON on one line. JSON has line breaks only between tokens."""
     return data.replace(b"\r", b" ").replace(b"\n", b" ") if files > 1 else data
 
 

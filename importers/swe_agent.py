@@ -79,7 +79,7 @@ class _Reading:
 
 
 def _with_call_id(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a tool message with its one call id in the field that the chat format has for it."""
+    """Return a tool message with its call id in the field of the chat format."""
     ids = message.get("tool_call_ids")
     if message["role"] == "tool" and ids and "tool_call_id" not in message:
         return {**message, "tool_call_id": ids[0]}

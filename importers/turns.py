@@ -1,8 +1,8 @@
 """Group the messages of a log into turns: the new input, then the model's answer.
 
 Logs contain tool results in the order of their arrival: between the lines of a response, or after a message
-that the user typed in the meantime. Providers require them directly after the calls, where `TurnBuilder`
-moves them.
+that the user typed in the meantime. Providers require them directly after the calls, so `TurnBuilder` moves
+them there.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class TurnBuilder:
     def called(self, answer: Answer, calls: Iterable[str]) -> None:
         """Add tool calls to a response that was added before."""
         for call in calls:
-            self._answer_of_call[call] = answer  # some models reuse ids: the latest call counts
+            self._answer_of_call[call] = answer  # some models reuse ids: the latest call applies
 
     def result(self, call: str, message: ImportedMessage) -> None:
-        """Add a tool result. Without its call in the log, it keeps its place."""
+        """Add a tool result. It keeps its place if the log does not contain its call."""
         answer = self._answer_of_call.get(call)
         if answer:
             answer.results.append(message)

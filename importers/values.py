@@ -62,7 +62,7 @@ def title_of(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that are not blank, whitespace collapsed; lone tags only if there is nothing else."""
+    """Return the non-blank lines with collapsed whitespace; lone tags only if there is nothing else."""
     lines = [words for line in text.splitlines() if (words := " ".join(line.split()))]
     return [line for line in lines if not _TAG.fullmatch(line)] or lines
 

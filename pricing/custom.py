@@ -1,7 +1,7 @@
-"""Custom prices: what a project pays its provider where that differs from the public table.
+"""Custom prices: prices of a project that differ from the public table.
 
-They are stored on the project's row, so a push, which loads the project with its API key, needs no extra
-query.
+They are stored on the project's row, so a push needs no additional query: it loads the project with its API
+key.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ class CustomPrice:
 
 
 def custom_cost(prices: Sequence[CustomPrice], model: str, usage: Usage, day: date) -> int | None:
-    """Return the cost of a call in micro-dollars by the first price that applies, or None."""
+    """Return the cost of a call in micro-dollars at the first price that applies, or None."""
     return next((price.cost(usage) for price in prices if price.applies_to(model, day)), None)

@@ -1,4 +1,4 @@
-"""The cost of model calls by the price table of `genai-prices`: offline, by date, in micro-dollars.
+"""The cost of model calls according to the price table of `genai-prices`: offline, by date, in micro-dollars.
 
 A model that is not in the table is *unpriced*: its cost is None, never zero and never an exception.
 """
@@ -21,7 +21,7 @@ from compaction.messages import Usage
 
 UNPRICED = "unpriced"
 
-#: The parts that Amazon Bedrock adds to a model name: "eu.anthropic.claude-…-v2:0".
+#: The parts that Amazon Bedrock adds to a model name, as in "eu.anthropic.claude-…-v2:0".
 _BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z])|-v\d+(?::\d+)*$")
 _DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
@@ -35,9 +35,9 @@ class Price:
 
 
 def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1h_tokens: int = 0) -> Price:
-    """Return the price of an answer at the time `at` (default: now), rounded half up.
+    """Return the price of a response at the time `at` (default: now), rounded half up.
 
-    If the provider made several calls for it, each is priced by the size of its prompt.
+    If the provider made several calls for it, each is priced according to the size of its prompt.
 
     `cache_write_1h_tokens` is the part of `usage.cache_write_tokens` with a TTL of one hour.
     """
@@ -88,7 +88,7 @@ class Rates:
 
 
 class _Prices:
-    """A set of prices as a cache key: the table's own class cannot be hashed, and the table never changes."""
+    """Prices as a cache key, because the table's class is not hashable. The table never changes."""
 
     def __init__(self, table: ModelPrice) -> None:
         self.table = table
@@ -107,7 +107,7 @@ def _prices_at(info: ModelInfo, at: datetime) -> _Prices:
 
 @lru_cache(maxsize=1024)
 def _tiers(prices: _Prices) -> tuple[int, ...]:
-    """Return the prompt sizes in tokens above which there are different prices."""
+    """Return the prompt sizes in tokens above which prices differ."""
     values = vars(prices.table).values()
     return tuple({tier.start for price in values if isinstance(price, TieredPrices) for tier in price.tiers})
 
@@ -116,7 +116,7 @@ def _tiers(prices: _Prices) -> tuple[int, ...]:
 def _rates(prices: _Prices, tier: int) -> Rates:
     """Return the rates for prompts of more than `tier` tokens.
 
-    Looking up the table takes longer than everything else that a push computes, so the result is cached.
+    The result is cached, because a lookup takes longer than all other computations of a push.
     """
     floor, step = tier + 1, 1_000
 
@@ -164,7 +164,7 @@ def _find(model: str) -> tuple[Provider, ModelInfo] | None:
 
 
 def _spellings(model: str) -> Iterator[str]:
-    """Yield the name unchanged, without a gateway's prefix, without Bedrock's additions, without its date."""
+    """Yield the name unchanged, and without a gateway's prefix, Bedrock's additions and a date."""
     if not model:
         return
     yield model

@@ -7,9 +7,9 @@ from typing import Any
 
 from compaction.messages import Usage, usage_sum
 
-#: Maximum tokens of one field. The sum of a prompt's three parts still fits a 32-bit column.
+#: Maximum tokens of one field, so that the sum of a prompt's three parts fits a 32-bit column.
 MAX_TOKENS = 500_000_000
-#: Maximum number of iterations of one answer.
+#: Maximum number of iterations of one response.
 _MAX_ITERATIONS = 1_000
 
 
@@ -22,15 +22,15 @@ class UsageError(ValueError):
 
 
 def usage_read(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of one answer, as reported by Anthropic, OpenAI Chat or OpenAI Responses.
+    """Return the usage of one response, as reported by Anthropic, OpenAI Chat or OpenAI Responses.
 
     Anthropic's `input_tokens` exclude cached tokens. OpenAI's `prompt_tokens` include them, and so do the
     `input_tokens` of the Responses API, which has `input_tokens_details`. Reasoning tokens are part of the
     output. Raises `UsageError`.
 
-    If Anthropic made several model calls for the answer, `iterations` has the usage of each, and the fields
-    beside it leave out those that compacted the context. The counts are then the sums over the iterations,
-    and the prompt is that of the last iteration of type `message`.
+    If Anthropic made several model calls for the response, `iterations` has the usage of each, and the other
+    fields exclude those that compacted the context. The counts are then the sums over the iterations, and the
+    prompt is that of the last iteration of type `message`.
     """
     iterations = _iterations(data)
     if not iterations:
@@ -71,7 +71,7 @@ _FIVE_MINUTES = "ephemeral_5m_input_tokens"
 
 
 def _iterations(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the usage of each model call of an answer, empty if the provider does not list them."""
+    """Return the usage of each model call of a response; empty if the provider does not list them."""
     found = data.get("iterations")
     if found is None:
         return ()
@@ -83,7 +83,7 @@ def _iterations(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _answered(iterations: Sequence[Mapping[str, Any]], calls: Sequence[Usage]) -> Usage:
-    """Return the call that answered: the last `message`. A compaction on demand has none."""
+    """Return the call with the response: the last `message`. A compaction on demand has none."""
     pairs = zip(iterations, calls, strict=True)
     messages = [call for each, call in pairs if each.get("type", "message") == "message"]
     return (messages or calls)[-1]
@@ -129,7 +129,7 @@ def _inclusive_usage(data: Mapping[str, Any]) -> Usage:
 
 
 def _output(data: Mapping[str, Any]) -> int:
-    """Return the output tokens. Reasoning is part of them; more reasoning than output was counted apart."""
+    """Return the output tokens, including reasoning. If there is more of it, it was counted separately."""
     output = _tokens(data, "output_tokens") or _tokens(data, "completion_tokens")
     details = _details(data, "completion_tokens_details", "output_tokens_details")
     reasoning = _tokens(details, "reasoning_tokens")
@@ -167,7 +167,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _plausible(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that hold a token count or an object of them, and likewise for the iterations."""
+    """Return the fields with a token count or an object of token counts, also within iterations."""
     found = {name: value for name, value in data.items() if _is_count(value) or name == "type"}
     found |= {name: _plausible(value) for name, value in data.items() if isinstance(value, Mapping)}
     if isinstance(iterations := data.get("iterations"), list):

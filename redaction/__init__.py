@@ -5,9 +5,9 @@
     value, findings = redact(value, redaction=redaction)        # parsed JSON; the same object if clean
 
 A secret becomes `[redacted:<kind>:<hash>]`. The hash is keyed by project: equal secrets of a project have
-equal placeholders, so de-duplication and references keep working, and without the server's key a guess cannot
-be tested. Placeholders themselves are never redacted. `docs/reference/redaction.md` lists what is detected,
-what is not, and how to add patterns.
+equal placeholders, so de-duplication and references keep working, but guesses cannot be verified without the
+server's key. Placeholders are never redacted. `docs/reference/redaction.md` lists the detected kinds, the
+known limits, and how to add patterns.
 """
 
 from redaction.extra import ExtraPattern, InvalidPatternError, extra_rules

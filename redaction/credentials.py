@@ -1,8 +1,8 @@
 """Detect secrets by their context: assignments to credential names, headers, connection strings.
 
-Agents read code all day, so false positives are likely here: `password = os.environ["X"]`, `token: str`,
-`api_key="test-key"`. The shape of the value decides (see `shape`). In data (an environment file, a JSON
-object) a typical password is enough; in code the value must look random.
+Agents read a lot of code, which contains many false positives: `password = os.environ["X"]`, `token: str`,
+`api_key="test-key"`. The form of the value decides (see `shape`). In data (an environment file, a JSON
+object), a typical password is sufficient; in code, the value must look random.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUOTED = re.compile(r"@?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.
 _ESCAPED_QUOTED = re.compile(r"\\+[\"'`](?P<value>[^\"'`\\\s]{1,500})")
 _BARE = re.compile(r"(?P<value>[^\s\"'`\\,;|&]{1,500})")
 
-#: Maximum characters of a name before the word that was found.
+#: Maximum characters of a name before the matching word.
 _LONGEST_NAME = 48
 _NAME_BEFORE = re.compile(r"(?:--?)?[\w.-]*\Z")
 
@@ -55,7 +55,7 @@ def credential_rules() -> Iterator[Rule]:
 
 
 def named_secret(name: str, value: str) -> tuple[Span, str] | None:
-    """Return the secret in the JSON value of a name, such as `{"password": …}`, and its kind."""
+    """Return the secret in the value of a JSON member, such as `{"password": …}`, and its kind."""
     if name.lower() in ("authorization", "proxy-authorization"):
         match = _SCHEME_VALUE.match(value)
         return (match.span(1), "authorization") if match and _is_credential(match) else None
@@ -93,7 +93,7 @@ def _value_at(text: str, start: int) -> Span | None:
 
 
 def _is_secret(word: str, value: str, *, data: bool) -> bool:
-    """Return whether the value of a name ending in `word` is a secret. `data`: it is not in code."""
+    """Return whether the value of a name ending in `word` is a secret. `data` is set outside of code."""
     return looks_random(value) or (data and bool(_PASSWORD_NAME.match(word)) and looks_like_password(value))
 
 

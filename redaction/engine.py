@@ -1,4 +1,4 @@
-"""Apply the rules: a pre-filter over raw bytes, and the replacement in decoded strings."""
+"""Apply the rules: a pre-filter on raw bytes, and replacement in decoded strings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from redaction.spans import Rule, Span
 #: In order of precedence: if two rules find overlapping secrets, the first one determines the kind.
 RULES: tuple[Rule, ...] = (*library_rules(), *known_rules(), *credential_rules())
 
-#: Escapes that hide text from the anchors: printable ASCII as \u00XX, and `\/`. Without <, > and &, which
-#: some encoders always escape and no anchor contains.
+#: Escapes that hide text from the anchors: printable ASCII as \u00XX, and `\/`. Excludes <, > and &, which
+#: some encoders always escape but no anchor contains.
 _HIDDEN = r"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/"
 
-#: Memory for cached states of the automaton (bytes); beyond it RE2 becomes slower.
+#: Memory for cached states of the automaton (bytes). RE2 is slower if it needs more.
 _MEMORY = 16 << 20
 
 
@@ -50,7 +50,7 @@ def suspects(raw: bytes) -> tuple[list[Rule], bool]:
 
 
 def redact_text(text: str, rules: Iterable[Rule], *, key: bytes, found: Counter[str]) -> str:
-    """Return the text with placeholders, or the same object if nothing matches. Count by kind in `found`."""
+    """Return the text with placeholders, or the same object if nothing matches. Counts kinds in `found`."""
     scanned = _encodable(text)
     spans = [(span, rule.kind) for rule in rules for span in rule.find(scanned)]
     return replaced(text, spans, key=key, found=found) if spans else text
@@ -66,7 +66,7 @@ def replaced(text: str, spans: Sequence[tuple[Span, str]], *, key: bytes, found:
 
 
 def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, str]]:
-    """Return the spans from left to right, overlapping ones merged, without those in a placeholder."""
+    """Return the spans from left to right. Merges overlapping ones and drops those in placeholders."""
     done = [match.span() for match in PLACEHOLDER.finditer(text)]
     ends = [end for _, end in done]
     merged: list[tuple[Span, str, int]] = []
@@ -84,7 +84,7 @@ def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, st
 
 
 def _encodable(text: str) -> str:
-    """Return the text, with the same length, without lone surrogates, which RE2 rejects."""
+    """Replace lone surrogates, which RE2 rejects, without changing the text's length."""
     try:
         text.encode()
     except UnicodeEncodeError:

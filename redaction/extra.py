@@ -1,4 +1,4 @@
-"""Custom patterns of a project. They run in RE2, in linear time, so no pattern can be catastrophic."""
+"""Custom patterns of a project. They run in RE2, in linear time, so backtracking cannot be catastrophic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KIND = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 class InvalidPatternError(ValueError):
-    """An unusable pattern; the message is the reason. Raised when patterns are set, never at a push."""
+    """A pattern is invalid; the message is the reason. Raised when patterns are set, never by a push."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Redact JSON as text: only the string literals that contain a secret change, no other byte does."""
+"""Redact JSON as text: only string literals that contain a secret are changed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _BRACKET = re.compile(r"[][{}]")
 def redact_bytes(raw: bytes, *, redaction: Redaction) -> tuple[bytes, tuple[Finding, ...]]:
     """Return JSON bytes without secrets, and the findings. Never raises.
 
-    Returns the same object if there are none. With custom patterns every string is decoded, because they have
-    no anchor that also matches escaped text.
+    Returns the same object if there are none. With custom patterns, every string is decoded, because they
+    have no anchor that also matches escaped text.
     """
     custom = redaction.rules
     rules, hidden = suspects(raw)
@@ -50,7 +50,7 @@ def redact_bytes(raw: bytes, *, redaction: Redaction) -> tuple[bytes, tuple[Find
 
 
 def redact(value: JSON, *, redaction: Redaction) -> tuple[JSON, tuple[Finding, ...]]:
-    """Do the same for parsed JSON: all strings, including the keys of objects."""
+    """Return parsed JSON without secrets, and the findings. Redacts all strings, including keys."""
     raw, findings = redact_bytes(_json_bytes(value), redaction=redaction)
     if not findings:
         return value, ()
@@ -104,9 +104,9 @@ def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, foun
 
 
 def _unsign(text: str, literals: Sequence[_Literal]) -> None:
-    """Empty the signature of a thinking block whose text has changed.
+    """Clear the signature of a thinking block whose text has changed.
 
-    The provider would reject the changed text. Thinking blocks without a signature are left out of prompts.
+    The provider would reject the changed text. Thinking blocks without a signature are excluded from prompts.
     """
     for index, literal in enumerate(literals):
         if literal.name == "thinking" and literal.new is not literal.text:

@@ -1,4 +1,4 @@
-"""Detect tokens with a provider's prefix that detect-secrets does not know, PEM blocks and JWTs."""
+"""Detect PEM blocks, JWTs, and tokens with provider prefixes that detect-secrets does not support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = "[A-Za-z0-9]"
 _NAME = "[A-Za-z0-9_-]"
 _HEX = "[a-f0-9]"
 
-#: Kind, prefix, the characters after it and their number. JSON escapes none of these characters.
+#: Kind, prefix, and the set and number of the following characters. JSON escapes none of them.
 PREFIXED = (
     ("anthropic-key", "sk-ant-", _NAME, "20,"),
     ("openai-key", "sk-(?:proj|svcacct|admin|None)-", _NAME, "20,"),
@@ -52,7 +52,7 @@ PREFIXED = (
     ("age-key", "AGE-SECRET-KEY-1", "[0-9A-Z]", "58"),
 )
 
-#: Characters after the prefix that an anchor requires: more would make the automaton too large.
+#: Number of characters after the prefix that an anchor requires. More would make the automaton too large.
 _ANCHORED = "{8}"
 
 #: `sk-` keys of several providers. The prefix is ambiguous, so the rest must look random.
@@ -105,7 +105,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 
 def _key_body(text: str, start: int, end: int, *, whole: bool) -> Iterator[Span]:
-    """Yield the body if it is only base64 and whitespace, else its lines: quoted in code, or truncated."""
+    """Yield the body if it is only base64 and whitespace, else its (quoted or truncated) lines."""
     if whole and _PEM_BODY.fullmatch(text, start, end) and _PEM_LINE.search(text, start, end):
         lead, trail = _PEM_MARGIN.match(text, start, end), _PEM_MARGIN_END.search(text, start, end)
         yield (lead.end() if lead else start), (trail.start() if trail else end)

@@ -1,4 +1,4 @@
-"""Use the rules of detect-secrets on whole texts; its own scanner works line by line."""
+"""Apply the rules of detect-secrets to whole texts. Its scanner works line by line."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from detect_secrets.plugins.twilio import TwilioKeyDetector
 
 from redaction.spans import Rule, compiled, tokens
 
-#: Plugins that are not used, and why.
+#: Unused plugins, with the reason.
 EXCLUDED = {
-    "Base64HighEntropyString": "hashes, ids and encoded data are what agents work with",
-    "HexHighEntropyString": "the same: every commit hash would match",
-    "IPPublicDetector": "an address is not a secret",
+    "Base64HighEntropyString": "agents work with hashes, ids and encoded data",
+    "HexHighEntropyString": "every commit hash would match",
+    "IPPublicDetector": "IP addresses are not secrets",
     "KeywordDetector": "matches `token: str`; `credentials` is more precise",
     "ArtifactoryDetector": "requires blanks or quotes on both sides; `known_tokens` has the prefix",
     "BasicAuthDetector": "misses passwords with punctuation and empty users; `credentials` finds them",
@@ -48,7 +48,7 @@ class Source:
 
     `group` is the group that contains the secret, if the pattern also matches its context. `anchors` replace
     patterns that RE2 does not support, or that contain quotes and spaces, which raw JSON escapes. `random`
-    requires a match to look random, because long names in code have the shape of these tokens.
+    requires a match to look random, because long names in code resemble these tokens.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Compile regular expressions that users write. They run in RE2, which takes linear time."""
+"""Compile user-provided regular expressions. They run in RE2, which takes linear time."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 #: Hex digits of the hash: enough to distinguish a project's secrets, too few to identify one.
 HASH_DIGITS = 8
 
-#: A placeholder. Rules ignore them, so redacting twice changes nothing.
+#: Matches a placeholder. Rules ignore placeholders, so redacting twice has no effect.
 PLACEHOLDER = re.compile(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{8}\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """How many secrets of one kind were replaced. The secrets themselves are not stored."""
+    """The number of replaced secrets of one kind. The secrets are not stored."""
 
     kind: str
     count: int

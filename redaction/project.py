@@ -10,7 +10,7 @@ from redaction.spans import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """The key and the custom patterns of a project. Plain values, so that they can be sent to processes."""
+    """The key and the custom patterns of a project. Picklable, for use in other processes."""
 
     key: bytes
     patterns: tuple[ExtraPattern, ...] = ()

@@ -1,4 +1,4 @@
-"""Decide by the shape of a value whether it looks like a secret."""
+"""Decide by the form of a value whether it looks like a secret."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORTEST_RANDOM = 12
 #: Minimum length of a password in data and connection strings (characters).
 SHORTEST_PASSWORD = 8
 
-#: The runs that names consist of: a word, capitalized or not, an abbreviation, a number.
+#: Matches one run of a name: a word, an abbreviation or a number.
 _RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 #: Maximum mean length of the runs in a random value (characters). CamelCase names have at least 3.2; of
@@ -37,7 +37,7 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 
-#: Words in passwords of fixtures and local databases. Redacting them protects nothing and breaks edits.
+#: Words in passwords of fixtures and local databases. Redacting them has no benefit and breaks edits.
 _FIXTURE = re.compile(
     r"passw|secret|token|test|admin|root|user|guest|demo|foo|bar|baz|abc|123|qwerty|default|local|hunter2|pass\b|pwd",
     re.IGNORECASE,
@@ -47,12 +47,12 @@ _CODE = re.compile(r"[(){}\[\]<>$]|->|::|^[./~]|^(?:https?|file):")
 
 
 def is_example(value: str) -> bool:
-    """Return whether this is a placeholder of documentation, such as the keys in the AWS manual."""
+    """Return whether this is a documentation placeholder, such as the keys in the AWS manual."""
     return _EXAMPLE.search(value) is not None or len(set(value)) < 5
 
 
 def looks_random(value: str) -> bool:
-    """Return whether the value looks generated: long enough, letters and digits mixed unlike in a name."""
+    """Return whether the value looks generated: long, with letters and digits mixed unlike in names."""
     if len(value) < SHORTEST_RANDOM or not _mixed(value) or _is_placeholder(value):
         return False
     core = "".join(filter(str.isalnum, value))

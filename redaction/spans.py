@@ -1,4 +1,4 @@
-"""Rules, and the boundaries of the secrets that they find."""
+"""Rules, and the boundaries of the secrets that they match."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from redaction.shape import is_example, looks_random
 
 Span = tuple[int, int]
 
-#: Characters after a match of fixed length that belong to the token. Redacting too much beats leaving a rest.
+#: Characters after a match of fixed length that belong to the token. Redacting too much is safer than too
+#: little.
 _TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
 
-#: A letter that ends an escape sequence is not part of the word after it: `\n`, `\u001b`, a colour code.
+#: A letter that ends an escape sequence (`\n`, `\u001b`, a color code) is not part of the following word.
 _ESCAPE_END = re.compile(r"(?:\\[bfnrt]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-F]{2}|\[[\d;]{1,8}m)\Z")
 _LONGEST_ESCAPE = 10
 
-#: Characters that some library patterns match before the secret, and characters that end it.
+#: Characters that some library patterns match before the secret, and characters that terminate it.
 _LEADING = " \t\r\n=:\"'"
 _END = re.compile(r"[\s\"'`]")
 
@@ -39,7 +40,7 @@ class Rule:
 
 
 def compiled(pattern: str, flags: int = 0) -> Any:
-    """Compile a pattern with RE2, or with `re` if it uses look-around, which RE2 does not support."""
+    """Compile a pattern with RE2, or with `re` if it uses look-around."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -49,7 +50,7 @@ def compiled(pattern: str, flags: int = 0) -> Any:
 
 
 def tokens(pattern: Any, *, group: int = 0, random: bool = False) -> Callable[[str], Iterator[Span]]:
-    """Return a function that finds whole tokens: trimmed, complete, and not inside a longer word.
+    """Return a function that finds whole tokens: trimmed, complete, and not within a longer word.
 
     With `random`, only tokens that look random.
     """

@@ -1,4 +1,4 @@
-"""The faults of the scratch project, and how the scripted model finds and fixes each of them."""
+"""The bugs of the scratch project, and how the scripted model finds and fixes each of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A fault: what to read and search first, the fix, and what to record afterwards.
+    """A bug: the files to read and search first, the fix, and the notes to record afterwards.
 
-    `wrong` is a change that is tried first and does not help; `failed` records why.
+    `wrong` is an attempt that fails first; `failed` records why.
     """
 
     title: str

@@ -25,7 +25,7 @@ def make_project(folder: Path) -> None:
     (folder / "parcelpost" / "zone_table.py").write_text(_zone_table(ranges))
     for name in ("data", "logs"):
         (folder / name).mkdir()
-    # Like the depot's export: with a byte order mark, and decimal commas in some lines.
+    # Imitate the depot's export: a byte order mark, and decimal commas in some lines.
     (folder / "data" / "shipments.csv").write_text(_shipments(chance, ranges), encoding="utf-8-sig")
     (folder / "logs" / "nightly.log").write_text(_log(chance))
 

@@ -17,7 +17,7 @@ _START_SECONDS = 120
 
 
 class DemoError(Exception):
-    """The demo cannot continue. The message says why and what to do."""
+    """The demo cannot continue. The message explains the reason and the solution."""
 
 
 @contextmanager

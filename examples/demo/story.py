@@ -1,6 +1,6 @@
-"""The script of the demo: the model finds and fixes the faults of the scratch project.
+"""The script of the demo: the model finds and fixes the bugs of the scratch project.
 
-Each step is one turn. The tools really run; only the responses of the model are scripted.
+Each step is one turn. The tools actually run; only the model's responses are scripted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def say(text: str, *calls: Call) -> Reply:
 
 
 def expand(text: str, about: str, pattern: str, instead: Call) -> Callable[[Request], Reply]:
-    """Retrieve lines of an output that is no longer in the prompt. If it still is, call `instead`."""
+    """Retrieve lines of an output that is no longer in the prompt. If it still is there, call `instead`."""
 
     def reply(request: Request) -> Reply:
         handle = request.handle(about)

@@ -86,7 +86,7 @@ class ContextApp:
     def tools(self, format: types.Format = "anthropic") -> list[types.JsonObject]:
         """Return the definitions of contextapp's tools for the agent's model.
 
-        Add them to your own tools, and run the model's calls of them with `Session.call_tool`.
+        Add them to your own tools, and run the model's calls to them with `Session.call_tool`.
         """
         response = self._transport.call("GET", "tools", query={"format": format})
         return cast(list[types.JsonObject], response.json()["tools"])

@@ -31,7 +31,7 @@ class ConnectionFailed(ContextAppError):
 
 
 class UnexpectedResponse(ContextAppError):
-    """A response that contextapp would not send."""
+    """The response is not from contextapp, or is incomplete."""
 
 
 class ApiError(ContextAppError):

@@ -1,6 +1,6 @@
 """Encoding of request bodies: JSON values and response objects of the providers' SDKs.
 
-SDK objects are pydantic models. They are dumped as the SDKs themselves do: by alias and without unset fields.
+SDK objects are pydantic models. They are serialized as in the SDKs: by alias and without unset fields.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Prompt:
     reason: str | None
     compactions: int
     manifest: tuple[ManifestEntry, ...] | None
-    reconciled: Reconciliation | None = None  #: what `Session.sync` did
+    reconciled: Reconciliation | None = None  #: the outcome of `Session.sync`
 
     @classmethod
     def read(cls, data: bytes) -> Prompt:

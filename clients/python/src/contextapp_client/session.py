@@ -86,13 +86,13 @@ class Session:
         tools: Iterable[object] | None = None,
         compacted: bool | None = None,
     ) -> Prompt:
-        """Send the whole history and return the prompt for the next call, instead of pushing what is new.
+        """Send the whole history, instead of pushing new messages, and return the prompt for the next call.
 
         `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
         New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
-        which later calls with that history find; `prompt.reconciled` says what happened. `usage`,
-        `latency` and `model` are those of the last response in the history; `compacted` states that you
-        replaced messages with a summary. Repeating a call changes nothing.
+        which later calls with that history find; `prompt.reconciled` describes the outcome. `usage`,
+        `latency` and `model` are those of the last response in the history. Set `compacted` if you replaced
+        messages with a summary. Repeating a call has no effect.
         """
         sent = payloads.read(messages)
         fields = {

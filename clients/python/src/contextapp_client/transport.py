@@ -68,7 +68,7 @@ class Transport:
     ) -> Response:
         """Send a request to a path under `/api/v1/`.
 
-        None values in `query` are left out. Set `repeatable` if the request is safe to repeat although its
+        None values in `query` are omitted. Set `repeatable` if the request is safe to repeat even though its
         method is not idempotent. Raises the exceptions of `errors`.
         """
         sent = {**self._headers, **(headers or {})}

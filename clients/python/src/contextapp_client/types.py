@@ -62,11 +62,11 @@ class Calibration(TypedDict):
 
 
 class Reconciliation(TypedDict):
-    """What a sync did.
+    """The outcome of a sync.
 
     `session` is the id of the session that has the history: the one that was synced, or a fork of it.
     `status` is `unchanged`, `appended`, `compacted` (the client had compacted its context), `forked` (the
-    history continues an earlier point) or `side` (a request beside the conversation).
+    history continues from an earlier point) or `side` (a side request outside the conversation).
     """
 
     session: str
@@ -178,7 +178,7 @@ class Turn(TypedDict):
 
 
 class ManifestEntry(TypedDict):
-    """The source of a message in a prompt. `rule` is `verbatim` or the strategy that changed or made it."""
+    """The source of a message in a prompt. `rule` is `verbatim` or the strategy that produced it."""
 
     positions: Positions
     role: str
