@@ -48,10 +48,10 @@ class ReplayForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        self.policies = [get_policy(name) for name in data.get("policies", ())]
+        self.chosen = [get_policy(name) for name in data.get("policies", ())]
         if data.get("use_custom"):
             if self.custom.is_valid():
-                self.policies.append(Policy.from_json({**self.custom.policy, "name": _CUSTOM}))
+                self.chosen.append(Policy.from_json({**self.custom.policy, "name": _CUSTOM}))
             else:
                 self.add_error(None, "The custom policy is not valid.")
         return data
@@ -66,7 +66,7 @@ class ReplayForm(forms.Form):
             return run_create(
                 project=project,
                 sessions=sessions,
-                policies=self.policies,
+                policies=self.chosen,
                 limits=limits,
                 with_model=data["with_model"],
                 title=self.title(sessions),

@@ -54,7 +54,7 @@ class RuleRow:
     def of_rule(cls, rule: Mapping[str, Any]) -> RuleRow:
         """Return the row of a stored rule."""
         outputs = next((name for name in ("exempt", "never_collapse") if rule.get(name)), "")
-        is_read = {True: "yes", False: "no"}.get(rule.get("is_read"), "")  # type: ignore[call-overload]
+        is_read = {True: "yes", False: "no", None: ""}[rule.get("is_read")]
         clip = rule.get("clip_tokens")
         return cls(
             pattern=str(rule.get("pattern", "")),
