@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -13,6 +14,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import calibration_of
 from tests.markup import one_line
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -34,6 +36,18 @@ def session(project: Any) -> AgentSession:
     return made
 
 
+def copy_of(row: Compaction, *, number: int) -> Compaction:
+    """Store a later compaction with the same edits."""
+    edits = list(row.edits.order_by("ordinal"))
+    row = Compaction.objects.get(pk=row.pk)
+    row.pk, row.number = uuid4(), number
+    row.save(force_insert=True)
+    for edit in edits:
+        edit.pk, edit.compaction = None, row
+        edit.save()
+    return row
+
+
 @pytest.mark.django_db
 class TestTheList:
     def test_a_compaction_is_requested_listed_and_reverted(
@@ -51,6 +65,47 @@ class TestTheList:
         shown = member_client.post(address("session_revert", session, 1), headers=HTMX).text
         assert "state-reverted" in shown
         assert "Not reverted" in member_client.post(address("session_revert", session, 1), headers=HTMX).text
+
+    def test_a_revert_says_what_it_does_to_the_next_prompt(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        member_client.post(address("session_compact", session))
+        AgentSession.objects.update(budget_tokens=10_000)
+        page = member_client.get(address("session_revert", session, 1))
+        row, preview = Compaction.objects.get(), page.context["preview"]
+        assert preview.has_effect
+        assert not preview.fits
+        assert preview.after > preview.before
+        assert "exceeds the budget" in page.text
+        assert row.state == "done"
+        member_client.post(address("session_revert", session, 1))
+        shown = AgentSession.objects.get(pk=session.pk)
+        calibration = calibration_of(shown.calibration, model=shown.model)
+        assert calibration.provider(sum(shown.shown_components.values())) == preview.after
+        assert member_client.get(address("session_revert", session, 1)).status_code == 404
+
+    def test_a_revert_without_effect_says_so(self, member_client: Client, session: AgentSession) -> None:
+        member_client.post(address("session_compact", session))
+        first = Compaction.objects.get()
+        [again] = [copy_of(first, number=2)]
+        assert again.edits.count() == first.edits.count()
+        page = member_client.get(address("session_revert", session, 1))
+        assert not page.context["preview"].has_effect
+        assert "changes nothing" in page.text
+
+    def test_a_reverted_compaction_is_applied_again(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        member_client.post(address("session_compact", session))
+        compacted = AgentSession.objects.get(pk=session.pk).shown_components
+        member_client.post(address("session_revert", session, 1))
+        shown = member_client.post(address("session_reapply", session, 1), headers=HTMX).text
+        assert 'data-compaction="2"' in shown
+        assert AgentSession.objects.get(pk=session.pk).shown_components == compacted
+        assert Compaction.objects.get(number=2).reason == "applies compaction 1 again"
+        for number in (1, 2):
+            answer = member_client.post(address("session_reapply", session, number), headers=HTMX).text
+            assert "Not applied" in answer
 
     def test_without_htmx_it_redirects_to_the_page(
         self, member_client: Client, session: AgentSession
@@ -145,5 +200,13 @@ def test_a_compaction_arrives_on_the_page(page_as: Any, member: Any, session: Ag
     expect(state).to_have_text("skipped")
     page.get_by_role("button", name="Compact now").click()
     expect(page.locator('[data-compaction="2"] .tag')).to_have_text("done")
+    tab = page.get_by_role("navigation", name="Session").get_by_role("link", name="Compactions")
+    expect(tab).to_have_text("Compactions 1", use_inner_text=True)
+    page.get_by_role("link", name="Revert… compaction 2").click()
+    expect(page.locator("#compact-preview")).to_contain_text("changes the next prompt from")
     page.get_by_role("button", name="Revert compaction 2").click()
     expect(page.locator('[data-compaction="2"] .tag')).to_have_text("reverted")
+    expect(page.locator("#compact-preview")).to_be_empty()
+    page.get_by_role("button", name="Apply again compaction 2").click()
+    expect(page.locator('[data-compaction="3"] .tag')).to_have_text("done")
+    expect(tab).to_have_text("Compactions 2", use_inner_text=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from compaction.policy import PRESETS
 from redaction import redact
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Compaction
 from sessions.pages.access import (
     Viewer,
     actor_of,
@@ -24,12 +24,18 @@ from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
-from sessions.selectors.compactions import compactions_jsonl, compactions_newest
+from sessions.selectors.compactions import compaction_get, compactions_jsonl, compactions_newest
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import session_plan, view_load
-from sessions.services.compactions.revert import NotRevertible, compaction_revert
+from sessions.services.compactions.revert import (
+    NotReappliable,
+    NotRevertible,
+    compaction_reapply,
+    compaction_revert,
+    revert_preview,
+)
 from sessions.services.compactions.triggers import compaction_request
 from sessions.services.sessions.lifecycle import session_policy_change
 
@@ -81,13 +87,40 @@ def session_compact(request: HttpRequest, viewer: Viewer, session: AgentSession)
     return _answer(request, viewer, session)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @with_writable_session
 def session_revert(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
+    """Show what a revert would do to the next prompt; POST reverts."""
+    number = min(number, 2**31 - 1)
+    if request.method != "POST":
+        return _revert_preview(request, viewer, session, number)
     try:
-        compaction_revert(session=session, number=min(number, 2**31 - 1), actor=actor_of(request))
+        compaction_revert(session=session, number=number, actor=actor_of(request))
     except NotRevertible as error:
         return _answer(request, viewer, session, f"Not reverted: {error}.")
+    return _answer(request, viewer, session)
+
+
+def _revert_preview(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
+    row = compaction_get(session=session, number=number)
+    if row is None or row.state != Compaction.State.DONE:
+        raise Http404("No applied compaction with this number")
+    context = session_context(viewer, session, "session_compactions")
+    context |= {"row": row, "preview": revert_preview(session=session, number=number)}
+    context["in_list"] = wants_fragment(request)
+    return page_or_fragment(request, "sessions/revert.html", "sessions/_revert.html", context)
+
+
+@require_POST
+@with_writable_session
+def session_reapply(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
+    """Apply a reverted compaction again."""
+    try:
+        compaction_reapply(session=session, number=min(number, 2**31 - 1), actor=actor_of(request))
+    except NotReappliable as error:
+        return _answer(request, viewer, session, f"Not applied: {error}.")
+    except CompactionInProgress:
+        return _answer(request, viewer, session, COMPACTION_OPEN)
     return _answer(request, viewer, session)
 
 
@@ -106,6 +139,7 @@ def session_policy(request: HttpRequest, viewer: Viewer, session: AgentSession) 
 
 def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
     """Render the updated list; without htmx, redirect to the tab."""
+    session.refresh_from_db(fields=["compaction_count"])
     if wants_fragment(request):
         return _list(request, viewer, session, problem)
     if problem:
@@ -124,6 +158,11 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
         "has_reasons": any(row.reason for row in found.rows),
         "problem": problem,
         "is_older": before is not None,
+        "is_fragment": wants_fragment(request),
+        "is_changed": request.method == "POST",
+        "last_applied": max(
+            (row.number for row in found.rows if row.state == Compaction.State.DONE), default=0
+        ),
     }
     if not wants_fragment(request):
         context["pinned"] = [(row, pin_text(row.pin)) for row in pinned_messages(session)]

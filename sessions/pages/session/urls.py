@@ -53,6 +53,11 @@ urlpatterns = [
         compactions.session_revert,
         name="session_revert",
     ),
+    path(
+        f"{_SESSION}compactions/<int:number>/reapply/",
+        compactions.session_reapply,
+        name="session_reapply",
+    ),
     path(f"{_SESSION}compactions/<int:number>/", compaction.session_compaction, name="session_compaction"),
     path(
         f"{_SESSION}compactions/<int:number>/edits/<int:ordinal>/",

@@ -32,6 +32,7 @@ _SENTENCES: Mapping[str, str] = {
     "session.deleted": "Deleted session {target}",
     "retention.ran": "Deleted sessions that exceeded the retention period",
     "compaction.reverted": "Reverted compaction {compaction} of session {target}",
+    "compaction.reapplied": "Applied compaction {compaction} of session {target} again",
     "recap.edited": "Edited the recap of session {target}",
     "policy.advised": "Adopted the recommended policy {target}",
     "replay.created": "Started a replay",

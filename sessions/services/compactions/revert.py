@@ -1,14 +1,35 @@
-"""Revert a compaction."""
+"""Revert a compaction, and apply a reverted one again."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
+from compaction.pipeline import Plan
+from compaction.record import Change, PlanState, record_of
 from sessions.models import AgentSession, Compaction, WebhookEvent
-from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.selectors.convert import edit_value
+from sessions.selectors.recaps import recap_newest, recap_value
+from sessions.selectors.token_budgets import policy_of
+from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.lifecycle import (
+    CompactionInProgress,
+    compaction_in_progress,
+    compaction_open,
+)
+from sessions.services.compactions.planning import (
+    Loaded,
+    plan_request,
+    session_budget,
+    session_calibration,
+    view_load,
+)
+from sessions.services.compactions.recaps import RecapOrigin
+from sessions.services.compactions.snapshots import edits_applied, snapshot_rebuild
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.webhooks.deliveries import compaction_event_emit
@@ -16,6 +37,43 @@ from sessions.services.webhooks.deliveries import compaction_event_emit
 
 class NotRevertible(Exception):
     """The compaction is not applied."""
+
+
+class NotReappliable(Exception):
+    """The compaction is not reverted, or a later one is applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertPreview:
+    """The next prompt before and after reverting a compaction, in provider tokens and messages."""
+
+    before: int
+    after: int
+    budget: int
+    messages_before: int
+    messages_after: int
+
+    @property
+    def fits(self) -> bool:
+        return self.after <= self.budget
+
+    @property
+    def has_effect(self) -> bool:
+        return (self.before, self.messages_before) != (self.after, self.messages_after)
+
+
+def revert_preview(*, session: AgentSession, number: int) -> RevertPreview:
+    """Return what reverting a compaction would do to the next prompt. Stores nothing."""
+    before = view_load(session).view
+    after = view_load(session, edits=edits_applied(session=session, without=number)).view
+    calibration = session_calibration(session)
+    return RevertPreview(
+        before=calibration.provider(before.tokens),
+        after=calibration.provider(after.tokens),
+        budget=session_budget(session),
+        messages_before=len(before.entries),
+        messages_after=len(after.entries),
+    )
 
 
 @transaction.atomic
@@ -40,3 +98,54 @@ def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYST
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     derived_refresh_on_commit(session=locked)
     return compaction
+
+
+@transaction.atomic
+def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYSTEM) -> Compaction:
+    """Apply the edits of a reverted compaction again, as a new compaction: past prompts stay as they were.
+
+    Raises `NotReappliable` or `CompactionInProgress`.
+    """
+    locked = AgentSession.objects.select_for_update().get(pk=session.pk)
+    reverted = Compaction.objects.filter(session=locked, number=number).first()
+    if reverted is None or reverted.state != Compaction.State.REVERTED:
+        raise NotReappliable(f"compaction {number} is not reverted")
+    if locked.compactions.filter(number__gt=number, state=Compaction.State.DONE).exists():
+        raise NotReappliable("a later compaction is applied; compact the session again instead")
+    if compaction_in_progress(locked) is not None:
+        raise CompactionInProgress(str(locked.pk))
+    compaction = compaction_open(
+        session=locked,
+        trigger="user",
+        state=Compaction.State.RUNNING,
+        policy=policy_of(locked.policy),
+        reason=f"applies compaction {number} again",
+    )
+    compaction_apply(
+        compaction=compaction,
+        loaded=(loaded := view_load(locked)),
+        plan=_plan_again(reverted, loaded),
+        origin=RecapOrigin(),
+    )
+    audit_record(
+        action="compaction.reapplied",
+        project=Project.objects.get(pk=locked.project_id),
+        actor=actor,
+        target=locked.external_id,
+        detail={"compaction": number},
+    )
+    derived_refresh_on_commit(session=locked)
+    return compaction
+
+
+def _plan_again(reverted: Compaction, loaded: Loaded) -> Plan:
+    edits = tuple(edit_value(row) for row in reverted.edits.order_by("ordinal"))
+    after = loaded.view.with_edits(edits)
+    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger="user", goal=after.tokens)
+    recap = recap_newest(reverted)
+    return Plan(
+        edits=edits,
+        view=after,
+        record=record_of(plan_request(loaded, trigger="user"), change),
+        recap=recap_value(recap) if recap is not None else loaded.previous,
+    )

@@ -59,12 +59,18 @@ def snapshot_rebuild(*, session: AgentSession) -> None:
 
     This restores the messages and edits that a reverted compaction covered.
     """
-    rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
-    rows = rows.order_by("compaction__number", "ordinal")
-    edits = keys_in_force([(row.pk, edit_value(row)) for row in rows])
+    edits = edits_applied(session=session)
     loaded = view_load(session, edits=edits)
     shown = TokenBreakdown.of_view(loaded.view)
     snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
+
+
+def edits_applied(*, session: AgentSession, without: int | None = None) -> list[int]:
+    """Return the keys of the edits in force, computed from all applied compactions but number `without`."""
+    rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
+    rows = rows.exclude(compaction__number=without) if without is not None else rows
+    ordered = rows.order_by("compaction__number", "ordinal")
+    return keys_in_force([(row.pk, edit_value(row)) for row in ordered])
 
 
 def keys_in_force(edits: Sequence[tuple[int, EditValue]]) -> list[int]:
