@@ -11,6 +11,7 @@ from celery import shared_task
 from sessions.services import dispatch, reference_scans
 from sessions.services.compactions import background, recap_upgrades, sweep, triggers
 from sessions.services.memory import auto_proposals, auto_updates, extraction
+from sessions.services.search import indexing
 from sessions.services.sessions import profiles, retention
 from sessions.services.spending import cost_budgets, rollups
 from sessions.services.webhooks import deliveries
@@ -65,6 +66,7 @@ def rollups_fill() -> None:
 def derive_everywhere() -> None:
     rollups.rollups_fill(everywhere=True)
     profiles.profiles_refresh(everywhere=True)
+    indexing.search_index_run(everywhere=True)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -98,3 +100,13 @@ def memory_propose() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def profiles_refresh() -> None:
     profiles.profiles_refresh()
+
+
+@shared_task(name=dispatch.SEARCH_INDEX)  # type: ignore[untyped-decorator]
+def search_index(session_id: str) -> None:
+    indexing.session_index(session_id=UUID(session_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def search_index_run() -> None:
+    indexing.search_index_run()

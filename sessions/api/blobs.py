@@ -1,8 +1,7 @@
-"""`sessions/{id}/blobs/{handle}/` and `sessions/{id}/search/`: content removed from the prompt."""
+"""`sessions/{id}/blobs/{handle}/`: content removed from the prompt."""
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from django.http import HttpResponse
@@ -13,10 +12,8 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.lookup import session_or_404
-from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import int_param
 from sessions.api.schema import error_responses, operation
-from sessions.models import AgentSession
 from sessions.selectors import contents
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}
@@ -86,55 +83,3 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
         return found | {"matches": matches, "match_count": count}
     text, after = _UNITS[unit](content.text, offset=offset, limit=limit)
     return found | {"unit": unit, "offset": offset, "text": text, "next_offset": after}
-
-
-class Search(Endpoint):
-    @operation(
-        operation_id="search",
-        summary="Search a session",
-        parameters=[
-            OpenApiParameter(
-                "q",
-                str,
-                required=True,
-                description='Words that must all occur. Use "double quotes" for phrases.',
-            ),
-            *paging(default=20, maximum=100),
-        ],
-        responses={200: serializers.SearchPage, **error_responses(400)},
-    )
-    def get(self, call: ApiCall, session_id: str) -> HttpResponse:
-        """Searches all messages of the session, including those removed from the prompt, newest first. Letter
-        case is ignored."""
-        session = session_or_404(call, session_id)
-        limit, before = limit_param(call, default=20, maximum=100), number_cursor(call)
-        hits, more = search_json(session, call.query.get("q", ""), before=before, limit=limit)
-        return json_response({"data": hits, "next_cursor": cursor_encode(more) if more is not None else None})
-
-
-def search_json(
-    session: AgentSession, query: str, *, before: int | None, limit: int
-) -> tuple[list[dict[str, Any]], int | None]:
-    terms = _terms(query)
-    if not terms:
-        raise InvalidRequest("missing_field", "`q` must contain at least one word.", param="q")
-    hits, more = contents.search(session=session, terms=terms, before=before, limit=limit)
-    return [
-        {
-            "position": hit.position,
-            "turn": hit.turn,
-            "role": hit.role,
-            "tool": hit.tool,
-            "snippet": hit.snippet,
-        }
-        for hit in hits
-    ], more
-
-
-def _terms(query: str) -> list[str]:
-    lexer = shlex.shlex(query, posix=True)
-    lexer.whitespace_split, lexer.quotes, lexer.escape, lexer.commenters = True, '"', "", ""
-    try:
-        return [term for term in lexer if term]
-    except ValueError:  # treat an unclosed quote as a literal character
-        return query.replace('"', " ").split()

@@ -51,7 +51,7 @@ _TAGS = {
     "memory": "Working memory",
     "blobs": "Removed content",
     "pin": "Compactions",
-    "search": "Removed content",
+    "search": "Search",
     "tools": "Agent tools",
     "tool_calls": "Agent tools",
     "usage": "Usage",

@@ -1330,4 +1330,107 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["webhook", "-created_at"], name="delivery_newest"),
         ),
         migrations.RunSQL(STORAGE, migrations.RunSQL.noop),
+        migrations.CreateModel(
+            name="SearchState",
+            fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                (
+                    "session",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="search_state",
+                        serialize=False,
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                ("position", models.PositiveIntegerField(default=0)),
+            ],
+            options={"abstract": False},
+        ),
+        migrations.CreateModel(
+            name="SearchSegment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("first", models.PositiveIntegerField()),
+                ("end", models.PositiveIntegerField()),
+                ("ended_at", models.DateTimeField()),
+                ("header", models.BinaryField()),
+                (
+                    "keys",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                (
+                    "files",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.TextField(), default=list, size=None
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.project",
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="search_segments",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="SearchBlock",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "segment_id",
+                        "first_term",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("first_term", models.BinaryField()),
+                ("data", models.BinaryField()),
+                (
+                    "segment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="blocks",
+                        to="agent_sessions.searchsegment",
+                    ),
+                ),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name="searchsegment",
+            index=models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="searchsegment",
+            index=django.contrib.postgres.indexes.GinIndex(
+                fastupdate=False, fields=["keys"], name="search_segment_keys"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="searchsegment",
+            constraint=models.UniqueConstraint(fields=("session", "first"), name="search_segment_first"),
+        ),
     ]

@@ -13,6 +13,7 @@ from sessions.models.memory import (
 from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
 from sessions.models.references import ReferenceScan
 from sessions.models.rollups import LatencyRollup, RollupCursor, UsageRollup
+from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.transcript import Blob, Message, Pin, Turn
@@ -43,6 +44,9 @@ __all__ = [
     "ReferenceScan",
     "RollupCursor",
     "SavedView",
+    "SearchBlock",
+    "SearchSegment",
+    "SearchState",
     "ServedPrompt",
     "SessionProfile",
     "SharedFact",

@@ -22,6 +22,7 @@ COMPACTION_RUN = "sessions.tasks.compaction_run"
 WEBHOOK_DELIVER = "sessions.tasks.webhook_deliver"
 MEMORY_UPDATE = "sessions.tasks.memory_upkeep"
 MEMORY_OBSERVE = "sessions.tasks.memory_observe"
+SEARCH_INDEX = "sessions.tasks.search_index"
 
 #: Seconds to wait for the broker to accept a message, and seconds without messages after a failure.
 TIMEOUT = 0.5
@@ -51,6 +52,11 @@ def memory_update_dispatch(session_id: UUID) -> bool:
 def memory_observe_dispatch(session_id: UUID) -> bool:
     """Request a memory update for a user, even if automatic updates are off in the project."""
     return task_dispatch(MEMORY_OBSERVE, session_id)
+
+
+def search_index_dispatch(session_id: UUID) -> bool:
+    """Request the indexing of a session. Returns False if the broker did not accept it."""
+    return task_dispatch(SEARCH_INDEX, session_id)
 
 
 def task_dispatch(task: str, row_id: UUID) -> bool:

@@ -8,7 +8,15 @@ from sessions.api.serializers.compactions import (
     ExportedCompaction,
     RecapText,
 )
-from sessions.api.serializers.contents import Content, Pinned, SearchPage, ToolCall, ToolResult, Tools
+from sessions.api.serializers.contents import (
+    Content,
+    Pinned,
+    ProjectSearchPage,
+    SearchPage,
+    ToolCall,
+    ToolResult,
+    Tools,
+)
 from sessions.api.serializers.fields import MAX_TOKENS, Error
 from sessions.api.serializers.imports import ImportResult, ImportUpload
 from sessions.api.serializers.memory import (
@@ -74,6 +82,7 @@ __all__ = [
     "MemoryTimeline",
     "MemoryUpkeep",
     "Pinned",
+    "ProjectSearchPage",
     "Prompt",
     "PromptCompactRequest",
     "RecapText",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from sessions.api.serializers.fields import NextCursor, PlainText, Strict
+from sessions.selectors.search.visibility import Visibility
 
 
 class Match(serializers.Serializer):
@@ -41,13 +42,44 @@ class Pinned(serializers.Serializer):
 class SearchResult(serializers.Serializer):
     position = serializers.IntegerField(help_text="Position of the message.")
     turn = serializers.IntegerField(help_text="Turn of the message.")
-    role = serializers.CharField(help_text="Role of the message.")
-    tool = serializers.CharField(allow_blank=True, help_text="Tool that the message calls, if any.")
-    snippet = serializers.CharField(allow_blank=True, help_text="Text around the first match.")
+    at = serializers.DateTimeField(help_text="Time of the turn.")
+    role = serializers.CharField(help_text="Role of the message; `tool` if it consists of tool results.")
+    tool = serializers.CharField(
+        allow_blank=True, help_text="Tool that the message calls or whose result it is, if any."
+    )
+    is_error = serializers.BooleanField(help_text="Whether a tool reported an error.")
+    snippet = serializers.CharField(allow_blank=True, help_text="Part of the message that matches best.")
+    marks = serializers.ListField(
+        child=serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2),
+        help_text="Start and end of each match in `snippet`, in characters.",
+    )
+    score = serializers.FloatField(help_text="How well the message matches, compared with other results.")
+    in_prompt = serializers.ChoiceField(
+        choices=[each.value for each in Visibility],
+        help_text="Whether the current prompt shows the message.",
+    )
+    handle = serializers.CharField(
+        allow_null=True, help_text="Handle that retrieves what the prompt no longer shows, if there is one."
+    )
 
 
 class SearchPage(serializers.Serializer):
-    data = SearchResult(many=True, help_text="The matching messages.")
+    data = SearchResult(many=True, help_text="The matching messages, best first.")
+    next_cursor = NextCursor()
+
+
+class FoundSession(serializers.Serializer):
+    id = serializers.UUIDField(help_text="The session's id.")
+    external_id = serializers.CharField(help_text="The id that the client chose.")
+    title = serializers.CharField(allow_blank=True, help_text="The session's title.")
+
+
+class ProjectSearchResult(SearchResult):
+    session = FoundSession(help_text="The session of the message.")
+
+
+class ProjectSearchPage(serializers.Serializer):
+    data = ProjectSearchResult(many=True, help_text="The matching messages, best first.")
     next_cursor = NextCursor()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from accounts.models import Project
-from sessions.pages.listing.expression import HINTS
+from sessions.selectors.filter_expression import HINTS
 from sessions.selectors.sessions import sessions_facets, sessions_tags
 
 #: Maximum number of suggestions.

@@ -20,9 +20,9 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.listing.export import sessions_csv
-from sessions.pages.listing.expression import InvalidTerm, expression_read, size_read
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
+from sessions.selectors.filter_expression import InvalidTerm, expression_read, size_read
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
 from sessions.selectors.sessions import (
     COUNT_LIMIT,

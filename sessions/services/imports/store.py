@@ -19,6 +19,7 @@ from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
 from sessions.services.imports.rows import PlacedTurn, turns_write
 from sessions.services.imports.tally import Tally
+from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.spending.rollups import rollups_invalidate
 from sessions.store import bodies
@@ -87,6 +88,8 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
         changed = _append(session, prepared, stored)
     else:
         changed = _rewrite_end(session, prepared, stored)
+    if changed:
+        search_index_on_commit(session_id=session.pk)
     if changed and not created:
         session.imported_logs.all().delete()
         derived_refresh_on_commit(session=session)
@@ -174,6 +177,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     if changed and stored:
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
+        search_index_truncate(session_id=session.pk, position=turns[first].first_position)
         session.edits_revision += 1  # the prompt of a stored turn may change
         rollups_invalidate(session.pk)
     if changed:

@@ -42,6 +42,15 @@ class InvalidTerm(ValueError):
     """A term is invalid; the message contains an example of a valid one."""
 
 
+def term_read(key: str, value: str, wanted: SessionFilter) -> SessionFilter | None:
+    """Add the condition of one term, such as `agent:reader`. Return None if the key is unknown.
+
+    Raises `InvalidTerm`.
+    """
+    read = _READERS.get(key.lower())
+    return read(wanted, value) if read is not None else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
     """A parsed expression: the filter, and the problems of invalid terms, which are ignored."""
@@ -55,14 +64,15 @@ def expression_read(text: str, wanted: SessionFilter) -> Expression:
     words, problems = [], []
     for key, quoted, bare in _TERM.findall(text):
         value = quoted or bare
-        read = _READERS.get(key.lower()) if key else None
-        if read is None:
-            words.append(f"{key}:{value}" if key else value)
-            continue
         try:
-            wanted = read(wanted, value)
+            changed = term_read(key, value, wanted)
         except InvalidTerm as error:
             problems.append(str(error))
+            continue
+        if changed is None:
+            words.append(f"{key}:{value}" if key else value)
+        else:
+            wanted = changed
     return Expression(wanted=replace(wanted, text=" ".join(words)), problems=problems)
 
 

@@ -1,0 +1,68 @@
+"""Messages as the index reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from compaction.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from compaction.references import Kind, argument_text, kind_of, references
+from search.scoring import length_code
+from search.segments import Document
+from search.terms import analyse, fold
+
+#: The role of a message that consists of tool results, whatever its dialect calls it.
+TOOL = "tool"
+
+
+def message_text(message: Message) -> str:
+    """Return what a search reads of a message: texts, thinking, tool results, and its tool calls."""
+    pieces = []
+    for part in message.parts:
+        match part:
+            case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
+                pieces.append(text)
+            case ToolCall(name=name, arguments=arguments):
+                pieces.append(f"{name}\n{argument_text(arguments)}")
+            case Opaque():
+                pass
+    return "\n".join(pieces)
+
+
+def message_role(message: Message) -> str:
+    """Return the role of a message; `tool` if it consists of tool results."""
+    parts = [part for part in message.parts if not isinstance(part, Opaque)]
+    is_output = bool(parts) and all(isinstance(part, ToolResult) for part in parts)
+    return TOOL if is_output else str(message.role)
+
+
+def message_tool(message: Message, names: Mapping[str, str]) -> str:
+    """Return the first tool that a message calls or answers. `names` maps the ids of calls to tools."""
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            return part.name
+        if isinstance(part, ToolResult):
+            return names.get(part.call_id, "")
+    return ""
+
+
+def document_of(message: Message, names: Mapping[str, str], *, is_error: bool) -> Document:
+    """Return a message as it is indexed."""
+    analysis = analyse(message_text(message))
+    return Document(
+        role=message_role(message),
+        tool=message_tool(message, names),
+        is_error=is_error,
+        length=length_code(analysis.length),
+        counts=analysis.counts,
+    )
+
+
+def touched_files(message: Message) -> Counter[str]:
+    """Count the files that the arguments of a message's tool calls name, folded."""
+    found: Counter[str] = Counter()
+    for call in message.tool_calls:
+        for name in references(argument_text(call.arguments)):
+            if kind_of(name) is Kind.PATH and "." in name.rpartition("/")[2]:
+                found[fold(name)] += 1
+    return found

@@ -1,0 +1,106 @@
+"""Rank the messages of segments for a query.
+
+A message scores the sum over the words of the query of inverse document frequency times weight (BM25). In a
+conversation, an answer need not repeat the words of its question: a short text also gets a share of what the
+message before or after it matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from search.query import Group, Query, QueryTerm
+from search.scoring import identifier_weight, inverse_frequency, weight
+from search.segments import Header, Postings
+
+#: Shares of the matches of the message before, and of the one after.
+AFTER_MATCH, BEFORE_MATCH = 0.3, 0.15
+#: Length code of the longest message that gets such a share: about 250 words.
+_SHORT = 96
+#: From this number of words on a query is a question, whose answer may not repeat them.
+_QUESTION_WORDS = 3
+_SPOKEN = frozenset({"user", "assistant"})
+#: What the newest message gains over the oldest: little, or enough to order the mentions of an identifier.
+RECENCY, RECENCY_OF_IDENTIFIERS = 0.04, 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSegment:
+    """What a query reads of a segment. `postings` maps the keys of terms to their postings.
+
+    `recency` is from 0, the oldest candidate, to 1.
+    """
+
+    header: Header
+    postings: Mapping[str, Postings]
+    recency: float = 0.0
+
+
+def frequencies(query: Query, documents: Mapping[str, float], total: float) -> dict[str, float]:
+    """Return the inverse document frequency of each term by key."""
+    return {term.key: inverse_frequency(documents.get(term.key, 0.0), total) for term in query.terms}
+
+
+def scores(segment: LoadedSegment, query: Query, frequency: Mapping[str, float]) -> dict[int, float]:
+    """Return the score of each message that matches, by place. Ignores phrases and exclusions."""
+    total: dict[int, float] = {}
+    is_question = len(query.groups) >= _QUESTION_WORDS and not query.phrases
+    for group in query.groups:
+        found = _group_scores(segment, group, frequency)
+        if is_question and not group.names:
+            _share_with_neighbours(segment.header, found)
+        for place, value in found.items():
+            total[place] = total.get(place, 0.0) + value
+    gain = RECENCY_OF_IDENTIFIERS if query.is_identifier else RECENCY
+    return {place: value * (1 + gain * segment.recency) for place, value in total.items()}
+
+
+def places_of(segment: LoadedSegment, groups: Sequence[Group]) -> set[int]:
+    """Return the messages that contain one of the groups: its exact form, or all its words."""
+    found: set[int] = set()
+    for group in groups:
+        terms = group.names[:1] or group.words
+        each = [set(segment.postings.get(term.key, (b"", b""))[0]) for term in terms]
+        found |= set.intersection(*each) if each else set()
+    return found
+
+
+def _group_scores(segment: LoadedSegment, group: Group, frequency: Mapping[str, float]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for term in group.words:
+        for place, value in _term_scores(segment, term, frequency):
+            found[place] = (
+                max(found.get(place, 0.0), value) if term.is_prefix else found.get(place, 0.0) + value
+            )
+    for term in group.names:
+        for place, value in _term_scores(segment, term, frequency):
+            found[place] = max(found.get(place, 0.0), value)
+    return found
+
+
+def _term_scores(
+    segment: LoadedSegment, term: QueryTerm, frequency: Mapping[str, float]
+) -> list[tuple[int, float]]:
+    places, counts = segment.postings.get(term.key, (b"", b""))
+    factor, lengths = term.weight * frequency[term.key], segment.header.lengths
+    if term.is_identifier:
+        return [(p, factor * 2 * identifier_weight(c)) for p, c in zip(places, counts, strict=True)]
+    return [(p, factor * weight(c, lengths[p])) for p, c in zip(places, counts, strict=True)]
+
+
+def _share_with_neighbours(header: Header, found: dict[int, float]) -> None:
+    """Add a share of each match to the short texts next to it that do not match themselves."""
+    last = len(header) - 1
+    shares: dict[int, float] = {}
+    for place, value in found.items():
+        if not _is_short_text(header, place):
+            continue
+        for neighbour, share in ((place + 1, AFTER_MATCH), (place - 1, BEFORE_MATCH)):
+            if 0 <= neighbour <= last and neighbour not in found and _is_short_text(header, neighbour):
+                shares[neighbour] = max(shares.get(neighbour, 0.0), share * value)
+    found.update(shares)
+
+
+def _is_short_text(header: Header, place: int) -> bool:
+    return header.lengths[place] <= _SHORT and header.roles[place] in _SPOKEN and not header.tools[place]

@@ -1,0 +1,219 @@
+"""A segment: the inverted index of consecutive messages of one session.
+
+A segment holds at most `MOST_MESSAGES` messages, so that the place of a message in it is one byte. It has a
+header with the properties of each message, and blocks with the terms in order of their bytes. A query reads
+the header and the blocks that contain its terms.
+
+A block is compressed. It contains the number of terms, the length of the term list, the lengths of the
+postings, the terms separated by line breaks, and the postings: the places of the messages, followed by the
+counts if one of them is not 1 (the lowest bit of the length).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+import zstandard
+
+from search.scoring import STRONG, weight
+
+MOST_MESSAGES = 256
+#: Bytes of terms and postings in a block, before compression.
+_BLOCK_BYTES = 6_000
+_LEVEL = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A message as it is indexed. `counts` maps its terms to how often they occur."""
+
+    role: str
+    tool: str
+    is_error: bool
+    length: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The properties of the messages of a segment, each a list by place. `lengths` are length codes."""
+
+    roles: Sequence[str]
+    tools: Sequence[str]
+    errors: Sequence[bool]
+    lengths: bytes
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def pack(self) -> bytes:
+        names = sorted({*self.roles, *self.tools})
+        codes = {name: code for code, name in enumerate(names)}
+        value = {
+            "names": names,
+            "roles": [codes[role] for role in self.roles],
+            "tools": [codes[tool] for tool in self.tools],
+            "errors": [place for place, is_error in enumerate(self.errors) if is_error],
+            "lengths": list(self.lengths),
+        }
+        return zstandard.compress(orjson.dumps(value), _LEVEL)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Header:
+        value = orjson.loads(zstandard.decompress(data))
+        names, errors = value["names"], set(value["errors"])
+        return cls(
+            roles=[names[code] for code in value["roles"]],
+            tools=[names[code] for code in value["tools"]],
+            errors=[place in errors for place in range(len(value["lengths"]))],
+            lengths=bytes(value["lengths"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """An encoded segment. `blocks` are pairs of the first term and the data, in order.
+
+    `strong` are the terms for which a message is a strong match.
+    """
+
+    header: bytes
+    blocks: Sequence[tuple[bytes, bytes]]
+    terms: Sequence[bytes]
+    strong: frozenset[bytes]
+
+
+#: The places of messages, and the counts of a term in them.
+Postings = tuple[bytes, bytes]
+
+
+def header_of(documents: Sequence[Document]) -> Header:
+    return Header(
+        roles=[document.role for document in documents],
+        tools=[document.tool for document in documents],
+        errors=[document.is_error for document in documents],
+        lengths=bytes(document.length for document in documents),
+    )
+
+
+def segment_build(documents: Sequence[Document]) -> Segment:
+    """Encode the messages of a segment, in order."""
+    places: defaultdict[str, bytearray] = defaultdict(bytearray)
+    counts: defaultdict[str, bytearray] = defaultdict(bytearray)
+    for place, document in enumerate(documents):
+        for term, count in document.counts.items():
+            places[term].append(place)
+            counts[term].append(count)
+    return _encode(header_of(documents), {t.encode(): (bytes(places[t]), bytes(counts[t])) for t in places})
+
+
+def segment_merge(parts: Sequence[tuple[bytes, Iterable[bytes]]]) -> Segment:
+    """Encode one segment from the headers and blocks of consecutive ones."""
+    merged: defaultdict[bytes, list[bytearray]] = defaultdict(lambda: [bytearray(), bytearray()])
+    roles: list[str] = []
+    tools: list[str] = []
+    errors: list[bool] = []
+    lengths = b""
+    for packed, blocks in parts:
+        header, offset = Header.unpack(packed), len(lengths)
+        for block in blocks:
+            for term, (places, counts) in block_items(block):
+                known = merged[term]
+                known[0] += bytes(place + offset for place in places) if offset else places
+                known[1] += counts
+        roles += header.roles
+        tools += header.tools
+        errors += header.errors
+        lengths += header.lengths
+    header = Header(roles=roles, tools=tools, errors=errors, lengths=lengths)
+    return _encode(header, {term: (bytes(p), bytes(c)) for term, (p, c) in merged.items()})
+
+
+def _encode(header: Header, postings: Mapping[bytes, Postings]) -> Segment:
+    terms = sorted(postings)
+    strong = frozenset(t for t in terms if _is_strong(postings[t], header.lengths))
+    return Segment(header=header.pack(), blocks=list(_blocks(terms, postings)), terms=terms, strong=strong)
+
+
+def _is_strong(postings: Postings, lengths: bytes) -> bool:
+    return any(weight(count, lengths[place]) >= STRONG for place, count in zip(*postings, strict=True))
+
+
+def _blocks(terms: Sequence[bytes], postings: Mapping[bytes, Postings]) -> Iterator[tuple[bytes, bytes]]:
+    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    start = size = 0
+    for at, term in enumerate(terms):
+        size += len(term) + len(postings[term][0]) + 2
+        if size >= _BLOCK_BYTES or at == len(terms) - 1:
+            chunk = terms[start : at + 1]
+            yield chunk[0], compressor.compress(_block(chunk, postings))
+            start, size = at + 1, 0
+
+
+def _block(terms: Sequence[bytes], postings: Mapping[bytes, Postings]) -> bytes:
+    lengths, data = array("H"), bytearray()
+    for term in terms:
+        places, counts = postings[term]
+        repeated = counts.count(1) != len(counts)
+        lengths.append(len(places) << 1 | repeated)
+        data += places + counts if repeated else places
+    names = b"\n".join(terms)
+    return array("I", (len(terms), len(names))).tobytes() + lengths.tobytes() + names + data
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    terms: Sequence[bytes]
+    lengths: Sequence[int]
+    data: bytes
+
+    @classmethod
+    def read(cls, packed: bytes) -> _Block:
+        raw = zstandard.decompress(packed)
+        count, size = array("I", raw[:8])
+        start = 8 + 2 * count
+        return cls(
+            terms=raw[start : start + size].split(b"\n"),
+            lengths=array("H", raw[8:start]),
+            data=raw[start + size :],
+        )
+
+    def postings(self, index: int, offset: int) -> Postings:
+        number = self.lengths[index] >> 1
+        places = self.data[offset : offset + number]
+        if self.lengths[index] & 1:
+            return places, self.data[offset + number : offset + 2 * number]
+        return places, b"\1" * number
+
+    def size(self, index: int) -> int:
+        number = self.lengths[index]
+        return (number >> 1) << (number & 1)
+
+
+def block_items(packed: bytes) -> Iterator[tuple[bytes, Postings]]:
+    """Yield the terms of a block with their postings, in order."""
+    yield from _from(_Block.read(packed), 0)
+
+
+def block_find(packed: bytes, term: bytes, *, prefix: bool = False) -> dict[bytes, Postings]:
+    """Return the postings of a term in a block; with `prefix`, of all terms that begin with it."""
+    block = _Block.read(packed)
+    first = bisect_left(block.terms, term)
+    found: dict[bytes, Postings] = {}
+    for name, postings in _from(block, first):
+        if name != term and not (prefix and name.startswith(term)):
+            break
+        found[name] = postings
+    return found
+
+
+def _from(block: _Block, first: int) -> Iterator[tuple[bytes, Postings]]:
+    offset = sum(block.size(index) for index in range(first))
+    for index in range(first, len(block.terms)):
+        yield block.terms[index], block.postings(index, offset)
+        offset += block.size(index)

@@ -1,0 +1,68 @@
+"""The search index. Derived from the messages; see `search` for what it contains."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+
+from accounts.models import Project
+from sessions.models.claimable import Claimable
+from sessions.models.session import AgentSession
+
+
+class SearchState(Claimable):
+    """How far a session is indexed: `position` is that of the next message."""
+
+    session = models.OneToOneField(
+        AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="search_state"
+    )
+    position = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"search index of {self.session_id} up to message {self.position}"
+
+
+class SearchSegment(models.Model):
+    """The index of the messages from `first` to before `end` of one session.
+
+    `keys` are the keys of its terms, by which a query finds it. `files` are the files that tools touched.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="search_segments", db_index=False
+    )
+    first = models.PositiveIntegerField()
+    end = models.PositiveIntegerField()
+    # The time of the last message.
+    ended_at = models.DateTimeField()
+    header = models.BinaryField()
+    keys = ArrayField(models.IntegerField())
+    files = ArrayField(models.TextField(), default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "first"], name="search_segment_first")]
+        indexes = [
+            models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),
+            # Without a list of pending entries, which every query would have to scan.
+            GinIndex(fields=["keys"], name="search_segment_keys", fastupdate=False),
+        ]
+
+    def __str__(self) -> str:
+        return f"search index of messages {self.first} to {self.end} of {self.session_id}"
+
+
+class SearchBlock(models.Model):
+    """The terms of a segment from `first_term` on, with their postings (`search.segments`)."""
+
+    pk = models.CompositePrimaryKey("segment_id", "first_term")
+    segment = models.ForeignKey(
+        SearchSegment, on_delete=models.CASCADE, related_name="blocks", db_index=False
+    )
+    # Bytes, which compare the same under every collation.
+    first_term = models.BinaryField()
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"terms of search segment {self.segment_id}"

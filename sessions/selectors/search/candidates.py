@@ -1,0 +1,187 @@
+"""Find the segments to read for a query, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+from psycopg.types.numeric import Float8, Int4
+
+from search.keys import error_key, prefix_key, project_salt, strong_key, term_key, tool_key
+from search.query import QueryTerm
+from search.segments import Document, header_of
+from sessions.models import AgentSession
+from sessions.selectors.filters import filtered
+from sessions.selectors.search.documents import messages_to_index
+from sessions.selectors.search.request import SearchRequest
+from sessions.store.postgres import execute, raw_connection
+
+#: Segments read for a query in a whole project, and sessions that a filter can select: the newest.
+MOST_SEGMENTS, MOST_SESSIONS = 72, 5_000
+#: Messages of a session that a query reads itself if no worker has indexed them yet.
+MOST_NOT_INDEXED = 128
+#: What a strong match adds to the rank of a segment.
+_STRONG = 0.8
+
+_IN_SESSION: LiteralString = """
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json, NULL::bigint, NULL::bigint
+  FROM agent_sessions_searchsegment s
+ WHERE s.session_id = %(session)s AND s.project_id = %(project)s AND s.first < %(before)s
+   AND s.keys @> %(required)s::int[]
+ ORDER BY s.first DESC
+"""
+
+_NEWEST: LiteralString = """
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json, NULL::bigint, NULL::bigint
+  FROM agent_sessions_searchsegment s
+ WHERE s.project_id = %(project)s AND s.keys @> %(required)s::int[]
+   AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[]))
+ ORDER BY s.ended_at DESC LIMIT %(limit)s
+"""
+
+#: The segments of a project that contain rare terms of the query come first, then the newest.
+_RANKED: LiteralString = """
+WITH key AS (
+    SELECT * FROM unnest(%(keys)s::int[], %(weights)s::float8[]) WITH ORDINALITY AS key (key, weight, number)
+), hit AS MATERIALIZED (
+    SELECT key.number, key.weight, s.id
+      FROM key CROSS JOIN LATERAL (
+          SELECT s.id FROM agent_sessions_searchsegment s
+           WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s) s
+), frequency AS (
+    SELECT number, count(*) AS segments FROM hit GROUP BY number
+), total AS (
+    SELECT count(*) AS segments, coalesce(sum("end" - first), 0) AS messages
+      FROM agent_sessions_searchsegment WHERE project_id = %(project)s
+), ranked AS (
+    SELECT hit.id,
+           sum(hit.weight * ln(1 + (total.segments - f.segments + 0.5) / (f.segments + 0.5))) AS value
+      FROM total CROSS JOIN hit JOIN frequency f USING (number)
+     GROUP BY hit.id
+)
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header,
+       (SELECT json_object_agg(number, segments) FROM frequency),
+       (SELECT segments FROM total), (SELECT messages FROM total)
+  FROM ranked JOIN agent_sessions_searchsegment s USING (id)
+ WHERE (%(required)s::int[] = '{}' OR s.keys @> %(required)s::int[])
+   AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[]))
+ ORDER BY ranked.value DESC, s.ended_at DESC LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A segment to read. `documents` are the messages of one that is not stored yet."""
+
+    id: int
+    session_id: UUID
+    first: int
+    end: int
+    ended_at: datetime
+    header: bytes
+    documents: Sequence[Document] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The segments to read. In a project, `shares` maps terms to the share of segments that contain them, and
+    `messages` is the number of indexed messages."""
+
+    segments: Sequence[Candidate]
+    shares: Mapping[str, float]
+    messages: int | None = None
+
+
+def candidates_find(request: SearchRequest) -> Candidates:
+    """Return the segments of the session, or the best segments of the project."""
+    salt = project_salt(request.project_id)
+    parameters: dict[str, Any] = {
+        "project": request.project_id,
+        "required": [Int4(key) for key in _required_keys(salt, request)],
+        "limit": MOST_SEGMENTS,
+    }
+    terms = request.query.terms
+    if request.session_id is not None:
+        before = request.before if request.before is not None else 2**31 - 1
+        rows = _fetch(_IN_SESSION, {**parameters, "session": request.session_id, "before": Int4(before)})
+        new = _not_indexed(request.project_id, request.session_id)
+        return Candidates(segments=[*new, *_read(rows, terms).segments], shares={})
+    if not terms:
+        rows = _fetch(_NEWEST, {**parameters, "sessions": _sessions(request)})
+    else:
+        keys, weights = _keys(salt, terms)
+        parameters |= {"keys": keys, "weights": weights, "sessions": _sessions(request)}
+        rows = _fetch(_RANKED, parameters)
+    return _read(rows, terms)
+
+
+def _fetch(statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
+    with connection.wrap_database_errors:
+        return execute(raw_connection(), statement, parameters).fetchall()
+
+
+def _read(rows: Sequence[Any], terms: Sequence[QueryTerm]) -> Candidates:
+    segments = [
+        Candidate(id=id, session_id=session, first=first, end=end, ended_at=at, header=header)
+        for id, session, first, end, at, header, *_ in rows
+    ]
+    if not rows or rows[0][-3] is None:
+        return Candidates(segments=segments, shares={})
+    found, total, messages = rows[0][-3:]
+    shares = {term.key: found.get(str(2 * at + 1), 0) / total for at, term in enumerate(terms)}
+    return Candidates(segments=segments, shares=shares, messages=int(messages))
+
+
+def _keys(salt: int, terms: Sequence[QueryTerm]) -> tuple[list[Int4], list[Float8]]:
+    """Return two keys with their weights for each term: that of its segments, and that of strong matches."""
+    keys, weights = [], []
+    for term in terms:
+        key = prefix_key(salt, term.term) if term.is_prefix else term_key(salt, term.term)
+        keys += [Int4(key), Int4(strong_key(salt, term.term))]
+        weights += [Float8(term.weight), Float8(_STRONG * term.weight)]
+    return keys, weights
+
+
+def _required_keys(salt: int, request: SearchRequest) -> Iterable[int]:
+    yield from (term_key(salt, term) for term in request.query.required)
+    yield from (term_key(salt, term.term) for term in request.messages.file_terms)
+    if request.messages.tool:
+        yield tool_key(salt, request.messages.tool)
+    if request.messages.error:
+        yield error_key(salt)
+
+
+def _sessions(request: SearchRequest) -> list[UUID] | None:
+    """Return the newest sessions that meet the conditions, or None if there are no conditions."""
+    if not request.sessions.is_set:
+        return None
+    rows = filtered(AgentSession.objects.filter(project_id=request.project_id), request.sessions)
+    return list(rows.order_by("-last_active_at").values_list("pk", flat=True)[:MOST_SESSIONS])
+
+
+def _not_indexed(project_id: UUID, session_id: UUID) -> list[Candidate]:
+    """Return the newest messages of a session that no worker has indexed yet as a segment."""
+    rows = AgentSession.objects.filter(pk=session_id, project_id=project_id)
+    counts = rows.values_list("message_count", "search_state__position").first()
+    if counts is None or counts[0] <= (indexed := counts[1] or 0):
+        return []
+    first = max(indexed, counts[0] - MOST_NOT_INDEXED)
+    batch = messages_to_index(session_id=session_id, position=first)
+    if batch is None:
+        return []
+    return [
+        Candidate(
+            id=0,
+            session_id=session_id,
+            first=first,
+            end=batch.end,
+            ended_at=timezone.now(),
+            header=header_of(batch.documents).pack(),
+            documents=batch.documents,
+        )
+    ]

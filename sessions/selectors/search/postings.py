@@ -1,0 +1,89 @@
+"""Read the postings of the query's terms from the blocks of segments."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import LiteralString
+
+from django.db import connection
+from psycopg.types.numeric import Int8
+
+from search.query import QueryTerm
+from search.segments import Document, Postings, block_find
+from sessions.store.postgres import execute, raw_connection
+
+_BLOCKS: LiteralString = """
+SELECT s.segment, t.number, b.data
+  FROM unnest(%(segments)s::bigint[]) AS s (segment)
+ CROSS JOIN unnest(%(terms)s::bytea[]) WITH ORDINALITY AS t (term, number)
+ CROSS JOIN LATERAL (
+     SELECT b.data FROM agent_sessions_searchblock b
+      WHERE b.segment_id = s.segment AND b.first_term <= t.term
+      ORDER BY b.first_term DESC LIMIT 1) b
+"""
+
+#: The blocks that begin with a longer term.
+_LONGER: LiteralString = """
+SELECT s.segment, t.number, b.data
+  FROM unnest(%(segments)s::bigint[]) AS s (segment)
+ CROSS JOIN unnest(%(terms)s::bytea[]) WITH ORDINALITY AS t (term, number)
+  JOIN agent_sessions_searchblock b
+    ON b.segment_id = s.segment AND b.first_term > t.term AND b.first_term < t.term || '\\xff'::bytea
+"""
+
+
+def postings_load(
+    segments: Sequence[int], terms: Sequence[QueryTerm]
+) -> Mapping[int, Mapping[str, Postings]]:
+    """Return the postings of each term by segment and key. One query, and one more for prefixes."""
+    found: defaultdict[int, dict[str, Postings]] = defaultdict(dict)
+    if segments and terms:
+        _collect(found, _BLOCKS, segments, terms)
+        if prefixes := [term for term in terms if term.is_prefix]:
+            _collect(found, _LONGER, segments, prefixes)
+    return found
+
+
+def _collect(
+    found: defaultdict[int, dict[str, Postings]],
+    statement: LiteralString,
+    segments: Sequence[int],
+    terms: Sequence[QueryTerm],
+) -> None:
+    parameters = {
+        "segments": [Int8(segment) for segment in segments],
+        "terms": [term.term.encode() for term in terms],
+    }
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), statement, parameters).fetchall()
+    for segment, number, data in rows:
+        term = terms[number - 1]
+        for postings in block_find(data, term.term.encode(), prefix=term.is_prefix).values():
+            known = found[segment].get(term.key)
+            found[segment][term.key] = postings if known is None else _united(known, postings)
+
+
+def _united(one: Postings, other: Postings) -> Postings:
+    """Return the messages of both with the larger count."""
+    counts = dict(zip(*one, strict=True))
+    for place, count in zip(*other, strict=True):
+        counts[place] = max(count, counts.get(place, 0))
+    return bytes(sorted(counts)), bytes(counts[place] for place in sorted(counts))
+
+
+def postings_of(documents: Sequence[Document], terms: Sequence[QueryTerm]) -> dict[str, Postings]:
+    """Return the postings of each term by key in messages that are not indexed yet."""
+    found: dict[str, Postings] = {}
+    for term in terms:
+        counts = {place: _count(document, term) for place, document in enumerate(documents)}
+        places = [place for place, count in counts.items() if count]
+        if places:
+            found[term.key] = bytes(places), bytes(counts[place] for place in places)
+    return found
+
+
+def _count(document: Document, term: QueryTerm) -> int:
+    if not term.is_prefix:
+        return document.counts.get(term.term, 0)
+    return max((count for name, count in document.counts.items() if name.startswith(term.term)), default=0)

@@ -1,0 +1,215 @@
+"""Run a search: read the index, rank the messages, and read the best ones."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from search.query import terms_of
+from search.ranking import LoadedSegment, frequencies, places_of, scores
+from search.segments import Header
+from search.snippets import Snippet, contains_phrase, snippet_of
+from sessions.models import AgentSession
+from sessions.selectors.search.candidates import Candidate, Candidates, candidates_find
+from sessions.selectors.search.postings import postings_load, postings_of
+from sessions.selectors.search.request import SearchRequest
+from sessions.selectors.search.texts import FoundMessage, Place, messages_read
+from sessions.selectors.search.visibility import Shown, visibility_of
+
+#: The most hits of a search, over all its pages, and how many of them are ranked by their text.
+MOST_HITS, RANKED_BY_TEXT = 200, 40
+#: What a text adds to the score: all words of the query close together, and an exact spelling.
+_TOGETHER, _EXACT = 0.35, 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A message that a search found. `score` is comparable within one search."""
+
+    session: AgentSession
+    position: int
+    turn: int
+    at: datetime
+    role: str
+    tool: str
+    is_error: bool
+    score: float
+    snippet: Snippet
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHits:
+    """One page of hits, best first. `has_more`: another page follows."""
+
+    hits: Sequence[SearchHit]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranked:
+    score: float
+    place: Place
+    role: str
+    tool: str
+    is_error: bool
+
+
+def search(request: SearchRequest, *, offset: int = 0, limit: int = 20) -> SearchHits:
+    """Return a page of the messages that match best. At most `MOST_HITS` are found."""
+    candidates = candidates_find(request)
+    loaded = _load(request, candidates)
+    frequency = _frequency(request, candidates, loaded)
+    best = heapq.nlargest(
+        MOST_HITS, _ranked(request, candidates, loaded, frequency), key=lambda one: (one.score, one.place[1])
+    )
+    ranked, texts, snippets = _ranked_by_text(request, best, frequency)
+    page = ranked[offset : offset + limit]
+    missing = [one.place for one in page if one.place not in texts]
+    if missing:
+        texts = {**texts, **messages_read(request.project_id, missing)}
+    hits = list(_hits(request, page, texts, snippets, frequency))
+    return SearchHits(hits=hits, has_more=len(ranked) > offset + limit)
+
+
+def _load(request: SearchRequest, candidates: Candidates) -> Sequence[LoadedSegment]:
+    conditions = (*terms_of(request.query.excluded), *request.messages.file_terms)
+    terms = {term.key: term for term in (*conditions, *request.query.terms)}
+    postings = postings_load([each.id for each in candidates.segments], list(terms.values()))
+    recency = _recency(request, candidates.segments)
+    return [
+        LoadedSegment(
+            header=Header.unpack(each.header),
+            postings=postings.get(each.id) or postings_of(each.documents, list(terms.values())),
+            recency=recency[each.id],
+        )
+        for each in candidates.segments
+    ]
+
+
+def _recency(request: SearchRequest, segments: Sequence[Candidate]) -> Mapping[int, float]:
+    """Return the recency of each segment from 0 to 1, by position in a session and by time in a project."""
+    if request.session_id is not None:
+        marks = {each.id: float(each.end) for each in segments}
+    else:
+        marks = {each.id: each.ended_at.timestamp() for each in segments}
+    oldest, newest = min(marks.values(), default=0.0), max(marks.values(), default=0.0)
+    span = newest - oldest
+    return {id: (mark - oldest) / span if span else 1.0 for id, mark in marks.items()}
+
+
+def _frequency(
+    request: SearchRequest, candidates: Candidates, loaded: Sequence[LoadedSegment]
+) -> Mapping[str, float]:
+    """Return the inverse document frequencies: exact in a session, estimated in a project."""
+    messages = sum(len(segment.header) for segment in loaded)
+    counts: dict[str, float] = {}
+    for term in request.query.terms:
+        found = [each for each in loaded if term.key in each.postings]
+        count = sum(len(each.postings[term.key][0]) for each in found)
+        if candidates.messages is not None:
+            density = count / max(1, sum(len(each.header) for each in found))
+            counts[term.key] = candidates.shares[term.key] * candidates.messages * density
+        else:
+            counts[term.key] = count
+    return frequencies(request.query, counts, max(candidates.messages or messages, 1))
+
+
+def _ranked(
+    request: SearchRequest,
+    candidates: Candidates,
+    loaded: Sequence[LoadedSegment],
+    frequency: Mapping[str, float],
+) -> Iterator[_Ranked]:
+    for candidate, segment in zip(candidates.segments, loaded, strict=True):
+        found = _found(request, segment, frequency)
+        excluded = places_of(segment, request.query.excluded)
+        for place, score in found.items():
+            if place not in excluded and _is_wanted(request, candidate, segment, place):
+                yield _Ranked(
+                    score=score,
+                    place=(candidate.session_id, candidate.first + place),
+                    role=segment.header.roles[place],
+                    tool=segment.header.tools[place],
+                    is_error=segment.header.errors[place],
+                )
+
+
+def _found(
+    request: SearchRequest, segment: LoadedSegment, frequency: Mapping[str, float]
+) -> Mapping[int, float]:
+    """Return the scores by place. A query without words finds all messages, the newest first."""
+    if not request.query.is_blank:
+        return scores(segment, request.query, frequency)
+    return {place: segment.recency + place / 1_000 for place in range(len(segment.header))}
+
+
+def _is_wanted(request: SearchRequest, candidate: Candidate, segment: LoadedSegment, place: int) -> bool:
+    wanted, header = request.messages, segment.header
+    if request.before is not None and candidate.first + place >= request.before:
+        return False
+    if wanted.role and header.roles[place] != wanted.role:
+        return False
+    if wanted.tool and header.tools[place].lower() != wanted.tool.lower():
+        return False
+    if wanted.error is not None and header.errors[place] != wanted.error:
+        return False
+    keys = (*request.query.required, *(term.key for term in wanted.file_terms))
+    return all(place in segment.postings.get(key, (b"",))[0] for key in keys)
+
+
+def _ranked_by_text(
+    request: SearchRequest, best: Sequence[_Ranked], frequency: Mapping[str, float]
+) -> tuple[list[_Ranked], Mapping[Place, FoundMessage], Mapping[Place, Snippet]]:
+    """Check the conditions that need the text, and rank the first hits by it."""
+    needs_text = request.query.has_phrases or bool(request.messages.files)
+    read = best if needs_text else best[:RANKED_BY_TEXT]
+    texts = messages_read(request.project_id, [one.place for one in read])
+    first, snippets = [], {}
+    for one in read:
+        if one.place not in texts or not _text_matches(request, texts[one.place].text):
+            continue
+        if len(first) < RANKED_BY_TEXT:
+            snippet = snippets[one.place] = snippet_of(texts[one.place].text, request.query, frequency)
+            gain = 1 + _TOGETHER * snippet.coverage + _EXACT * snippet.is_exact
+            one = replace(one, score=one.score * gain)
+        first.append(one)
+    by_text = sorted(first[:RANKED_BY_TEXT], key=lambda one: (-one.score, -one.place[1]))
+    return [*by_text, *first[RANKED_BY_TEXT:], *best[len(read) :]], texts, snippets
+
+
+def _text_matches(request: SearchRequest, text: str) -> bool:
+    query = request.query
+    return all(
+        contains_phrase(text, phrase) for phrase in (*query.phrases, *request.messages.files)
+    ) and not any(contains_phrase(text, phrase) for phrase in query.excluded_phrases)
+
+
+def _hits(
+    request: SearchRequest,
+    page: Sequence[_Ranked],
+    texts: Mapping[Place, FoundMessage],
+    snippets: Mapping[Place, Snippet],
+    frequency: Mapping[str, float],
+) -> Iterator[SearchHit]:
+    ids = {one.place[0] for one in page}
+    sessions = AgentSession.objects.filter(project_id=request.project_id).in_bulk(list(ids))
+    found = [one for one in page if one.place in texts and one.place[0] in sessions]
+    shown = visibility_of(sessions, [one.place for one in found])
+    for one in found:
+        message = texts[one.place]
+        snippet = snippets.get(one.place) or snippet_of(message.text, request.query, frequency)
+        yield SearchHit(
+            session=sessions[one.place[0]],
+            position=one.place[1],
+            turn=message.turn,
+            at=message.at,
+            role=one.role,
+            tool=one.tool,
+            is_error=one.is_error,
+            score=one.score,
+            snippet=snippet,
+            shown=shown[one.place],
+        )

@@ -1,0 +1,59 @@
+"""Read the messages that a search found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from django.db import connection
+from psycopg.types.numeric import Int4
+
+from search.documents import message_text
+from sessions.selectors.convert import value_of
+from sessions.store import bodies
+from sessions.store.blobs import blob_get
+from sessions.store.postgres import execute, raw_connection
+
+#: A session and a position in it.
+Place = tuple[UUID, int]
+
+_ROWS: LiteralString = """
+SELECT m.session_id, m.position, m.turn_index, t.at, m.flags, s.format, coalesce(m.body, b.data),
+       b.project_id, b.sha256
+  FROM unnest(%(sessions)s::uuid[], %(positions)s::int[]) AS place (session_id, position)
+  JOIN agent_sessions_message m USING (session_id, position)
+  JOIN agent_sessions_agentsession s ON s.id = m.session_id AND s.project_id = %(project)s
+  JOIN agent_sessions_turn t ON t.session_id = m.session_id AND t.index = m.turn_index
+  LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMessage:
+    """A message with the text that a search reads of it, and the time of its turn."""
+
+    turn: int
+    at: datetime
+    text: str
+
+
+def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, FoundMessage]:
+    """Return the messages at these places of the project. Those that do not exist are left out."""
+    parameters = {
+        "project": project_id,
+        "sessions": [session for session, _ in places],
+        "positions": [Int4(position) for _, position in places],
+    }
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), _ROWS, parameters).fetchall()
+    found = {}
+    for session, position, turn, at, flags, format, data, blob_project, sha256 in rows:
+        packed = blob_get(blob_project, sha256) if data is None else data
+        value = value_of(
+            bodies.unpack(packed), format=format, position=position, turn=turn, tokens=0, flags=flags
+        )
+        found[session, position] = FoundMessage(turn=turn, at=at, text=message_text(value))
+    return found

@@ -1,0 +1,62 @@
+"""Whether the current prompts of sessions still show messages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from compaction.edits import Op
+from sessions.models import AgentSession, Edit, PromptSnapshot
+from sessions.selectors.search.texts import Place
+
+
+class Visibility(StrEnum):
+    """How the current prompt shows a message."""
+
+    SHOWN = "shown"
+    SHORTENED = "shortened"
+    EVICTED = "evicted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How a prompt shows a message; `handle` retrieves what it no longer shows, if there is one."""
+
+    visibility: Visibility = Visibility.SHOWN
+    handle: str | None = None
+
+
+def visibility_of(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> Mapping[Place, Shown]:
+    """Return how the current prompts show these messages. Two queries."""
+    edits = _edits([session.pk for session in sessions.values() if session.compaction_count])
+    return {
+        (session, position): _shown(sessions[session], position, edits[session])
+        for session, position in places
+    }
+
+
+def _edits(ids: Sequence[UUID]) -> defaultdict[UUID, list[Edit]]:
+    by_session: defaultdict[UUID, list[Edit]] = defaultdict(list)
+    if not ids:
+        return by_session
+    snapshots = PromptSnapshot.objects.filter(session_id__in=ids).values_list("edits", flat=True)
+    keys = [key for edits in snapshots for key in edits]
+    rows = Edit.objects.filter(pk__in=keys, op__in=[Op.EVICT, Op.REPLACE])
+    for edit in rows.only("session_id", "op", "position", "end", "handle"):
+        by_session[edit.session_id].append(edit)
+    return by_session
+
+
+def _shown(session: AgentSession, position: int, edits: Sequence[Edit]) -> Shown:
+    covering = [edit for edit in edits if edit.position <= position <= edit.end]
+    evictions = [edit for edit in covering if edit.op == Op.EVICT]
+    if evictions or position < session.context_start:
+        handles = (edit.handle for edit in [*evictions, *covering] if edit.handle)
+        return Shown(visibility=Visibility.EVICTED, handle=next(handles, None))
+    if covering:
+        handle = next((edit.handle for edit in covering if edit.handle), None)
+        return Shown(visibility=Visibility.SHORTENED, handle=handle)
+    return Shown()

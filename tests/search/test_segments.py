@@ -1,0 +1,75 @@
+"""Segments return what was indexed, whether they were built at once or merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search.segments import (
+    Document,
+    Header,
+    Postings,
+    Segment,
+    block_find,
+    block_items,
+    segment_build,
+    segment_merge,
+)
+
+terms = st.text(alphabet="abcé9_./", min_size=1, max_size=6)
+documents = st.builds(
+    Document,
+    role=st.sampled_from(["user", "assistant", "tool"]),
+    tool=st.sampled_from(["", "Bash", "Read"]),
+    is_error=st.booleans(),
+    length=st.integers(0, 255),
+    counts=st.dictionaries(terms, st.integers(1, 255), max_size=12),
+)
+
+
+def stored(segment: Segment) -> dict[bytes, Postings]:
+    return {term: postings for _, data in segment.blocks for term, postings in block_items(data)}
+
+
+def expected(found: Sequence[Document]) -> dict[bytes, list[tuple[int, int]]]:
+    names = {term for document in found for term in document.counts}
+    return {
+        name.encode(): [(at, d.counts[name]) for at, d in enumerate(found) if name in d.counts]
+        for name in names
+    }
+
+
+@given(st.lists(documents, min_size=1, max_size=20))
+def test_a_segment_returns_its_messages(found: list[Document]) -> None:
+    segment = segment_build(found)
+    assert {term: list(zip(*each, strict=True)) for term, each in stored(segment).items()} == expected(found)
+    header = Header.unpack(segment.header)
+    assert list(header.roles) == [document.role for document in found]
+    assert list(header.tools) == [document.tool for document in found]
+    assert list(header.errors) == [document.is_error for document in found]
+    assert list(header.lengths) == [document.length for document in found]
+
+
+@given(st.lists(st.lists(documents, min_size=1, max_size=8), min_size=1, max_size=4))
+def test_merged_segments_equal_one_that_was_built_at_once(parts: list[list[Document]]) -> None:
+    built = [segment_build(part) for part in parts]
+    merged = segment_merge([(each.header, [data for _, data in each.blocks]) for each in built])
+    whole = segment_build([document for part in parts for document in part])
+    assert stored(merged) == stored(whole)
+    assert merged.strong == whole.strong
+    assert Header.unpack(merged.header) == Header.unpack(whole.header)
+
+
+def test_a_term_is_in_the_block_that_begins_before_it() -> None:
+    counts = {f"term{number:05}": 1 + number % 3 for number in range(5_000)}
+    segment = segment_build([Document(role="user", tool="", is_error=False, length=9, counts=counts)])
+    assert len(segment.blocks) > 3
+    for name in ("term00000", "term02500", "term04999"):
+        data = [data for first, data in segment.blocks if first <= name.encode()][-1]
+        assert list(block_find(data, name.encode())) == [name.encode()]
+    assert block_find(segment.blocks[0][1], b"term") == {}
+    assert list(block_find(segment.blocks[0][1], b"term0000", prefix=True)) == [
+        f"term{number:05}".encode() for number in range(10)
+    ]
