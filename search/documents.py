@@ -47,7 +47,7 @@ def message_tool(message: Message, names: Mapping[str, str]) -> str:
 
 
 def document_of(message: Message, names: Mapping[str, str], *, is_error: bool) -> Document:
-    """Return a message as it is indexed."""
+    """Return the indexed form of a message."""
     analysis = analyse(message_text(message))
     return Document(
         role=message_role(message),

@@ -30,7 +30,7 @@ _LEVEL = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A message as it is indexed. `counts` maps its terms to how often they occur."""
+    """The indexed form of a message. `counts` maps its terms to how often they occur."""
 
     role: str
     tool: str
