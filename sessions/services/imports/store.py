@@ -12,12 +12,12 @@ from django.utils import timezone
 import pricing
 from accounts.models import Project
 from importers.base import ImportedSession
-from sessions.models import AgentSession, Preamble, Turn
+from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.token_budgets import limit_of
 from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
-from sessions.services.imports.rows import PlacedTurn, turns_write
+from sessions.services.imports.rows import PlacedTurn, billed_elsewhere, turns_write
 from sessions.services.imports.tally import Tally
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit
@@ -170,7 +170,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     if len(imported) < len(stored):
         return False
     new_preamble = _write_preamble(session, prepared)
-    elsewhere = _billed_elsewhere(session, prepared)
+    elsewhere = billed_elsewhere(session, prepared)
     tally = Tally.opening(prepared, at=session.started_at)
     turns, tally = _place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
@@ -219,7 +219,7 @@ def _append(session: AgentSession, prepared: PreparedSession, stored: Sequence[_
     imported = {message.source_id for turn in prepared.turns for message in turn.messages}
     if not known <= imported:
         raise ImportConflictError(f"session {session.external_id} has messages that are not in the log")
-    elsewhere = _billed_elsewhere(session, prepared)
+    elsewhere = billed_elsewhere(session, prepared)
     new_turns, tally = _place(session, turns, Tally.of(session), elsewhere)
     turns_write(session, new_turns)
     _save(session, prepared, tally)
@@ -257,16 +257,6 @@ def _place(
         )
         tally = tally.after(turn, format=session.format, billed=billed)
     return placed, tally
-
-
-def _billed_elsewhere(session: AgentSession, prepared: PreparedSession) -> set[str]:
-    """Return the ids of responses billed to another session: a forked session copies its history."""
-    ids = [turn.response_id for turn in prepared.turns if turn.response_id]
-    if not ids:
-        return set()
-    rows = Turn.objects.filter(session__project_id=session.project_id, response_id__in=ids, billed=True)
-    found = rows.exclude(session_id=session.pk).values_list("response_id", flat=True)
-    return {response_id for response_id in found if response_id}
 
 
 def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
