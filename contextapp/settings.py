@@ -155,6 +155,8 @@ CONTEXTAPP_GATEWAY_UPSTREAMS = {
     "anthropic": env.text("CONTEXTAPP_GATEWAY_ANTHROPIC_URL", "https://api.anthropic.com"),
     "openai": env.text("CONTEXTAPP_GATEWAY_OPENAI_URL", "https://api.openai.com"),
 }
+#: Projects may set http and private addresses as providers: only if every project is trusted.
+CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = env.flag("CONTEXTAPP_GATEWAY_ALLOW_PRIVATE")
 #: The URL at which agents reach the gateway, shown on the page Connect. Defaults to a URL with the port.
 CONTEXTAPP_GATEWAY_PUBLIC_URL = env.text("CONTEXTAPP_GATEWAY_PUBLIC_URL").rstrip("/")
 CONTEXTAPP_GATEWAY_PORT = env.integer("CONTEXTAPP_GATEWAY_PORT", env.integer("CONTEXTAPP_PORT", 8000) + 1)

@@ -122,6 +122,8 @@ class Gateway:
         started, at = time.monotonic(), time.time()
         named = dict(headers)
         endpoint = "" if named.get(b"x-contextapp-bypass") else route.endpoint
+        if endpoint and caller.adds_usage:
+            body = route.provider.with_usage(endpoint, body)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
         call = _call(route, headers, body, caller, forward, at, _mode(named, caller))
         if endpoint:
@@ -184,7 +186,10 @@ class Gateway:
                 text = f"The project has no {name} API key. Set it on the page Connect, or send your own."
                 raise Refused(401 if caller.is_verified else 503, "authentication_error", text)
             sent += route.provider.credential_headers(secret)
-        base = httpx2.URL(caller.upstreams.get(name) or self._upstreams[name])
+        address = caller.upstreams.get(name, self._upstreams[name])
+        if address is None:
+            raise Refused(502, "api_error", "The provider URL that the project sets is not allowed.")
+        base = httpx2.URL(address)
         path = base.raw_path.rstrip(b"/") + route.path
         return Forward(
             provider=route.provider,

@@ -8,12 +8,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import connection
 
 from accounts.models import ApiKey, Scope
 from accounts.selectors import api_key_find, provider_secrets
 from gateway.calls import KeyProof
+from sessions.services.webhooks.transport import ForbiddenAddress, target_of
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +33,15 @@ OBSERVE, COMPACT = "observe", "compact"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """An API key and its project's settings. `is_verified` is false if the store could not be asked."""
+    """An API key and its project's settings. `is_verified` is false if the store did not respond.
+
+    `upstreams` are the addresses that the project sets, None for one that is no longer allowed.
+    """
 
     key: KeyProof
     is_verified: bool = True
     mode: str = OBSERVE
-    upstreams: Mapping[str, str] = field(default_factory=dict)
+    upstreams: Mapping[str, str | None] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     adds_usage: bool = False
     compacts_subscriptions: bool = False
@@ -88,13 +93,21 @@ def _read(text: str, proof: KeyProof) -> Caller | None:
 
 def caller_of(key: ApiKey, proof: KeyProof) -> Caller:
     """Return the caller of a valid key."""
-    settings = key.project.gateway
-    upstreams = settings.get("upstreams")
+    chosen = key.project.gateway
     return Caller(
         key=proof,
-        mode=COMPACT if settings.get("mode") == COMPACT else OBSERVE,
-        upstreams=upstreams if isinstance(upstreams, dict) else {},
+        mode=COMPACT if chosen.get("mode") == COMPACT else OBSERVE,
+        upstreams={name: _allowed(url) for name, url in chosen.get("upstreams", {}).items()},
         secrets=provider_secrets(key.project),
-        adds_usage=settings.get("adds_usage") is True,
-        compacts_subscriptions=settings.get("compacts_subscriptions") is True,
+        adds_usage=chosen.get("adds_usage") is True,
+        compacts_subscriptions=chosen.get("compacts_subscriptions") is True,
     )
+
+
+def _allowed(url: str) -> str | None:
+    """Return the address of a provider, None if it is forbidden. Resolves it: its host may have changed."""
+    try:
+        target_of(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
+    except ForbiddenAddress:
+        return None
+    return url

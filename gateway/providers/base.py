@@ -53,6 +53,10 @@ class Provider(ABC):
     def identity(self, headers: Mapping[str, str], body: Mapping[str, Any]) -> Identity:
         """Return the session of a request."""
 
+    def with_usage(self, endpoint: str, body: bytes) -> bytes:
+        """Return the body changed so that its stream reports usage. By default unchanged."""
+        return body
+
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
         """Return a JSON object with the request's `messages`, `system` and `tools`. By default the body."""
         return body

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from gateway.providers import responses
 from gateway.providers.base import (
     Answer,
@@ -50,6 +52,19 @@ class OpenAI(Provider):
             client="codex" if is_codex else client_name(headers),
             is_side=subagent in {"compact", "memory_consolidation"} or responses.is_compaction(body),
         )
+
+    def with_usage(self, endpoint: str, body: bytes) -> bytes:
+        """Insert `stream_options` into a Chat Completions request that streams and has none."""
+        if endpoint != "chat":
+            return body
+        try:
+            fields = mapping(orjson.loads(body))
+        except orjson.JSONDecodeError:
+            return body
+        if fields.get("stream") is not True or "stream_options" in fields:
+            return body
+        head, brace, rest = body.partition(b"{")
+        return head + brace + b'"stream_options":{"include_usage":true},' + rest
 
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
         return responses.history(fields) if endpoint == "responses" else body

@@ -17,6 +17,7 @@ ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Lab", ("lab",)),
     ("Memory", ("memory",)),
     ("Replay", ("replay",)),
+    ("Connect", ("connect",)),
     ("Settings", ("settings",)),
 )
 

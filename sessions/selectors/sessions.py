@@ -138,6 +138,12 @@ def session_get(*, project: Project, id: UUID) -> AgentSession | None:
     return AgentSession.objects.filter(project=project, pk=id).select_related("parent", "profile").first()
 
 
+def gateway_session_newest(*, project: Project) -> AgentSession | None:
+    """Return the most recently active session that the gateway recorded, or None."""
+    rows = AgentSession.objects.filter(project=project, origin="gateway")
+    return rows.order_by("-last_active_at", "-id").first()
+
+
 def session_children(*, session: AgentSession) -> Sequence[AgentSession]:
     """Return the sub-agents that the session started, oldest first."""
     return list(session.children.filter(project_id=session.project_id).order_by("started_at", "id"))

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -46,13 +47,15 @@ def agent_command(name: str) -> str:
     return str(program)
 
 
-def claude_code(home: Path, *, gateway: str, key: str, prompt: str) -> tuple[dict[str, object], bytes]:
+def claude_code(
+    home: Path, *, gateway: str, key: str, prompt: str, headers: Sequence[str] = ()
+) -> tuple[dict[str, object], bytes]:
     """Run Claude Code on a prompt. Returns its result and its log of the session."""
     command = [agent_command("claude"), "-p", prompt, "--allowedTools", "Bash", "--output-format", "json"]
     environment = {
         "ANTHROPIC_BASE_URL": f"{gateway}/anthropic",
         "ANTHROPIC_API_KEY": "sk-ant-test",
-        "ANTHROPIC_CUSTOM_HEADERS": f"X-Contextapp-Key: {key}",
+        "ANTHROPIC_CUSTOM_HEADERS": "\n".join([f"X-Contextapp-Key: {key}", *headers]),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     }

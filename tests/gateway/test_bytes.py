@@ -6,11 +6,12 @@ import gzip
 import hashlib
 import http.client
 import threading
+from typing import Any
 
 import pytest
 
 from accounts.models import Project
-from accounts.services.gateway import provider_secret_set
+from accounts.services.gateway import gateway_update, provider_secret_set
 from tests.gateway.anthropic_talk import STREAM, request, stream, streamed, text, whole
 from tests.gateway.double import Provider, Reply
 from tests.gateway.running import PATIENCE, Running
@@ -223,6 +224,39 @@ class TestCredentials:
         project.refresh_from_db()
         assert "sk-ant" not in str(project.provider_secrets)
         assert "sk-ant" not in str(list(project.audit_events.values()))
+
+
+class TestProjectSettings:
+    def test_the_address_of_a_provider(
+        self, gateway: Running, provider: Provider, api_key: str, project: Project, settings: Any
+    ) -> None:
+        settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = True
+        with Provider() as other:
+            gateway_update(project=project, changes={"upstreams": {"anthropic": f"{other.url}/proxy"}})
+            assert gateway.call(MESSAGES, b"{}", headers(api_key)).status == 200
+            assert other.received[0].path == "/proxy/v1/messages?beta=true"
+        assert provider.received == []
+
+    def test_an_address_in_the_own_network_is_not_called(
+        self, gateway: Running, provider: Provider, api_key: str, project: Project
+    ) -> None:
+        gateway_update(project=project, changes={"upstreams": {"anthropic": provider.url}})
+        assert gateway.call(MESSAGES, b"{}", headers(api_key)).status == 502
+        assert provider.received == []
+
+    @pytest.mark.parametrize("allowed", [True, False])
+    def test_usage_of_chat_streams_is_requested_only_if_the_project_allows_it(
+        self, gateway: Running, provider: Provider, api_key: str, project: Project, allowed: bool
+    ) -> None:
+        gateway_update(project=project, changes={"adds_usage": allowed})
+        sent = {"x-contextapp-key": api_key, "authorization": "Bearer sk"}
+        body = b'{ "model": "gpt-5", "stream": true, "messages": [] }'
+        gateway.call("/openai/v1/chat/completions", body, sent)
+        inserted = b'"stream_options":{"include_usage":true},' if allowed else b""
+        assert provider.received[0].body == b"{" + inserted + body[1:]
+        own = b'{"stream": true, "stream_options": {}, "messages": []}'
+        gateway.call("/openai/v1/chat/completions", own, sent)
+        assert provider.received[1].body == own
 
 
 @pytest.mark.parametrize(("path", "status"), [("/mistral/v1/chat", 404), ("/", 404), ("/../healthz", 404)])

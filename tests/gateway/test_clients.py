@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import anthropic
 import openai
 import pytest
 
+from compaction.adapters.tiktoken_counter import counter
 from importers.base import LogFile
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
@@ -156,6 +158,42 @@ class TestAgents:
         ]
         assert len(usage) == 4
 
+    def test_claude_code_in_compact_mode_stays_in_its_budget(
+        self, gateway: Running, provider: Provider, api_key: str, tmp_path: Path
+    ) -> None:
+        sizes: list[int] = []
+        histories: list[list[str]] = []
+
+        def answer(received: Received) -> Reply:
+            body = json.loads(received.body or b"{}")
+            if not received.path.startswith("/v1/messages?") or not body.get("tools"):
+                return whole(text("A title"))
+            sizes.append(token_count(received.body))
+            histories.append([json.dumps(without_breakpoints(message)) for message in body["messages"]])
+            number = len(sizes)
+            if number > CALLS:
+                return streamed(text("I read everything."), read=sizes[-1])
+            command = f"for i in $(seq 120); do echo line $i of file {number}: handler_{number}_$i; done"
+            call = tool_use(f"toolu_{number}", command=command)
+            return streamed(call, stop="tool_use", read=sizes[-1])
+
+        provider.otherwise = answer
+        result, _ = agents.claude_code(
+            tmp_path / "home",
+            gateway=gateway.url,
+            key=api_key,
+            prompt="Print all the files.",
+            headers=["X-Contextapp-Mode: compact", f"X-Contextapp-Budget: {BUDGET}"],
+        )
+        gateway.settle()
+        assert result["result"] == "I read everything."
+        assert len(sizes) == CALLS + 1
+        assert max(sizes) <= BUDGET
+        [session] = AgentSession.objects.filter(parent=None)
+        assert session.compaction_count > 2
+        kept = [new[: len(old)] == old for old, new in pairwise(histories)]
+        assert kept.count(False) <= session.compaction_count
+
     def test_codex(self, gateway: Running, provider: Provider, api_key: str, tmp_path: Path) -> None:
         provider.otherwise = counting_codex
         events, log = agents.codex(
@@ -175,6 +213,20 @@ class TestAgents:
         assert ["number 0" in outputs[0], "number 2" in outputs[2]] == [True, True]
         assert stored_of(session)[-1]["content"] == "I counted."
         assert session.output_tokens == 80
+
+
+#: Calls of a session, and its budget in tokens. Claude Code's own tools take most of it.
+CALLS, BUDGET = 60, 30_000
+
+
+def token_count(body: bytes) -> int:
+    return counter().count(body.decode())
+
+
+def without_breakpoints(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_breakpoints(each) for k, each in value.items() if k != "cache_control"}
+    return [without_breakpoints(each) for each in value] if isinstance(value, list) else value
 
 
 def stored_of(session: AgentSession) -> list[JSON]:

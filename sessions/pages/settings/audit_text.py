@@ -20,6 +20,8 @@ _SENTENCES: Mapping[str, str] = {
     "project.changed": "Changed project settings",
     "api_key.created": "Created API key “{name}”",
     "api_key.revoked": "Revoked API key ctx_{target}_…",
+    "provider_key.set": "Set the provider key for {target}",
+    "provider_key.removed": "Removed the provider key for {target}",
     "member.added": "Added {target} as {role}",
     "member.changed": "Changed the role of {target}",
     "member.removed": "Removed member {target}",

@@ -42,30 +42,39 @@ class Target:
         return self.url.port or (443 if self.url.scheme == "https" else 80)
 
 
-def url_check(url: str) -> SplitResult:
-    """Check and split a webhook URL, without a DNS query. Raises `ForbiddenAddress`."""
+def url_check(url: str, *, allow_private: bool | None = None) -> SplitResult:
+    """Check and split a URL that a user chose, without a DNS query. Raises `ForbiddenAddress`.
+
+    `allow_private` permits http and private addresses; by default, the setting for webhooks decides.
+    """
+    if allow_private is None:
+        allow_private = settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise ForbiddenAddress("this is not a URL") from None
-    schemes = {"https", "http"} if settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE else {"https"}
+    schemes = {"https", "http"} if allow_private else {"https"}
     if parts.scheme not in schemes or not parts.hostname or port == 0:
         raise ForbiddenAddress("the URL must begin with https:// and name a host")
     if parts.username is not None or parts.fragment or not url.isascii() or not url.isprintable():
         raise ForbiddenAddress("the URL must be ASCII, without a user name or fragment")
-    _refuse_private(parts.hostname, _resolved(parts.hostname, socket.AI_NUMERICHOST))
+    if not allow_private:
+        _refuse_private(parts.hostname, _resolved(parts.hostname, socket.AI_NUMERICHOST))
     return parts
 
 
-def target_of(url: str) -> Target:
+def target_of(url: str, *, allow_private: bool | None = None) -> Target:
     """Resolve the URL's host. Raises `ForbiddenAddress` if any of its addresses is not public."""
-    parts = url_check(url)
+    if allow_private is None:
+        allow_private = settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE
+    parts = url_check(url, allow_private=allow_private)
     assert parts.hostname is not None
     addresses = _resolved(parts.hostname)
     if not addresses:
         raise ForbiddenAddress(f"{parts.hostname} cannot be resolved")
-    _refuse_private(parts.hostname, addresses)
+    if not allow_private:
+        _refuse_private(parts.hostname, addresses)
     return Target(url=parts, address=addresses[0])
 
 
@@ -79,7 +88,7 @@ def _resolved(host: str, flags: int = 0) -> list[str]:
 
 
 def _refuse_private(host: str, addresses: Sequence[str]) -> None:
-    if not settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE and not all(map(_is_public, addresses)):
+    if not all(map(_is_public, addresses)):
         raise ForbiddenAddress(f"{host} is not a public address")
 
 

@@ -1,0 +1,1 @@
+"""Connect an agent through the gateway."""

@@ -1,0 +1,163 @@
+"""The page Connect: settings of agents, the arrival of their calls, and the gateway settings of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.models import Scope
+from accounts.services import api_key_create
+from accounts.services.gateway import gateway_update, provider_secret_set
+from sessions.pages.access import Viewer, actor_of, owner_of, private, viewer_of
+from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippets
+from sessions.pages.settings.common import PlainForm
+from sessions.selectors.sessions import gateway_session_newest
+from sessions.services.webhooks.transport import ForbiddenAddress, url_check
+
+_PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"))
+_MODES = (
+    ("observe", "Observe: record calls, change nothing"),
+    ("compact", "Compact: also apply compactions to the requests"),
+)
+
+
+class GatewayForm(PlainForm):
+    mode = forms.ChoiceField(choices=_MODES, widget=forms.RadioSelect)
+    budget_tokens = forms.IntegerField(
+        required=False,
+        min_value=1_000,
+        max_value=2_000_000_000,
+        label="Budget of new sessions",
+        help_text="Input tokens. Leave blank to use the model's context window.",
+    )
+    compacts_subscriptions = forms.BooleanField(
+        required=False,
+        label="Compact sessions that use a Claude subscription",
+        help_text="Check that the provider's terms allow it.",
+    )
+    adds_usage = forms.BooleanField(
+        required=False,
+        label="Request usage in Chat Completions streams",
+        help_text="Adds stream_options.include_usage. Without it, OpenAI reports no usage for streams.",
+    )
+    anthropic = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Anthropic URL",
+        help_text="Without /v1. Leave blank for the default.",
+    )
+    openai = forms.CharField(
+        required=False,
+        max_length=500,
+        label="OpenAI URL",
+        help_text="Without /v1. Leave blank for the default.",
+    )
+
+    def clean_anthropic(self) -> str:
+        return _checked_url(self.cleaned_data["anthropic"])
+
+    def clean_openai(self) -> str:
+        return _checked_url(self.cleaned_data["openai"])
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        data = self.cleaned_data
+        names = ("mode", "budget_tokens", "compacts_subscriptions", "adds_usage")
+        upstreams = {name: data[name] for name, _ in _PROVIDERS if data[name]}
+        return {**{name: data[name] for name in names}, "upstreams": upstreams}
+
+
+class ProviderKeyForm(PlainForm):
+    provider = forms.ChoiceField(choices=_PROVIDERS)
+    secret = forms.CharField(
+        required=False,
+        max_length=500,
+        label="API key",
+        help_text="Stored encrypted. Leave blank to remove the stored key.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+
+
+def _checked_url(url: str) -> str:
+    url = url.strip().rstrip("/")
+    if not url:
+        return ""
+    try:
+        url_check(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
+    except ForbiddenAddress as error:
+        raise forms.ValidationError(f"This URL cannot be used: {error}.") from None
+    return url
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def connect(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the settings; a POST creates a key and shows them with it, once."""
+    viewer = viewer_of(request, slug)
+    if request.method != "POST":
+        return _page(request, viewer)
+    if not viewer.may_write:
+        raise PermissionDenied("Only members with write access can create API keys.")
+    _, text = api_key_create(
+        project=viewer.project, name="Gateway", scopes=[Scope.PUSH], actor=actor_of(request)
+    )
+    return _page(request, viewer, {"key": text})
+
+
+@require_safe
+def connect_status(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = viewer_of(request, slug)
+    newest = gateway_session_newest(project=viewer.project)
+    return private(render(request, "connect/_status.html", {"viewer": viewer, "newest": newest}))
+
+
+@require_POST
+def gateway_settings(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    form = GatewayForm(request.POST)
+    if not form.is_valid():
+        return _page(request, viewer, {"form": form}, status=422)
+    gateway_update(project=viewer.project, changes=form.changes, actor=actor_of(request))
+    messages.success(request, "Gateway settings saved.")
+    return redirect("connect", slug=slug)
+
+
+@require_POST
+def provider_key(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    form = ProviderKeyForm(request.POST)
+    if not form.is_valid():
+        return _page(request, viewer, {"key_form": form}, status=422)
+    name, secret = form.cleaned_data["provider"], form.cleaned_data["secret"].strip()
+    provider_secret_set(project=viewer.project, provider=name, secret=secret, actor=actor_of(request))
+    messages.success(request, f"{dict(_PROVIDERS)[name]} key {'saved' if secret else 'removed'}.")
+    return redirect("connect", slug=slug)
+
+
+def _page(
+    request: HttpRequest, viewer: Viewer, context: Mapping[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    given = dict(context or {})
+    gateway = viewer.project.gateway
+    upstreams = gateway.get("upstreams", {})
+    initial = {"mode": "observe", **gateway, **{name: upstreams.get(name, "") for name, _ in _PROVIDERS}}
+    url = gateway_url(request)
+    page = {
+        "viewer": viewer,
+        "url": url,
+        "snippets": snippets(url, given.get("key", PLACEHOLDER)),
+        "placeholder": PLACEHOLDER,
+        "form": GatewayForm(initial=initial),
+        "key_form": ProviderKeyForm(),
+        "stored": [label for name, label in _PROVIDERS if name in viewer.project.provider_secrets],
+        "newest": gateway_session_newest(project=viewer.project),
+        **given,
+    }
+    return private(render(request, "connect/page.html", page, status=status))
