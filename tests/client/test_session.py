@@ -272,6 +272,26 @@ def test_usage(app: ContextApp, session: Session) -> None:
     assert [(row["model"], row["agent"]) for row in used["data"]] == [("claude-sonnet-5-5", "tests")]
 
 
+def test_messages_are_compacted_without_a_session(app: ContextApp) -> None:
+    messages = [QUESTION, *(message for number in range(4) for message in call(number, f"{number}\n{LONG}"))]
+    compacted = app.compact({"messages": messages}, budget=4_000, policy="masking")
+    assert (compacted["fits"], compacted["record"]["state"]) == (True, "done")
+    assert app.validate({"messages": compacted["messages"]}) == []
+    trimmed = app.compact({"messages": messages}, window={"max_messages": 2})
+    assert trimmed["messages"][-2:] == messages[-2:]
+    assert trimmed["window"] == {"dropped_messages": 7, "dropped_turns": 3, "pairs_kept": 1, "over_by": 0}
+    assert list(app.sessions()) == []
+
+
+def test_the_policy_changes(session: Session) -> None:
+    assert session.change_policy({"preset": "masking", "target": 0.3})["policy"] == {
+        "preset": "masking",
+        "target": 0.3,
+    }
+    with pytest.raises(InvalidRequest):
+        session.change_policy("tiny")
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
@@ -279,6 +299,7 @@ def test_usage(app: ContextApp, session: Session) -> None:
         (types.PushResult, serializers.TurnPushed),
         (types.CompactionRecord, serializers.CompactionDetail),
         (types.Content, serializers.Content),
+        (types.CompactedPrompt, serializers.CompactedPrompt),
         (types.Fact, serializers.MemoryFact),
     ],
 )

@@ -71,6 +71,20 @@ def test_budgets_in_tokens_and_custom_prices(log: Path) -> None:
     assert "balanced" in out.getvalue()
 
 
+def test_custom_policies(log: Path, tmp_path: Path) -> None:
+    custom = '{"preset": "balanced", "name": "lower", "target": 0.3, "steps": ["collapse", "drop_oldest"]}'
+    rows = tmp_path / "rows"
+    arguments = ["--policies", "off", custom, "--ratios", "0.5", "--json", str(rows), "--jobs", "1"]
+    call_command("replay", str(log), *arguments, stdout=StringIO(), verbosity=0)
+    assert [row["policy"] for row in json.loads(rows.read_text())] == ["off", "lower"]
+
+
+@pytest.mark.parametrize("policy", ["tiny", '{"target": 2}', "{"])
+def test_an_invalid_policy_is_reported(log: Path, policy: str) -> None:
+    with pytest.raises(CommandError, match="invalid policy"):
+        call_command("replay", str(log), "--policies", policy, verbosity=0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

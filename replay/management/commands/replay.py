@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import track
 
-from compaction.policy import PRESETS, get_policy
+from compaction.policy import PRESETS, Policy
 from compaction.replay import Limit, Prices, Setting, totals
 from compaction.replay.served import without_model
 from importers.reading import log_sources
@@ -45,7 +45,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_path_arguments(parser)
         parser.add_argument(
-            "--policies", nargs="+", default=list(PRESETS), choices=list(PRESETS), help="default: all presets"
+            "--policies",
+            nargs="+",
+            type=_policy,
+            default=list(PRESETS.values()),
+            metavar="PRESET|JSON",
+            help='presets, or policies such as {"preset": "balanced", "target": 0.3}; default: all presets',
         )
         parser.add_argument(
             "--ratios", nargs="+", type=_ratio, help="budgets as shares of each session's largest prompt"
@@ -132,8 +137,18 @@ def _settings(options: dict[str, Any]) -> tuple[Setting, ...]:
     limits = [Limit(ratio=ratio) for ratio in options["ratios"] or ()]
     limits += [Limit(tokens=tokens) for tokens in options["budgets"] or ()]
     limits = limits or [Limit(ratio=ratio) for ratio in _RATIOS]
-    policies = [without_model(get_policy(name)) for name in options["policies"]]
+    policies = [without_model(policy) for policy in options["policies"]]
     return tuple(Setting(policy=policy, limit=limit) for limit, policy in product(limits, policies))
+
+
+def _policy(text: str) -> Policy:
+    """Return a preset, or a policy as JSON. Without a `name`, its text becomes its name."""
+    if not text.lstrip().startswith("{"):
+        text = json.dumps({"preset": text, "name": text})
+    try:
+        return Policy.from_json({"name": text, **json.loads(text)})
+    except ValueError as error:
+        raise ArgumentTypeError(f"invalid policy: {error}") from None
 
 
 def _ratio(text: str) -> float:

@@ -111,6 +111,35 @@ class ContextApp:
         }
         return cast(types.Usage, self._transport.call("GET", "usage", query=query).json())
 
+    def compact(
+        self,
+        params: Mapping[str, object],
+        *,
+        budget: int | None = None,
+        model: str | None = None,
+        policy: str | types.JsonObject | None = None,
+        window: types.MessageWindow | None = None,
+        format: types.Format | None = None,
+        force: bool = False,
+    ) -> types.CompactedPrompt:
+        """Compact messages that you keep, without a session. Nothing is stored, and no model is called.
+
+        `params` contains `messages` and optionally `system` and `tools`. `budget` is in input tokens and
+        defaults to the model's. Messages below the policy's hard trigger stay unchanged, unless `force`.
+        `window` first removes the oldest messages by number.
+        """
+        fields = {
+            "budget": {"input_tokens": budget} if budget is not None else None,
+            "model": model,
+            "policy": policy,
+            "window": window,
+            "format": format,
+        }
+        body = {**params, **{name: value for name, value in fields.items() if value is not None}}
+        body["force"] = force
+        response = self._transport.call("POST", "prompts", "compact", body=body, repeatable=True)
+        return cast(types.CompactedPrompt, response.json())
+
     def validate(
         self, params: Mapping[str, object], *, format: types.Format = "anthropic", model: str | None = None
     ) -> list[types.Violation]:

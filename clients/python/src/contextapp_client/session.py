@@ -33,6 +33,13 @@ class Session:
         """Return the session with its counters."""
         return cast(types.SessionInfo, self._call("GET").json())
 
+    def change_policy(self, policy: str | types.JsonObject) -> types.SessionInfo:
+        """Replace the session's policy from the next compaction on.
+
+        `policy` is the name of a preset, or an object with `preset` and the settings that differ from it.
+        """
+        return cast(types.SessionInfo, self._call("PATCH", body={"policy": policy}, repeatable=True).json())
+
     def push(
         self,
         messages: Iterable[object],

@@ -328,6 +328,37 @@ class Usage(TypedDict):
     data: list[UsageRow]
 
 
+class MessageWindow(TypedDict, total=False):
+    """A window by number of messages. Only `max_messages` is required."""
+
+    max_messages: int
+    preserve_system: bool
+    min_keep_recent: int
+
+
+class CompactedPrompt(TypedDict, total=False):
+    """A compacted prompt. Pass `system`, `messages` and `tools`, as far as present, to the provider.
+
+    `window` counts what the message window removed, `record` has the statistics of the compaction, and the
+    positions of `edits` are indices of the messages that you sent.
+    """
+
+    system: Any
+    messages: list[JsonObject]
+    tools: list[JsonObject]
+    format: Format
+    tokens: int
+    raw_tokens: int
+    budget: int
+    occupancy: float
+    fits: bool
+    reason: str | None
+    window: dict[str, int] | None
+    record: JsonObject
+    recap: str | None
+    edits: list[JsonObject]
+
+
 class Violation(TypedDict):
     """A provider rule that a prompt violates. `position` is the index of the message."""
 
