@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from compaction.capabilities import Capabilities
-from compaction.descriptors import describe, describe_failure
+from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import matches
 from compaction.layout import Layout
@@ -20,7 +20,7 @@ from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResul
 from compaction.outcomes import is_error
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
-from compaction.references import MentionCache
+from compaction.references import MentionCache, message_references, references
 from compaction.settings import StrategySettings, ToolRule
 from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens
 from compaction.tools import Action, Kind, action_of
@@ -29,6 +29,9 @@ from compaction.view import Entry, View, with_text
 MakeHandle = Callable[[int, int], str]
 
 _OTHER = Action(kind=Kind.OTHER)
+
+#: A descriptor lists one name for so many tokens of the content, and at least so many names.
+_TOKENS_PER_NAME, _NAMES_MIN = 125, 10
 
 
 def default_handle(position: int, part: int) -> str:
@@ -201,8 +204,34 @@ class Context:
         """Return the text that replaces an output: its descriptor, or the failing lines of a failure."""
         if output.is_error:
             return describe_failure(output.result.text, handle)
-        names = self.settings.descriptor_names
-        return describe(output.result.text, output.action, handle, names=names, mentions=self.mentions)
+        return describe(
+            output.result.text,
+            output.action,
+            handle,
+            names=self._names_listed(self.size(output.position, output.part)),
+            elsewhere=self.fixed_names if self.in_middle(output.position) else frozenset(),
+            mentions=self.mentions,
+        )
+
+    def shorten(self, call: ToolCall, handle: str) -> str:
+        """Return the arguments that replace those of a call in the middle."""
+        return short_arguments(
+            call.arguments,
+            handle,
+            names=self._names_listed(self.counter.count(call.arguments)),
+            elsewhere=self.fixed_names,
+            mentions=self.mentions,
+        )
+
+    def _names_listed(self, size: int) -> int:
+        """Return how many names to list of a content of `size` tokens: more of a longer one."""
+        return min(self.settings.descriptor_names, max(_NAMES_MIN, size // _TOKENS_PER_NAME))
+
+    @cached_property
+    def fixed_names(self) -> frozenset[str]:
+        """The identifiers of the head, the tail and the working memory, which stay in the prompt."""
+        fixed = (entry.message for entry in self.start.entries if not self.in_middle(entry.first))
+        return message_references(*fixed) | references(self.memory_text)
 
     def size(self, position: int, part: int) -> int:
         """Return the tokens of one part as pushed."""

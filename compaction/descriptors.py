@@ -32,24 +32,31 @@ _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
 
 
 def describe(
-    text: str, action: Action, handle: str, *, names: int = 0, mentions: MentionCache | None = None
+    text: str,
+    action: Action,
+    handle: str,
+    *,
+    names: int = 0,
+    elsewhere: Collection[str] = frozenset(),
+    mentions: MentionCache | None = None,
 ) -> str:
     """Return one line that replaces an output.
 
-    It contains the source of the output, its shape, the identifiers mentioned most (at most `names`), and the
-    handle that retrieves it. `mentions` caches earlier scans.
+    It contains the source of the output, its shape, the identifiers mentioned most (at most `names`, and none
+    that the prompt shows `elsewhere`), and the handle that retrieves it. `mentions` caches earlier scans.
     """
-    mentioned = _mentioned(text, names, mentions or MentionCache())
+    mentioned = _mentioned(text, names, elsewhere, mentions or MentionCache())
     facts = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
     return f"[Output not shown: {'; '.join(filter(None, facts))}; handle {handle}]"
 
 
-def _mentioned(text: str, limit: int, mentions: MentionCache) -> str:
+def _mentioned(text: str, limit: int, elsewhere: Collection[str], mentions: MentionCache) -> str:
     """Return the identifiers that a text mentions most often, which help to decide whether to retrieve it."""
     if not limit:
         return ""
     counted = mentions.counted(text)
-    names = sorted((n for n in counted if len(n) <= _MAX_NAME), key=counted.__getitem__, reverse=True)[:limit]
+    new = (name for name in counted if len(name) <= _MAX_NAME and name not in elsewhere)
+    names = sorted(new, key=counted.__getitem__, reverse=True)[:limit]
     return f"mentions {', '.join(names)}" if names else ""
 
 
@@ -89,14 +96,27 @@ def dropped_marker(count: int, first: int, last: int) -> str:
     return f"[{count} earlier messages ({first} to {last}) are not shown.]"
 
 
-def short_arguments(arguments: str, handle: str) -> str:
-    """Return a call's arguments as a JSON object with long values replaced by their size."""
-    short = {
-        key: value
-        if len(dumps(value)) <= _MAX_ARGUMENT
-        else f"[{len(_text(value))} characters; handle {handle}]"
-        for key, value in loads_object(arguments).items()
-    }
+def short_arguments(
+    arguments: str,
+    handle: str,
+    *,
+    names: int = 0,
+    elsewhere: Collection[str] = frozenset(),
+    mentions: MentionCache | None = None,
+) -> str:
+    """Return a call's arguments as a JSON object with long values replaced by their size and their names.
+
+    `names`, `elsewhere` and `mentions` as in `describe`.
+    """
+    short: dict[str, JSON] = {}
+    for key, value in loads_object(arguments).items():
+        if len(dumps(value)) <= _MAX_ARGUMENT:
+            short[key] = value
+            continue
+        text = _text(value)
+        mentioned = _mentioned(text, names, elsewhere, mentions or MentionCache())
+        facts = (f"{len(text)} characters", mentioned, f"handle {handle}")
+        short[key] = f"[{'; '.join(filter(None, facts))}]"
     return dumps(short)
 
 

@@ -43,14 +43,14 @@ class StrategySettings:
     tail_messages: int = 4
 
     collapse_tokens: int = 800
-    descriptor_names: int = 20  #: identifiers that a descriptor lists
+    descriptor_names: int = 60  #: identifiers that a descriptor lists at most
     clip_tokens: int = 1_500
     clip_head: float = 0.6
     recency_collapse_tokens: int = 200  #: in the older half of the middle
     offload_share: float = 0.25
     recap_tokens_min: int = 200
-    recap_tokens_max: int = 2_400
-    recap_share: float = 0.20  #: a recap takes at most this share of the budget
+    recap_tokens_max: int = 8_000
+    recap_share: float = 0.25  #: a recap takes at most this share of the budget
     recap_span_share: float = 0.20  #: and this share of the raw size of the messages that it replaces
     tools: tuple[ToolRule, ...] = ()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,14 +41,22 @@ class Tally:
     last: int
     own: int = -1
     count: int = 0
-    weight: float = 0.0
+    messages: int = 0
+    among: int = 1
 
     @classmethod
     def of(cls, mention: Mention) -> Tally:
-        return cls(mention.name, mention.last, mention.own, mention.count, mention.weight)
+        return cls(mention.name, mention.last, mention.own, mention.count, mention.messages, mention.among)
 
     def mention(self) -> Mention:
-        return Mention(name=self.name, last=self.last, own=self.own, count=self.count, weight=self.weight)
+        return Mention(
+            name=self.name,
+            last=self.last,
+            own=self.own,
+            count=self.count,
+            messages=self.messages,
+            among=self.among,
+        )
 
 
 @dataclass(slots=True)
@@ -128,7 +135,7 @@ class Contents:
 
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
-        self._mention_in_order(result.text, message, action.path, action.kind is Kind.READ)
+        self._mention_in_order(result.text, message, action.path)
         if action.kind is Kind.COMMAND and action.command:
             self._observe_outcome(action.command, result, message)
 
@@ -145,26 +152,27 @@ class Contents:
             sources=(message.position,),
         )
 
-    def _mention(self, names: Collection[str], message: Message, home: str = "", bonus: float = 0.0) -> None:
+    def _mention(self, names: Collection[str], message: Message, home: str = "") -> None:
         """Count names in the order of mention, so that ties are resolved deterministically."""
         is_own = message.role is Role.ASSISTANT
-        weight = 0.0 if is_own else round(bonus - 0.26 * math.log1p(message.tokens), 2)
-        tallies, position = self.names, message.position
+        tallies, position, among = self.names, message.position, len(names)
         for name in names:
             tally = tallies.get(name)
             if tally is None:
                 tally = tallies[name] = Tally(name, position)
-            tally.last, tally.weight = position, weight
+            if tally.last != position or not tally.messages:
+                tally.messages += 1
+            tally.last, tally.among = position, among
             if is_own:
                 tally.own = position
                 tally.count += 1
         if home:
             self.home.update((name, home) for name in names if name != home)
 
-    def _mention_in_order(self, text: str, message: Message, home: str, is_read: bool) -> None:
+    def _mention_in_order(self, text: str, message: Message, home: str) -> None:
         """Count names, each for the file that was read or that a search result names before it."""
         names = self.scanned.first(text)
-        self._mention(names, message, home, 0.64 if is_read else 0.0)
+        self._mention(names, message, home)
         if not home and not self.files.keys().isdisjoint(names):
             self._attribute(text)
 

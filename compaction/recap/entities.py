@@ -1,8 +1,9 @@
 """The entities of a recap: files, the operations on them, and the identifiers found in them.
 
-The ranking is based on measurements of real transcripts (docs/benchmarks.md): identifiers that the assistant
-used are eight times as likely to be used again as those that appeared only in a tool's output. The
-probability also rises with recency, with the brevity of the output, and with the amount of work on the file.
+The ranking was fitted to recorded sessions (docs/benchmarks.md) and compares odds with price: how likely a
+later message uses a name, and how many tokens it takes. Names that the assistant used itself come back eight
+times as often as those that only appeared in outputs. Among these, the odds rise with the number of messages
+that mention the name, with recency, with work on its file, and with the brevity of the output.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from operator import itemgetter
 
 from compaction.recap.contents import Contents, Tally
 from compaction.recap.values import Group, Item, Mention, group_of
@@ -25,18 +27,38 @@ LINE_NAMES = 100
 
 Count = Callable[[str], int]
 
-#: The logarithmic age of a name whose file was not worked on.
-_COLD = 6.0
+#: The logarithm of the odds that a name comes back because the assistant itself has used it.
+_OWN = 1.25
+
+#: How much the price of a name, the logarithm of its tokens, counts against its odds. Many names that only
+#: appeared in outputs compete for the room that the others leave.
+_PRICE_OWN, _PRICE_SEEN = 0.6, 0.9
+
+#: The same for a round number: agents read files from round line numbers on, and set round limits.
+_ROUND = 0.8
+
+#: Few names take fewer tokens than this, so that no more than `room // _TOKENS_MIN` are counted.
+_TOKENS_MIN = 2
+
+_first = itemgetter(0)
 
 
-def rank(contents: Contents, end: int) -> list[Tally]:
-    """Return all names, most likely needed first. `end` is the position after the evicted messages."""
-    # The previous recap may cover later messages, because a request is evicted after the messages following
-    # it.
+def rank(contents: Contents, end: int, *, room: int, count: Count) -> list[Tally]:
+    """Return all names, the best use of `room` tokens first. `end` is the position after the evicted ones."""
+    # The previous recap may include later messages: a request is evicted after those that followed it.
     mentioned = (max(tally.last, tally.own) for tally in contents.names.values())
     touched = (max(file.sources, default=0) for file in contents.files.values())
     end = max(end, *mentioned, *touched, 0)
-    return sorted(contents.names.values(), key=lambda tally: _need(tally, contents, end), reverse=True)
+    rough = [
+        (need - _price(tally) * math.log(2 + len(tally.name)), need, tally)
+        for tally in contents.names.values()
+        for need in (_need(tally, contents, end),)
+    ]
+    rough.sort(key=_first, reverse=True)
+    listed = max(1, room // _TOKENS_MIN)
+    best = [(need - _price(t) * math.log(count(f" {t.name}")), t) for _, need, t in rough[:listed]]
+    best.sort(key=_first, reverse=True)
+    return [tally for _, tally in best] + [tally for _, _, tally in rough[listed:]]
 
 
 def pack(
@@ -66,6 +88,10 @@ def pack(
         if len(reserve) == RESERVE:
             break
     return packing.items(), tuple(reserve)
+
+
+def _price(tally: Tally) -> float:
+    return _PRICE_SEEN if tally.own < 0 else _PRICE_OWN
 
 
 class _Packing:
@@ -130,13 +156,14 @@ class _Packing:
 
 
 def _need(tally: Tally, contents: Contents, end: int) -> float:
-    """Return the value of a name relative to its size.
-
-    The logarithm of the odds that a later message uses it, up to a constant, minus half the logarithm of its
-    length.
-    """
-    worth = tally.weight - 0.5 * math.log1p(end - tally.last) - 0.5 * math.log(2 + len(tally.name))
-    if tally.own >= 0:
-        return worth + math.log1p(tally.count) - 0.3 * math.log1p(end - tally.own)
+    """Return the logarithm of the odds that a later message uses a name, up to a constant."""
+    age = math.log1p(end - tally.last)
     home = contents.files.get(contents.home.get(tally.name, ""))
-    return worth - 0.25 * (math.log1p(end - home.sources[-1]) if home else _COLD)
+    home_age = 0.18 * math.log1p(end - home.sources[-1]) if home else 0.0
+    if tally.own < 0:
+        odds = math.log1p(tally.messages) - 0.4 * age - 0.5 * math.log1p(tally.among)
+        odds += _ROUND if tally.name.isdigit() and tally.name[-1] in "05" else 0.0
+        return odds + (1.3 - home_age if home else 0.0)
+    odds = 1.35 * math.log1p(tally.count) - 0.2 * math.log1p(tally.messages)
+    odds -= 0.35 * age + 0.4 * math.log1p(end - tally.own)
+    return odds + (0.75 - home_age if home else 0.0) + _OWN

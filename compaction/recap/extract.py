@@ -124,7 +124,7 @@ def _with_entities(
     """Add as many names to the recap as its cap allows."""
     shown = references(recap.render()).union(visible)
     room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
-    ranked = rank(contents, end)
+    ranked = rank(contents, end, room=room, count=counter.count)
     lines = {item.text for item in recap.entities}
     while True:
         entities, reserve = pack(contents, ranked, shown=shown, room=room, count=counter.count, lines=lines)

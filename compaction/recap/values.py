@@ -21,16 +21,17 @@ class Status(StrEnum):
 class Mention:
     """An identifier (see `compaction.references`) and its last mention.
 
-    `last` is the position of the newest message that mentions it; `own` is that of the newest assistant
-    message that mentions it, or -1. `count` is the number of assistant messages that mention it. `weight`
-    rates the place of the last mention, as log odds.
+    `last` is the position of the newest message that mentions it; `own` that of the newest assistant
+    message that does, or -1. `messages` and `count` are the numbers of messages and of assistant messages
+    that do. `among` is the number of identifiers in the newest one.
     """
 
     name: str
     last: int
     own: int = -1
     count: int = 0
-    weight: float = 0.0
+    messages: int = 1
+    among: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +184,9 @@ def _item(data: Mapping[str, JSON]) -> Item:
 
 
 def _mention_json(mention: Mention) -> list[JSON]:
-    return [mention.name, mention.last, mention.own, mention.count, mention.weight]
+    return [mention.name, mention.last, mention.own, mention.count, mention.messages, mention.among]
 
 
 def _mention(data: Sequence[JSON]) -> Mention:
-    name, last, own, count, weight = data
-    return Mention(name=name, last=last, own=own, count=count, weight=weight)
+    name, last, own, count, messages, among = data
+    return Mention(name=name, last=last, own=own, count=count, messages=messages, among=among)

@@ -11,7 +11,7 @@ from compaction.eviction import Span, evict, evicted_handles, oldest
 from compaction.recap import Recap, extract
 from compaction.recap.handles import Handled
 from compaction.recap.spans import Evicted
-from compaction.references import message_references, references
+from compaction.references import message_references
 from compaction.strategies.base import StepResult, Strategy
 from compaction.view import View
 
@@ -58,13 +58,17 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap, int, tuple[Ha
         return None
     cap = _cap(span, context, largest)
     handles = evicted_handles(span, view, context)
-    shown = [entry.message for entry in view.entries if entry.first not in span.positions]
+    shown = [
+        entry.message
+        for entry in view.entries
+        if entry.first not in span.positions and context.in_middle(entry.first)
+    ]
     recap = extract(
         span.messages,
         previous=context.previous,
         counter=context.counter,
         cap_tokens=cap,
-        visible=message_references(*shown) | references(context.memory_text),
+        visible=message_references(*shown) | context.fixed_names,
         handles=handles,
         mentions=context.mentions,
     )

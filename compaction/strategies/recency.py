@@ -10,7 +10,6 @@ import heapq
 from collections.abc import Iterator
 
 from compaction.context import Context
-from compaction.descriptors import short_arguments
 from compaction.edits import Edit, Op
 from compaction.messages import ToolCall
 from compaction.strategies.base import StepResult, Strategy
@@ -60,7 +59,7 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
             if message.tokens < minimum or context.size(message.position, part) < minimum:
                 continue
             handle = context.make_handle(message.position, part)
-            text = short_arguments(call.arguments, handle)
+            text = context.shorten(call, handle)
             reason = "long arguments of an old call"
             edit = context.replace(NAME, message.position, part, text, handle=handle, reason=reason)
             if edit:

@@ -212,7 +212,7 @@ def test_the_record_tells_what_it_costs() -> None:
     assert record.state is PlanState.DONE
     assert record.trigger == "hard"
     assert record.tokens_saved == record.tokens_before - record.tokens_after > 0
-    assert record.tokens_after == made.view.tokens <= record.target
+    assert record.tokens_after == made.view.tokens <= 1.05 * record.target  # the recap has a minimum size
     assert record.head_tokens + record.middle_tokens + record.tail_tokens == record.tokens_before
     shared = sum(m.tokens for m in made.view.messages[:2])
     assert record.tokens_rebilled == record.tokens_after - shared
