@@ -129,7 +129,7 @@ def _inclusive_usage(data: Mapping[str, Any]) -> Usage:
 
 
 def _output(data: Mapping[str, Any]) -> int:
-    """Return the output tokens, including reasoning. If there is more of it, it was counted separately."""
+    """Return the output tokens. If reasoning exceeds them, it was reported separately and is added."""
     output = _tokens(data, "output_tokens") or _tokens(data, "completion_tokens")
     details = _details(data, "completion_tokens_details", "output_tokens_details")
     reasoning = _tokens(details, "reasoning_tokens")
