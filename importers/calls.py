@@ -50,7 +50,7 @@ class CallSeries:
         """Return whether a request with these messages continues this conversation."""
         return len(messages) >= len(self._known) > 0 and self._shared(_marks(messages)) == len(self._known)
 
-    def opens_like(self, messages: Sequence[Mapping[str, Any]]) -> bool:
+    def has_same_opening(self, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether the messages begin with this conversation's task, up to the first user message."""
         opening = _marks(_opening(messages))
         return bool(opening) and self._known[: len(opening)] == opening

@@ -221,9 +221,9 @@ def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: 
 
 def _note_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
     """Record the usage of the line with the most output, which is the final one."""
-    found, for_an_hour = usage_salvage(usage)
+    found, one_hour_tokens = usage_salvage(usage)
     if usage and not (answer.usage and answer.usage.output_tokens > found.output_tokens):
-        answer.usage, answer.cache_write_1h_tokens = found, for_an_hour
+        answer.usage, answer.cache_write_1h_tokens = found, one_hour_tokens
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ class _Conversation:
 
 def _take(conversations: list[_Conversation], record: Mapping[str, Any]) -> None:
     call = _call(record)
-    alike = [c for c in conversations if c.series.opens_like(call.messages)]
+    alike = [c for c in conversations if c.series.has_same_opening(call.messages)]
     if not alike or alike[-1].series.restarts(call.messages):
         key = conversation_id(call.messages) + (f"-run{len(alike) + 1}" if alike else "")
         alike.append(_Conversation(key, mapping_of(record.get("kwargs")).get("tools")))

@@ -47,11 +47,11 @@ def price(model: str, usage: Usage, at: datetime | None = None, *, cache_write_1
     provider, info = found
     source = f"{_table()} {provider.id}/{info.id}"
     prices = _prices_at(info, at or datetime.now(UTC))
-    dollars, for_an_hour = Decimal(0), cache_write_1h_tokens
+    dollars, one_hour_tokens = Decimal(0), cache_write_1h_tokens
     for call in usage.calls or (usage,):
         tier = max((start for start in _tiers(prices) if call.prompt_tokens > start), default=-1)
-        dollars += _rates(prices, tier).of(call, for_an_hour)
-        for_an_hour = max(0, for_an_hour - call.cache_write_tokens)
+        dollars += _rates(prices, tier).of(call, one_hour_tokens)
+        one_hour_tokens = max(0, one_hour_tokens - call.cache_write_tokens)
     return Price(_microusd(dollars), source)
 
 
@@ -77,12 +77,12 @@ class Rates:
 
     def of(self, usage: Usage, cache_write_1h_tokens: int) -> Decimal:
         """Return the cost of one call in dollars."""
-        for_an_hour = min(cache_write_1h_tokens, usage.cache_write_tokens)
+        one_hour_tokens = min(cache_write_1h_tokens, usage.cache_write_tokens)
         return (
             self.uncached * usage.uncached_tokens
             + self.cache_read * usage.cache_read_tokens
-            + self.cache_write * (usage.cache_write_tokens - for_an_hour)
-            + self.cache_write_1h * for_an_hour
+            + self.cache_write * (usage.cache_write_tokens - one_hour_tokens)
+            + self.cache_write_1h * one_hour_tokens
             + self.output * usage.output_tokens
         )
 

@@ -49,7 +49,7 @@ def usage_read(data: Mapping[str, Any]) -> Usage:
     )
 
 
-def written_for_an_hour(data: Mapping[str, Any]) -> int:
+def cache_writes_1h(data: Mapping[str, Any]) -> int:
     """Return the cache-write tokens with a TTL of one hour, which cost more (Anthropic only).
 
     Raises `UsageError`.
@@ -61,7 +61,7 @@ def usage_salvage(data: Mapping[str, Any]) -> tuple[Usage, int]:
     """Return the usage in a log and its cache-write tokens of one hour, ignoring invalid fields."""
     plausible = _plausible(data)
     try:
-        return usage_read(plausible), written_for_an_hour(plausible)
+        return usage_read(plausible), cache_writes_1h(plausible)
     except UsageError:
         return Usage(), 0
 

@@ -41,7 +41,7 @@ _ANCHORS = _prefilter()
 _HIDDEN_ID = len(RULES)
 
 
-def suspects(raw: bytes) -> tuple[list[Rule], bool]:
+def rules_to_apply(raw: bytes) -> tuple[list[Rule], bool]:
     """Return the rules that may match this JSON, in order, and whether escapes may hide more matches."""
     ids = _ANCHORS.Match(raw)
     if not ids:

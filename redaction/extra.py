@@ -11,8 +11,8 @@ from redaction.patterns import BadPattern, pattern_compile
 from redaction.spans import Rule, Span
 
 #: Limits of custom patterns.
-MOST_PATTERNS = 20
-LONGEST_PATTERN = 500
+MAX_PATTERNS = 20
+MAX_PATTERN_LENGTH = 500
 
 _KIND = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
@@ -35,8 +35,8 @@ def extra_rules(patterns: Sequence[ExtraPattern]) -> tuple[Rule, ...]:
     Raises `InvalidPatternError` for too many or too long patterns, an invalid kind, syntax that RE2 does not
     support (look-around, back-references), or a pattern that matches the empty string.
     """
-    if len(patterns) > MOST_PATTERNS:
-        raise InvalidPatternError(f"at most {MOST_PATTERNS} patterns, not {len(patterns)}")
+    if len(patterns) > MAX_PATTERNS:
+        raise InvalidPatternError(f"at most {MAX_PATTERNS} patterns, not {len(patterns)}")
     return tuple(_rule(pattern.kind, pattern.pattern) for pattern in patterns)
 
 
@@ -44,8 +44,8 @@ def extra_rules(patterns: Sequence[ExtraPattern]) -> tuple[Rule, ...]:
 def _rule(kind: str, pattern: str) -> Rule:
     if not _KIND.fullmatch(kind):
         raise InvalidPatternError(f"{kind!r} is not a valid kind: use up to 40 characters of a-z, 0-9 and -")
-    if len(pattern) > LONGEST_PATTERN:
-        raise InvalidPatternError(f"{kind}: at most {LONGEST_PATTERN} characters")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise InvalidPatternError(f"{kind}: at most {MAX_PATTERN_LENGTH} characters")
     try:
         regex = pattern_compile(pattern)
     except BadPattern as error:

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from redaction.credentials import named_secret
-from redaction.engine import redact_text, replaced, suspects
+from redaction.engine import redact_text, replaced, rules_to_apply
 from redaction.placeholders import Finding
 from redaction.project import Redaction
 from redaction.spans import Rule
@@ -34,12 +34,12 @@ def redact_bytes(raw: bytes, *, redaction: Redaction) -> tuple[bytes, tuple[Find
     have no anchor that also matches escaped text.
     """
     custom = redaction.rules
-    rules, hidden = suspects(raw)
+    rules, hidden = rules_to_apply(raw)
     if not rules and not hidden and not custom:
         return raw, ()
     text = raw.decode("utf-8", "surrogateescape")
     if hidden:
-        rules, _ = suspects(_LITERAL.sub(_plain, text).encode("utf-8", "surrogatepass"))
+        rules, _ = rules_to_apply(_LITERAL.sub(_plain, text).encode("utf-8", "surrogatepass"))
     if not rules and not custom:
         return raw, ()
     found: Counter[str] = Counter()
@@ -76,7 +76,7 @@ def _redacted(text: str, rules: Sequence[Rule], key: bytes, found: Counter[str])
     literals = _literals(text)
     for literal in literals:
         literal.new = _redacted_literal(literal, rules, key, found)
-    _unsign(text, literals)
+    _clear_signatures(text, literals)
     pieces, end = [], 0
     for literal in literals:
         if literal.new is not literal.text:
@@ -103,7 +103,7 @@ def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, foun
     return replaced(literal.text, [named], key=key, found=found) if named else new
 
 
-def _unsign(text: str, literals: Sequence[_Literal]) -> None:
+def _clear_signatures(text: str, literals: Sequence[_Literal]) -> None:
     """Clear the signature of a thinking block whose text has changed.
 
     The provider would reject the changed text. Thinking blocks without a signature are excluded from prompts.

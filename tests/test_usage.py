@@ -8,7 +8,7 @@ import pytest
 
 from compaction.messages import Usage
 from pricing import price
-from pricing.usage import MAX_TOKENS, UsageError, usage_read, usage_salvage, written_for_an_hour
+from pricing.usage import MAX_TOKENS, UsageError, cache_writes_1h, usage_read, usage_salvage
 
 COMPACTION = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500}
 MESSAGE = {
@@ -87,7 +87,7 @@ def test_iterations_are_summed_and_the_prompt_is_that_of_the_last_message() -> N
     usage = usage_read(COMPACTED)
     assert parts(usage) == (181_000, 20_000, 2_000, 4_500)
     assert (usage.prompt_tokens, usage.input_tokens) == (23_000, 203_000)
-    assert written_for_an_hour(COMPACTED) == 500
+    assert cache_writes_1h(COMPACTED) == 500
     twice = usage_read({"iterations": [MESSAGE, {"input_tokens": 40_000}, COMPACTION]})
     assert twice.prompt_tokens == 40_000
     on_demand = usage_read({"input_tokens": 0, "output_tokens": 0, "iterations": [COMPACTION]})

@@ -43,7 +43,7 @@ def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM)
     """Change the role of a member. Raises `MemberError` for the last owner."""
     if membership.role == role:
         return
-    _keep_an_owner(membership)
+    _require_owner(membership)
     detail = {"from": membership.role, "to": role}
     membership.role = role
     membership.save(update_fields=["role"])
@@ -62,7 +62,7 @@ def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
 
     Raises `MemberError` for the last owner.
     """
-    _keep_an_owner(membership)
+    _require_owner(membership)
     audit_record(
         action="member.removed",
         project=membership.project,
@@ -72,7 +72,7 @@ def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
     membership.delete()
 
 
-def _keep_an_owner(leaving: Membership) -> None:
+def _require_owner(leaving: Membership) -> None:
     # The lock on the project's row serializes owners who remove each other at the same time.
     Project.objects.select_for_update().get(pk=leaving.project_id)
     owners = Membership.objects.filter(project=leaving.project_id, role=Role.OWNER)

@@ -159,7 +159,7 @@ def keys(memory: WorkingMemory) -> tuple[Key, ...]:
     return tuple((name, item) for name, _ in memory.fields() for item in memory.items(name))
 
 
-def lost_to(old: Notes, new: WorkingMemory, author: Author) -> Key | None:
+def first_protected_loss(old: Notes, new: WorkingMemory, author: Author) -> Key | None:
     """Return the first item of a user that another author's change would remove, or None."""
     if author is Author.PERSON:
         return None

@@ -11,7 +11,7 @@ from compaction.replay.transcript import HOUR, Transcript
 _MIN_REPORTED = 0.9
 
 
-def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bool = False) -> int:
+def cost(result: Result, prices: Prices, *, cached: bool = True, one_hour_cache: bool = False) -> int:
     """Return the cost of all calls, without those of a summarizer model.
 
     With `cached`, the cached part of each prompt is read and the rest is written; otherwise, all is uncached.
@@ -24,7 +24,7 @@ def cost(result: Result, prices: Prices, *, cached: bool = True, for_an_hour: bo
             if cached
             else Usage(uncached_tokens=prompt, output_tokens=output)
         )
-        total += prices.of(usage, for_an_hour=for_an_hour)
+        total += prices.of(usage, one_hour_cache=one_hour_cache)
     return round(total)
 
 
@@ -34,4 +34,4 @@ def actual_cost(transcript: Transcript, prices: Prices) -> int | None:
     if not usages or len(usages) < _MIN_REPORTED * len(transcript.calls):
         return None
     hour = transcript.cache_seconds >= HOUR
-    return round(sum(prices.of(usage, for_an_hour=hour) for usage in usages))
+    return round(sum(prices.of(usage, one_hour_cache=hour) for usage in usages))

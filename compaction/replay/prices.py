@@ -30,12 +30,12 @@ class Prices:
     tiers: tuple[Tier, ...]
     source: str = ""
 
-    def of(self, usage: Usage, *, for_an_hour: bool = False) -> float:
-        """Return the micro-dollars of one call. `for_an_hour`: its cache writes have the one-hour price."""
+    def of(self, usage: Usage, *, one_hour_cache: bool = False) -> float:
+        """Return the micro-dollars of one call. `one_hour_cache` selects the price of one-hour cache writes."""
         if usage.calls:
-            return sum(self.of(call, for_an_hour=for_an_hour) for call in usage.calls)
+            return sum(self.of(call, one_hour_cache=one_hour_cache) for call in usage.calls)
         tier = self._tier(usage.prompt_tokens)
-        write = tier.cache_write_1h if for_an_hour else tier.cache_write
+        write = tier.cache_write_1h if one_hour_cache else tier.cache_write
         return (
             tier.uncached * usage.uncached_tokens
             + tier.cache_read * usage.cache_read_tokens

@@ -47,11 +47,11 @@ def leave_root(folder: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     needed = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
     if sys.platform != "linux" or (permitted_capabilities() & needed == needed and is_mapped(nobody)):
-        own(folder, nobody.pw_uid, nobody.pw_gid)
-        become(nobody)
+        change_owner(folder, nobody.pw_uid, nobody.pw_gid)
+        switch_user(nobody)
     else:
-        own(folder, os.getuid(), os.getgid())
-        appear_as(nobody)
+        change_owner(folder, os.getuid(), os.getgid())
+        map_user(nobody)
 
 
 def permitted_capabilities() -> int:
@@ -69,7 +69,7 @@ def covers(table: str, number: int) -> bool:
     return any(first <= number < first + count for first, _, count in ranges)
 
 
-def own(folder: Path, user: int, group: int) -> None:
+def change_owner(folder: Path, user: int, group: int) -> None:
     if folder.stat().st_uid == user:
         return
     for parent, _, names in os.walk(folder, topdown=False):
@@ -78,7 +78,7 @@ def own(folder: Path, user: int, group: int) -> None:
         os.chown(parent, user, group)  # last, because the folder's owner indicates that this step is complete
 
 
-def become(user: pwd.struct_passwd) -> None:
+def switch_user(user: pwd.struct_passwd) -> None:
     linux = sys.platform == "linux"
     if linux:
         # Keep the capabilities across the change of user, for access(2) as well: initdb uses it to check
@@ -94,7 +94,7 @@ def become(user: pwd.struct_passwd) -> None:
         check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0))
 
 
-def appear_as(user: pwd.struct_passwd) -> None:
+def map_user(user: pwd.struct_passwd) -> None:
     uid, gid = os.getuid(), os.getgid()
     check(libc.unshare(CLONE_NEWUSER))
     Path("/proc/self/setgroups").write_text("deny")

@@ -15,7 +15,7 @@ from gateway.providers import PROVIDERS, Answer, Identity
 from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
 from gateway.recording.sessions import Place, session_of_call
-from pricing.usage import UsageError, usage_read, written_for_an_hour
+from pricing.usage import UsageError, cache_writes_1h, usage_read
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.services.memory.update_requests import memory_update_request
@@ -78,14 +78,14 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
     usage: Mapping[str, Any] = answer.usage
     try:
         read = usage_read(usage) if usage else None
-        for_an_hour = written_for_an_hour(usage) if usage else 0
+        one_hour_tokens = cache_writes_1h(usage) if usage else 0
     except UsageError:
-        read, for_an_hour = None, 0
+        read, one_hour_tokens = None, 0
     return Sent(
         answer=answer.message,
         model=answer.model.replace("\0", "")[:200],
         usage=read,
-        cache_write_1h_tokens=for_an_hour,
+        cache_write_1h_tokens=one_hour_tokens,
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.total_ms),
         prices=custom_prices(key.project),
         is_compacted=identity.is_compacted,

@@ -55,7 +55,7 @@ class Comparison:
         result = replay(transcript, setting.policy, counter(), budget=budget)
         if prices is None:
             return Totals.of(result, cost=None, cost_uncached=None)
-        priced = partial(cost, result, prices, for_an_hour=transcript.cache_seconds >= HOUR)
+        priced = partial(cost, result, prices, one_hour_cache=transcript.cache_seconds >= HOUR)
         return Totals.of(result, cost=priced(), cost_uncached=priced(cached=False))
 
 

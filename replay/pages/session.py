@@ -18,7 +18,7 @@ from sessions.pages.access import Viewer, actor_of, session_of, viewer_of, write
 from sessions.pages.tabs import session_context
 from sessions.selectors.reference_rates import (
     edits_of_session,
-    needed_later,
+    later_references,
     rates_by_strategy,
     rates_by_tool,
 )
@@ -52,7 +52,7 @@ def _page(
         "run": newest.run if newest else None,
         "result": session_result(newest.run, newest, limit=request.GET.get("budget", "")) if newest else None,
         "model_missing": summarizer_missing(viewer.project),
-        "references": needed_later(edits) if session.compaction_count else [],
+        "references": later_references(edits) if session.compaction_count else [],
         "rates": rates_by_strategy(edits) if session.compaction_count else [],
         "rates_by_tool": rates_by_tool(edits) if session.compaction_count else [],
     }

@@ -44,7 +44,7 @@ def advice_of(project: Project) -> Advice | None:
 
 def _advice(run: ReplayRun, project: Project) -> Advice | None:
     rows = result_rows(run)
-    limit = _most_telling_limit(rows)
+    limit = _most_selective_limit(rows)
     candidates = [row for row in rows if row.setting.limit.label == limit]
     best = sorted((row for row in candidates if row.on_limit_front), key=lambda row: row.cost)
     if not best:
@@ -60,7 +60,7 @@ def _advice(run: ReplayRun, project: Project) -> Advice | None:
     )
 
 
-def _most_telling_limit(rows: Sequence[ResultRow]) -> str:
+def _most_selective_limit(rows: Sequence[ResultRow]) -> str:
     """Return the budget at which policies differ most: the one that the fewest prompts fit."""
     fitting: dict[str, float] = {}
     for row in rows:

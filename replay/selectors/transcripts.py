@@ -26,7 +26,7 @@ def session_transcript(session: AgentSession) -> Transcript:
         messages=messages,
         turns=[_turn(turn, fixed_tokens.get(turn.preamble_version, 0)) for turn in turns],
         model=session.model,
-        cache_seconds=HOUR if _writes_for_an_hour(turns, session.model) else FIVE_MINUTES,
+        cache_seconds=HOUR if _uses_one_hour_cache(turns, session.model) else FIVE_MINUTES,
     )
 
 
@@ -42,7 +42,7 @@ def _turn(row: TurnRow, beside: int) -> RecordedTurn:
     )
 
 
-def _writes_for_an_hour(turns: list[TurnRow], model: str) -> bool:
+def _uses_one_hour_cache(turns: list[TurnRow], model: str) -> bool:
     """Return whether the client paid for one-hour caching, judging by the turn with the largest cache
     write."""
     priced = [turn for turn in turns if turn.cost_microusd and turn.cache_write_tokens]

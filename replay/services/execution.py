@@ -161,7 +161,7 @@ class _Priced:
         )
         summaries = round(summaries_microusd)
         cached_cost, uncached_cost = (
-            (cost(result, prices, cached=cached, for_an_hour=hour) + summaries if prices else None)
+            (cost(result, prices, cached=cached, one_hour_cache=hour) + summaries if prices else None)
             for cached in (True, False)
         )
         totals = Totals.of(result, cost=cached_cost, cost_uncached=uncached_cost)

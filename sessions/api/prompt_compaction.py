@@ -15,7 +15,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.ingestion import check_messages, check_preamble, prompt_messages_max
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.token_budgets import calibration_json, prompt_size_json
-from sessions.services.compactions.stateless import CompactedPrompt, HeldPrompt, prompt_compact
+from sessions.services.compactions.stateless import CallerPrompt, CompactedPrompt, prompt_compact
 from sessions.store.rawjson import raw_elements
 
 
@@ -35,14 +35,14 @@ class PromptCompaction(Endpoint):
     scopes = {"POST": Scope.READ}
 
 
-def _read(call: ApiCall) -> HeldPrompt:
+def _read(call: ApiCall) -> CallerPrompt:
     """Parse the prompt in the request body. Raises `InvalidRequest`."""
     data = serializers.validated(serializers.PromptCompactRequest, call.body)
     raw, values = raw_elements(call.raw, "messages"), call.body["messages"]
     format, window = data.get("format"), data.get("window")
     check_messages(raw, values, format=format, maximum=prompt_messages_max())
     check_preamble(data.get("system"), data.get("tools"))
-    return HeldPrompt(
+    return CallerPrompt(
         raw=raw,
         values=values,
         format=format,

@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.messages import Usage
-from pricing.usage import UsageError, usage_read, written_for_an_hour
+from pricing.usage import UsageError, cache_writes_1h, usage_read
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest, sentence
@@ -181,7 +181,7 @@ def usage_field(data: Any) -> tuple[Usage | None, int]:
     if not isinstance(data, dict):
         raise InvalidRequest("invalid_field", "`usage` must be an object.", param="usage")
     try:
-        return usage_read(data), written_for_an_hour(data)
+        return usage_read(data), cache_writes_1h(data)
     except UsageError as error:
         raise InvalidRequest("invalid_field", sentence(error), param=f"usage.{error.field}") from None
 

@@ -33,36 +33,36 @@ class Report:
         """Whether any file was in a known format."""
         return bool(self._formats)
 
-    def file(self, format: str, files: int) -> None:
+    def count_files(self, format: str, files: int) -> None:
         self._formats[format]["files"] += files
 
-    def known(self, log: KnownLog, files: int) -> None:
-        """Count a log that was skipped, because it is stored already."""
+    def count_skipped(self, log: KnownLog, files: int) -> None:
+        """Count a log that was skipped because it is already stored."""
         self._formats[log.origin].update({"files": files, "unchanged": log.sessions})
 
-    def stored(self, format: str, result: ImportResult) -> None:
+    def count_imported(self, format: str, result: ImportResult) -> None:
         """Count a session that was imported."""
         state = "new" if result.created else "grown" if result.changed else "unchanged"
         counts = {state: 1, "turns": result.turns_added, "messages": result.messages_added}
         self._formats[format].update(counts)
         self._redacted.update(result.redacted)
 
-    def counted(self, format: str, session: PreparedSession) -> None:
-        """Count a session of a dry run."""
+    def count_read(self, format: str, session: PreparedSession) -> None:
+        """Count a session that was read in a dry run."""
         messages = sum(len(turn.messages) for turn in session.turns)
         self._formats[format].update({"new": 1, "turns": len(session.turns), "messages": messages})
         self._redacted.update(session.redacted)
 
-    def damage(self, damage: Damage) -> None:
+    def add_damage(self, damage: Damage) -> None:
         self._damages.append(f"{damage.file}:{damage.line}: {damage.reason}")
 
-    def conflict(self, reason: str) -> None:
+    def add_conflict(self, reason: str) -> None:
         self._conflicts.append(reason)
 
-    def unknown(self, name: str) -> None:
+    def add_unknown(self, name: str) -> None:
         self._unknown.append(name)
 
-    def unreadable(self, reason: str) -> None:
+    def add_unreadable(self, reason: str) -> None:
         self._unreadable.append(reason)
 
     def text(self, seconds: float, *, dry_run: bool) -> str:

@@ -42,38 +42,38 @@ class InvalidTerm(ValueError):
     """A term is invalid; the message contains an example of a valid one."""
 
 
-def term_read(key: str, value: str, wanted: SessionFilter) -> SessionFilter | None:
+def term_read(key: str, value: str, filters: SessionFilter) -> SessionFilter | None:
     """Add the condition of one term, such as `agent:reader`. Return None if the key is unknown.
 
     Raises `InvalidTerm`.
     """
     read = _READERS.get(key.lower())
-    return read(wanted, value) if read is not None else None
+    return read(filters, value) if read is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
     """A parsed expression: the filter, and the problems of invalid terms, which are ignored."""
 
-    wanted: SessionFilter
+    filters: SessionFilter
     problems: Sequence[str]
 
 
-def expression_read(text: str, wanted: SessionFilter) -> Expression:
+def expression_read(text: str, filters: SessionFilter) -> Expression:
     """Parse an expression and add its conditions to the filter."""
     words, problems = [], []
     for key, quoted, bare in _TERM.findall(text):
         value = quoted or bare
         try:
-            changed = term_read(key, value, wanted)
+            changed = term_read(key, value, filters)
         except InvalidTerm as error:
             problems.append(str(error))
             continue
         if changed is None:
             words.append(f"{key}:{value}" if key else value)
         else:
-            wanted = changed
-    return Expression(wanted=replace(wanted, text=" ".join(words)), problems=problems)
+            filters = changed
+    return Expression(filters=replace(filters, text=" ".join(words)), problems=problems)
 
 
 def size_read(text: str) -> int:
@@ -85,12 +85,12 @@ def size_read(text: str) -> int:
 
 
 def _figure(key: str) -> Callable[[SessionFilter, str], SessionFilter]:
-    def read(wanted: SessionFilter, value: str) -> SessionFilter:
+    def read(filters: SessionFilter, value: str) -> SessionFilter:
         at_most = value.startswith("<")
         amount = value.lstrip("<>=$")
         number = _dollars(amount) if key == "cost" else size_read(amount)
         bound = Bound(column=FIGURES[key], at_most=at_most, value=number)
-        return replace(wanted, bounds=(*wanted.bounds, bound))
+        return replace(filters, bounds=(*filters.bounds, bound))
 
     return read
 
@@ -103,11 +103,11 @@ def _dollars(text: str) -> int:
         raise InvalidTerm("Invalid amount. Example: cost:>1.50") from None
 
 
-def _health(wanted: SessionFilter, value: str) -> SessionFilter:
+def _health(filters: SessionFilter, value: str) -> SessionFilter:
     grades = frozenset(value.upper().replace(",", ""))
     if not grades or not grades <= _GRADES:
         raise InvalidTerm("Invalid grade. Grades are A, B, C, D and F. Example: health:C,D")
-    return replace(wanted, grades=grades)
+    return replace(filters, grades=grades)
 
 
 def _flag(value: str, key: str) -> bool:
@@ -116,7 +116,7 @@ def _flag(value: str, key: str) -> bool:
     return value.lower() == "yes"
 
 
-def _active(wanted: SessionFilter, value: str) -> SessionFilter:
+def _active(filters: SessionFilter, value: str) -> SessionFilter:
     first, dots, last = value.partition("..")
     last = last if dots else first
     try:
@@ -124,16 +124,16 @@ def _active(wanted: SessionFilter, value: str) -> SessionFilter:
         end = last_moment(date.fromisoformat(last)) if last else None
     except ValueError:
         raise InvalidTerm("Invalid date. Example: active:2026-03-01..2026-03-05") from None
-    return replace(wanted, active_from=start, active_to=end)
+    return replace(filters, active_from=start, active_to=end)
 
 
 _READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {
-    "agent": lambda wanted, value: replace(wanted, agent=value),
-    "model": lambda wanted, value: replace(wanted, model=value),
-    "tag": lambda wanted, value: replace(wanted, tags=(*wanted.tags, value)),
+    "agent": lambda filters, value: replace(filters, agent=value),
+    "model": lambda filters, value: replace(filters, model=value),
+    "tag": lambda filters, value: replace(filters, tags=(*filters.tags, value)),
     "health": _health,
-    "compacted": lambda wanted, value: replace(wanted, compacted=_flag(value, "compacted")),
-    "subagents": lambda wanted, value: replace(wanted, sub_agents=_flag(value, "subagents")),
+    "compacted": lambda filters, value: replace(filters, compacted=_flag(value, "compacted")),
+    "subagents": lambda filters, value: replace(filters, sub_agents=_flag(value, "subagents")),
     "active": _active,
     **{key: _figure(key) for key in FIGURES},
 }

@@ -47,7 +47,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
+class LaterReference:
     """An edit whose content was referenced later: in `turn`, by `text`."""
 
     number: int
@@ -136,7 +136,7 @@ def _rates(edits: QuerySet[Edit], by: F | KeyTextTransform) -> list[Rate]:
     return sorted(rates, key=lambda rate: (-rate.referenced, -rate.edits, rate.name))
 
 
-def needed_later(edits: QuerySet[Edit]) -> list[Needed]:
+def later_references(edits: QuerySet[Edit]) -> list[LaterReference]:
     """Return the edits whose content was referenced later, in the order of the references."""
     rows = edits.filter(referenced_turn__isnull=False).order_by("referenced_turn", "pk")
     values = rows.values_list(
@@ -149,7 +149,7 @@ def needed_later(edits: QuerySet[Edit]) -> list[Needed]:
         "referenced_how",
     )[:SHOWN]
     return [
-        Needed(
+        LaterReference(
             number=number,
             strategy=strategy,
             position=position,

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey
 from sessions.models import AgentSession, Message, Turn
-from sessions.services.push.session_cache import state_known, state_remember
+from sessions.services.push.session_cache import state_cached, state_remember
 from tests.api.client import Api, code
 from tests.api.talk import TURNS, answer, push, request, whole_turn
 from tests.api.test_query_counts import statements
@@ -28,7 +28,7 @@ def test_the_second_push_takes_one_statement(api: Api) -> None:
 
 def test_another_process_pushed_meanwhile(api: Api) -> None:
     push(api, whole_turn(0))
-    known = state_known(AgentSession.objects.get().pk)
+    known = state_cached(AgentSession.objects.get().pk)
     assert known is not None
     push(api, whole_turn(1))
     state_remember(known)  # as the process knows it that did not take the second turn

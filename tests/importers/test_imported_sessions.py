@@ -292,9 +292,9 @@ class TestCosts:
 
     def test_what_was_written_for_an_hour_costs_more(self, project: Project) -> None:
         session = take(project, [step(0, usage=USAGE, cache_write_1h_tokens=2_000)])
-        for_an_hour = pricing.price(MODEL, USAGE, cache_write_1h_tokens=2_000).microusd
-        assert session.cost_microusd == for_an_hour
-        assert for_an_hour > (pricing.price(MODEL, USAGE).microusd or 0)
+        one_hour_tokens = pricing.price(MODEL, USAGE, cache_write_1h_tokens=2_000).microusd
+        assert session.cost_microusd == one_hour_tokens
+        assert one_hour_tokens > (pricing.price(MODEL, USAGE).microusd or 0)
 
     def test_a_model_without_a_price_is_counted_as_such(self, project: Project) -> None:
         turns = [replace(step(0, usage=USAGE), model="nobody-knows-it")]

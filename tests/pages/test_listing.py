@@ -33,7 +33,7 @@ def read(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "filters"),
     [
         ("", {}),
         ("two words", {"text": "two words"}),
@@ -53,8 +53,8 @@ def read(text):
         ("Agent:x", {"agent": "x"}),
     ],
 )
-def test_valid_expressions(text, wanted):
-    assert read(text).wanted == SessionFilter(**wanted)
+def test_valid_expressions(text, filters):
+    assert read(text).filters == SessionFilter(**filters)
     assert read(text).problems == []
 
 
@@ -63,7 +63,7 @@ def test_valid_expressions(text, wanted):
     ["peak:many", "peak:1.2.3k", "cost:dear", "cost:>NaN", "health:X", "compacted:perhaps", "active:soon"],
 )
 def test_invalid_terms_are_reported_and_ignored(text):
-    assert read(text).wanted == SessionFilter()
+    assert read(text).filters == SessionFilter()
     assert len(read(text).problems) == 1
 
 

@@ -11,7 +11,7 @@ from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_cla
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redaction.engine import RULES, suspects
+from redaction.engine import RULES, rules_to_apply
 from redaction.known_tokens import PREFIXED
 from redaction.library import EXCLUDED, SOURCES
 from tests.redaction.secrets import IN_PLACE, TOKENS
@@ -29,7 +29,7 @@ def test_the_anchors_hit_whatever_the_pattern_can_match(pattern: re.Pattern[str]
     @given(st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii")))
     @settings(max_examples=15, deadline=None, database=None)
     def check(text: str) -> None:
-        rules, hidden = suspects(json.dumps(text).encode())
+        rules, hidden = rules_to_apply(json.dumps(text).encode())
         assert rules or hidden
 
     check()
@@ -39,7 +39,7 @@ def test_the_set_finds_what_each_anchor_finds_alone() -> None:
     for text in [secret for _, secret in TOKENS] + [text.format(secret) for _, text, secret in IN_PLACE]:
         raw = json.dumps(text).encode()
         alone = [rule for rule in RULES if re2.search(rule.anchor, raw.decode())]
-        assert suspects(raw)[0] == alone
+        assert rules_to_apply(raw)[0] == alone
 
 
 def test_every_detector_of_the_library_is_used_or_excluded_with_a_reason() -> None:

@@ -17,7 +17,7 @@ from sessions.models import AgentSession, Edit, ReferenceScan
 from sessions.selectors.reference_rates import (
     edits_of_project,
     edits_of_session,
-    needed_later,
+    later_references,
     rates_by_policy,
     rates_by_strategy,
     rates_by_tool,
@@ -72,7 +72,7 @@ def test_hidden_identifiers_of_a_compaction_are_tracked(compacted: AgentSession)
 def test_a_later_use_marks_the_edit(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does, we go on."))
     assert reference_scans.reference_scans_run() == 1
-    [needed] = needed_later(edits_of_session(compacted.pk))
+    [needed] = later_references(edits_of_session(compacted.pk))
     assert (needed.number, needed.turn, needed.text, needed.how) == (1, 20, NAME, "silent")
     assert needed.reaction == "ignored it"
     [rate] = rates_by_strategy(edits_of_project(project.pk))

@@ -40,7 +40,7 @@ def test_tiers_are_chosen_by_the_size_of_the_prompt() -> None:
     prices = Prices(tiers=(low, high))
     assert prices.of(Usage(uncached_tokens=200_000)) == 200_000
     assert prices.of(Usage(uncached_tokens=200_001)) == 400_002
-    assert prices.of(Usage(cache_write_tokens=100), for_an_hour=True) == 200
+    assert prices.of(Usage(cache_write_tokens=100), one_hour_cache=True) == 200
 
 
 def test_a_price_table_is_a_model_or_rates() -> None:

@@ -60,7 +60,7 @@ class Anthropic(Dialect):
         system_field = rendering.system_field(sound[:lead], system) or None
         definitions = rendering.tools_field(tools)
         items = roles.frame(rendering.conversation(sound[lead:]), capabilities)
-        items = content.without_trailing_blanks(items)
+        items = content.without_trailing_whitespace(items)
         items = limits.within_breakpoints(items, system_field, definitions)
         return Prompt(format=self.name, messages=items, system=system_field, tools=definitions or None)
 
@@ -105,6 +105,6 @@ class Anthropic(Dialect):
             breakpoints <= limits.MAX_BREAKPOINTS
             and stored.roles[0] == "user"
             and (stored.roles[-1] == "user" or capabilities.prefill)
-            and not (stored.roles[-1] == "assistant" and content.may_end_blank(stored.messages))
+            and not (stored.roles[-1] == "assistant" and content.may_end_with_whitespace(stored.messages))
             and "system" not in stored.roles
         )

@@ -24,7 +24,7 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield Violation(rule="A8", position=len(subject.items) - 1, message=message)
 
 
-def without_trailing_blanks(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+def without_trailing_whitespace(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
     """Return the messages without whitespace at the end of a trailing assistant message."""
     trimmed = _trimmed(items[-1]) if items else None
     return items if trimmed is None else [*items[:-1], trimmed]
@@ -47,7 +47,7 @@ def _trimmed(item: JSON) -> dict[str, JSON] | None:
     return None if text == block["text"] else {**item, "content": [*content[:-1], {**block, "text": text}]}
 
 
-def may_end_blank(messages: bytes) -> bool:
+def may_end_with_whitespace(messages: bytes) -> bool:
     """Return whether the last of the joined messages may end with whitespace. Only parsing is conclusive."""
     return _BLANK_END.search(messages, max(0, len(messages) - _END_BYTES)) is not None
 

@@ -14,7 +14,7 @@ from compaction.memory.origins import Author, Key, Notes, Origin, Via, keys
 from compaction.memory.schema import MAX_FILES, TITLES
 from compaction.memory.updates.items import UpdaterItem, updater_items
 from compaction.memory.updates.observations import Observation, contradiction, names_in
-from compaction.memory.updates.observe import give_up, observe
+from compaction.memory.updates.observe import move_to_tried, observe
 from compaction.memory.updates.state import UpdaterState
 from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from compaction.messages import Message
@@ -46,7 +46,7 @@ def update_notes(
     names = names_in(item for name, item in claims if name != "task")
     observations = [observation for message in messages for observation in observe(state, message, names)]
     turn = max((message.turn for message in messages), default=state.turn)
-    give_up(state, turn)
+    move_to_tried(state, turn)
     _note_dismissed(state, notes)
     state.bound()
     state.turn = turn + 1

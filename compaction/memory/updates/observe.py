@@ -73,7 +73,7 @@ def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Obs
             yield Observation(turn=message.turn, task=task)
 
 
-def give_up(state: UpdaterState, turn: int) -> None:
+def move_to_tried(state: UpdaterState, turn: int) -> None:
     """Move commands that failed long ago and were not retried from the blockers to `tried`."""
     for command, error in list(state.errors.items()):
         if turn - error.turn >= GIVEN_UP_AFTER:

@@ -90,27 +90,27 @@ class _Run:
     def _take(self, log: ReadLog) -> None:
         self.report.bytes += log.size
         if log.error:
-            self.report.unreadable(log.error)
+            self.report.add_unreadable(log.error)
         elif log.known:
-            self.report.known(self._known[log.digest], log.files)
+            self.report.count_skipped(self._known[log.digest], log.files)
         elif not log.importer:
-            self.report.unknown(log.name)
+            self.report.add_unknown(log.name)
         else:
-            self.report.file(log.importer, log.files)
+            self.report.count_files(log.importer, log.files)
             self._store(log)
 
     def _store(self, log: ReadLog) -> None:
         for damage in log.damages:
-            self.report.damage(damage)
+            self.report.add_damage(damage)
         if self._project is None:
             for session in log.sessions:
-                self.report.counted(log.importer, session)
+                self.report.count_read(log.importer, session)
             return
         for result in log_import(project=self._project, log=log):
             if isinstance(result, ImportConflictError):
-                self.report.conflict(str(result))
+                self.report.add_conflict(str(result))
             else:
-                self.report.stored(log.importer, result)
+                self.report.count_imported(log.importer, result)
 
 
 def _project(slug: str) -> Project:

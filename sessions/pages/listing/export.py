@@ -24,12 +24,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def sessions_csv(*, project: Project, wanted: SessionFilter) -> Iterator[str]:
+def sessions_csv(*, project: Project, filters: SessionFilter) -> Iterator[str]:
     """Yield the CSV file in chunks, header first."""
     yield _lines([COLUMNS])
     after: Cursor | None = None
     for _ in range(ROWS_LIMIT // _PAGE):
-        page = sessions_list(project=project, filters=wanted, after=after, limit=_PAGE)
+        page = sessions_list(project=project, filters=filters, after=after, limit=_PAGE)
         yield _lines(_cells(row) for row in page.rows)
         if page.next_cursor is None:
             return

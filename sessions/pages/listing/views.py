@@ -63,14 +63,14 @@ class FilterForm(forms.Form):
     peak = TokensField(required=False, max_length=20, label="Min. peak")
     sub_agents = forms.BooleanField(required=False)
 
-    def wanted(self) -> SessionFilter:
+    def filters(self) -> SessionFilter:
         """Return the filter. Invalid fields and terms are ignored and reported in `errors`."""
         self.is_valid()
         data = self.cleaned_data
         read = expression_read(_plain(data.get("q")), self._fields(data))
         for problem in read.problems:
             self.add_error("q", problem)
-        return read.wanted
+        return read.filters
 
     def _fields(self, data: dict[str, Any]) -> SessionFilter:
         return SessionFilter(
@@ -102,24 +102,24 @@ def home(request: HttpRequest) -> HttpResponse:
 def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     form = FilterForm(request.GET)
-    wanted = form.wanted()
+    filters = form.filters()
     order = _order(request)
     after = Cursor.decode(request.GET.get("after", ""), order)
-    page = sessions_list(project=viewer.project, filters=wanted, after=after, order=order)
+    page = sessions_list(project=viewer.project, filters=filters, after=after, order=order)
     first_query = query_clean(request.GET.urlencode())
     context: dict[str, Any] = {
         "viewer": viewer,
         "form": form,
-        "wanted": wanted,
+        "filters": filters,
         "page": page,
         "is_first": after is None,
-        "is_empty": not page.rows and after is None and not wanted.is_set,
+        "is_empty": not page.rows and after is None and not filters.is_set,
         "order": order,
         "sorts": _sorts(request.GET, order),
         "next_query": _query(request.GET, after=page.next_cursor) if page.next_cursor else "",
         "first_query": first_query,
         "since": _since(page) if after is None and order == NEWEST else "",
-        "count": sessions_count(project=viewer.project, filters=wanted),
+        "count": sessions_count(project=viewer.project, filters=filters),
         "count_limit": COUNT_LIMIT,
     }
     if not wants_fragment(request):
@@ -157,10 +157,10 @@ def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
         since = timezone.now()
     if since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
-    wanted = FilterForm(request.GET).wanted()
+    filters = FilterForm(request.GET).filters()
     context = {
         "viewer": viewer,
-        "updated": sessions_newer(project=viewer.project, filters=wanted, since=since),
+        "updated": sessions_newer(project=viewer.project, filters=filters, since=since),
         "since": since.isoformat(),
         "query": query_clean(_query(request.GET, after=None, without=("since",))),
     }
@@ -170,7 +170,7 @@ def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 def sessions_export(request: HttpRequest, slug: str) -> StreamingHttpResponse:
     viewer = viewer_of(request, slug)
-    lines = sessions_csv(project=viewer.project, wanted=FilterForm(request.GET).wanted())
+    lines = sessions_csv(project=viewer.project, filters=FilterForm(request.GET).filters())
     response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slug}-sessions.csv"'
     return private(response)

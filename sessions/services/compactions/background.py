@@ -113,7 +113,7 @@ def _job(compaction: Compaction) -> CompactionJob:
 def _summarize(job: CompactionJob) -> SummaryAttempt:
     """Call the model if messages are evicted. Runs outside of any transaction, because it takes seconds."""
     if job.evicted is not None and job.compaction.attempts >= MAX_ATTEMPTS:
-        return SummaryAttempt.given_up(f"earlier attempts failed: {job.compaction.reason}")
+        return SummaryAttempt.abandoned(f"earlier attempts failed: {job.compaction.reason}")
     return summary_attempt(
         project=job.session.project,
         evicted=job.evicted,

@@ -30,7 +30,7 @@ _HANDLE_LENGTH = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldPrompt:
+class CallerPrompt:
     """A prompt that the caller stores, and how to compact it.
 
     `raw` and `values` are the same messages as JSON bytes and as parsed JSON. Without `format`, it is
@@ -78,21 +78,21 @@ class CompactedPrompt:
     window: TrimStats | None
 
 
-def prompt_compact(held: HeldPrompt) -> CompactedPrompt:
+def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
     """Return the prompt after the message window and a compaction, without a model.
 
     Positions of edits are indices of the caller's list. The same input gives the same prompt.
     """
-    format = held.served_format
-    messages = tuple(_numbered(dialects.parse_mixed(held.values, default=format, counter=counter())))
-    system, tools = (bodies.json_bytes(value) if value else None for value in (held.system, held.tools))
+    format = prompt.served_format
+    messages = tuple(_numbered(dialects.parse_mixed(prompt.values, default=format, counter=counter())))
+    system, tools = (bodies.json_bytes(value) if value else None for value in (prompt.system, prompt.tools))
     components = Components(system=json_tokens(system), tools=json_tokens(tools))
-    trimmed = held.window.trim(messages) if held.window is not None else None
+    trimmed = prompt.window.trim(messages) if prompt.window is not None else None
     view = apply((), trimmed.messages if trimmed else messages, components=components)
-    calibration = calibration_of({}, model=held.model)
-    result = _plan(held, view, calibration)
+    calibration = calibration_of({}, model=prompt.model)
+    result = _plan(prompt, view, calibration)
     shown = TokenBreakdown.of_view(result.view)
-    compacted, after = messages_of_view(result.view, dict(enumerate(held.raw)), format)
+    compacted, after = messages_of_view(result.view, dict(enumerate(prompt.raw)), format)
     fields = request_fields(
         compacted,
         stored_format=format,
@@ -100,12 +100,12 @@ def prompt_compact(held: HeldPrompt) -> CompactedPrompt:
         system=system,
         tools=tools if shown.tokens.get("tools") else None,
         is_regular=after.regular and not after.open_calls,
-        capabilities=capabilities_of(held.model),
+        capabilities=capabilities_of(prompt.model),
     )
     return CompactedPrompt(
         fields=fields,
         format=format,
-        budget=held.budget,
+        budget=prompt.budget,
         calibration=calibration,
         before=TokenBreakdown().set(system=components.system, tools=components.tools).add(messages),
         after=shown,
@@ -122,17 +122,17 @@ def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
         yield replace(message, turn=turn)
 
 
-def _plan(held: HeldPrompt, view: View, calibration: Calibration) -> Plan:
+def _plan(prompt: CallerPrompt, view: View, calibration: Calibration) -> Plan:
     return plan(
         PlanRequest(
             view=view,
-            policy=policy_of(held.policy),
+            policy=policy_of(prompt.policy),
             counter=counter(),
-            budget=Budget(input_tokens=held.budget),
-            trigger="user" if held.is_forced else None,
+            budget=Budget(input_tokens=prompt.budget),
+            trigger="user" if prompt.is_forced else None,
             calibration=calibration,
-            capabilities=capabilities_of(held.model),
-            make_handle=partial(_handle, held.raw),
+            capabilities=capabilities_of(prompt.model),
+            make_handle=partial(_handle, prompt.raw),
         )
     )
 

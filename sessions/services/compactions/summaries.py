@@ -37,7 +37,7 @@ class SummaryAttempt:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def given_up(cls, reason: str) -> SummaryAttempt:
+    def abandoned(cls, reason: str) -> SummaryAttempt:
         """Return the outcome for when the model is not called again after failed attempts."""
         return cls(failed=True, awaits_upgrade=True, notes={"fallback": reason})
 

@@ -281,7 +281,7 @@ def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> Non
     session.tags = [tag[:100] for tag in facts.tags]
     session.metadata = dict(facts.metadata)
     restarted = session.context_start != tally.context_start
-    tally.into(session)
+    tally.apply_to(session)
     if not session.compaction_count:
         session.snapshot_end = session.context_start
     session.save()

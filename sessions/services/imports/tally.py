@@ -95,7 +95,7 @@ class Tally:
             last_at=max(self.last_at, turn.at or self.last_at),
         )
 
-    def into(self, session: AgentSession) -> None:
+    def apply_to(self, session: AgentSession) -> None:
         """Set the counters of the session. The caller saves it."""
         counters: Mapping[str, object] = {
             "turn_count": self.turns,

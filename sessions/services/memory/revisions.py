@@ -11,7 +11,7 @@ from django.db import transaction
 from compaction.adapters.tiktoken_counter import counter
 from compaction.memory import ASKED_TOKENS, MAX_TOKENS, Author, Notes, Origin, Schema, Via, WorkingMemory
 from compaction.memory.operations import Operated, Operation, operate
-from compaction.memory.origins import lost_to
+from compaction.memory.origins import first_protected_loss
 from redaction import redact
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
@@ -124,7 +124,7 @@ def _write(
         raise StaleMemory(current)
     old = memory_notes(latest)
     changed = change(old.memory, memory_schema(project_id=locked.project_id))
-    lost = lost_to(old, changed.memory, writer.author)
+    lost = first_protected_loss(old, changed.memory, writer.author)
     if lost is not None:
         raise ProtectedItem(*lost)
     last_turn = max(locked.turn_count - 1, 0)

@@ -21,7 +21,7 @@ _states: dict[UUID, SessionState] = {}
 _SIZE = 5_000
 
 
-def state_known(session_id: UUID) -> SessionState | None:
+def state_cached(session_id: UUID) -> SessionState | None:
     return _states.get(session_id)
 
 

@@ -21,9 +21,9 @@ from sessions.services.push.compute import turn_compute
 from sessions.services.push.parameters import preamble_parameters, read_parameters, write_parameters
 from sessions.services.push.session_cache import (
     state_after,
+    state_cached,
     state_forget,
     state_from_row,
-    state_known,
     state_remember,
 )
 from sessions.services.push.spikes import spike_report
@@ -78,7 +78,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     Returns None and stores nothing if the session has changed or the push needs further statements.
     """
     with connection.wrap_database_errors:
-        state = state_known(target.session_id) or _state_read(target, push)
+        state = state_cached(target.session_id) or _state_read(target, push)
         if state is None or _is_stale(state, push):
             return None
         turn = turn_compute(_with_calibration(state, push), push)

@@ -67,7 +67,7 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
     return child
 
 
-def session_beside(*, parent: AgentSession) -> AgentSession:
+def side_session_create(*, parent: AgentSession) -> AgentSession:
     """Return a new session for a side request outside the conversation of `parent`."""
     child = _child(parent, title="Side request")
     child.save()

@@ -27,7 +27,7 @@ from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_i
 from sessions.services.push.session_cache import state_forget
 from sessions.services.push.turns import SessionGone, turn_push
 from sessions.services.push.values import Push, Target
-from sessions.services.reconcile.branches import session_beside, session_fork
+from sessions.services.reconcile.branches import session_fork, side_session_create
 from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.reading import Reading, history_read, with_answer
@@ -57,12 +57,12 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
         case Change.EXTENDED:
             return _append(target, request, sent, reading, matched, Status.APPENDED)
         case Change.EDITED:
-            _take_over_hashes(matched)
+            _update_hashes(matched)
             return _append(target, request, sent, reading, matched, Status.APPENDED)
         case Change.TRIMMED | Change.COMPACTED:
             return _compacted(target, request, sent, reading, matched)
         case Change.SIDE:
-            beside = session_beside(parent=root)
+            beside = side_session_create(parent=root)
             history = ClientHistory(session=beside, root=root, spans=[[0, None]], digest=history_digest(()))
             aside = replace(matched, session=beside, history=history)
             return _append(target, request, sent, reading, aside, Status.SIDE)
@@ -160,7 +160,7 @@ def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | N
     return preamble_ingest(system, tools, redaction=reading.redaction)[0], found
 
 
-def _take_over_hashes(matched: Matched) -> None:
+def _update_hashes(matched: Matched) -> None:
     """Store the new hashes of messages that the client changed in place."""
     at = positions(matched.history, matched.session.message_count)
     pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
