@@ -31,7 +31,7 @@ class Prices:
     source: str = ""
 
     def of(self, usage: Usage, *, one_hour_cache: bool = False) -> float:
-        """Return the micro-dollars of one call. `one_hour_cache` selects the price of one-hour cache writes."""
+        """Return the micro-dollars of one call. `one_hour_cache`: cache writes last one hour."""
         if usage.calls:
             return sum(self.of(call, one_hour_cache=one_hour_cache) for call in usage.calls)
         tier = self._tier(usage.prompt_tokens)
