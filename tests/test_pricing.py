@@ -31,7 +31,7 @@ def test_price(model: str, microusd: int) -> None:
     assert price(model, USAGE).microusd == microusd
 
 
-def test_what_is_written_for_an_hour_costs_more() -> None:
+def test_one_hour_cache_writes_cost_more() -> None:
     # 35,000 with 1,000 of the written tokens at 10 instead of 6.25
     assert price("claude-opus-4-5", USAGE, cache_write_1h_tokens=1_000).microusd == 38_750
 

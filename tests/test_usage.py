@@ -109,7 +109,7 @@ def test_each_iteration_is_priced_by_the_size_of_its_own_prompt() -> None:
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "1", True, [], {}, MAX_TOKENS + 1, 10**30])
 @pytest.mark.parametrize("field", ["input_tokens", "output_tokens", "cache_creation_input_tokens"])
-def test_a_bad_count_is_named(field: str, bad: Any) -> None:
+def test_an_invalid_count_is_reported_by_name(field: str, bad: Any) -> None:
     for data in ({field: bad}, {"iterations": [{field: bad}]}):
         with pytest.raises(UsageError) as caught:
             usage_read(data)
@@ -128,14 +128,14 @@ def test_a_bad_count_is_named(field: str, bad: Any) -> None:
         {"iterations": [{"output_tokens": MAX_TOKENS}] * 3},
     ],
 )
-def test_bad_iterations_are_rejected(data: dict[str, Any]) -> None:
+def test_invalid_iterations_are_rejected(data: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="`iterations`"):
         usage_read(data)
 
 
 @pytest.mark.parametrize("field", ["prompt_tokens_details", "completion_tokens_details", "cache_creation"])
 @pytest.mark.parametrize("bad", [5, "x", [], True])
-def test_details_that_are_no_object_are_rejected(field: str, bad: Any) -> None:
+def test_details_that_are_not_an_object_are_rejected(field: str, bad: Any) -> None:
     data = {field: bad} | ({} if field == "cache_creation" else {"prompt_tokens": 1})
     with pytest.raises(UsageError, match="must be an object"):
         usage_read(data)

@@ -51,7 +51,7 @@ def test_one_name_and_one_address_do_not_lock_others_out():
     assert not is_throttled(name="marc", address="192.0.2.2")
 
 
-def test_the_address_is_the_one_that_the_tls_proxy_reports(member, settings):
+def test_the_client_address_comes_from_the_tls_proxy(member, settings):
     settings.BEHIND_TLS = True
     client = Client(headers={"X-Forwarded-For": "198.51.100.9, 192.0.2.7"})
     client.post("/login/", {"username": "marc", "password": "wrong"})

@@ -136,7 +136,9 @@ class TestSecrecy:
             assert api.get(f"sessions/s2/blobs/{handle}/").status_code == 404
             assert stranger_api.get(f"sessions/s1/blobs/{handle}/").status_code == 404
 
-    def test_it_cannot_be_forged_without_the_server_key(self, api: Api, handles: dict[int, str]) -> None:
+    def test_a_handle_cannot_be_forged_without_the_server_key(
+        self, api: Api, handles: dict[int, str]
+    ) -> None:
         session = AgentSession.objects.get(external_id="s1")
         made = {handle_make(session.pk, position, 0) for position in range(48)}
         with override_settings(SECRET_KEY="another"):

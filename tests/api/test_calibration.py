@@ -93,7 +93,7 @@ def test_the_first_prompt_of_a_session_fits_by_what_the_project_has_learned(api:
     assert api.get("sessions/other/").json()["calibration"] == {"factor": 1.0, "overhead": 0, "reports": 0}
 
 
-def test_the_session_tells_its_calibration(api: Api) -> None:
+def test_a_session_reports_its_calibration(api: Api) -> None:
     created = api.post("sessions/", {"id": "s1", "model": CLAUDE}).json()
     assert created["calibration"] == {"factor": 1.25, "overhead": 0, "reports": 0}
     pushed = push(api, whole_turn(0), usage={"input_tokens": 40_000})
@@ -115,7 +115,7 @@ def test_a_single_odd_report_neither_compacts_nor_grows_the_prompt(api: Api) -> 
         assert (after["factor"], after["overhead"]) == (before["factor"], before["overhead"])
 
 
-def test_a_report_costs_no_statement(api: Api) -> None:
+def test_a_usage_report_takes_no_additional_statement(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "model": CLAUDE, "policy": {"preset": "off"}})
     for number in range(2):
         push(api, whole_turn(number), usage={"input_tokens": 5_000 + 1_000 * number})

@@ -89,7 +89,7 @@ class TestCompacting:
         assert "no gain" in done["reason"]
         assert api.get(PROMPT).json()["messages"] == before
 
-    def test_a_session_without_turns_can_be_compacted_as_well(self, api: Api) -> None:
+    def test_a_session_without_turns_can_be_compacted(self, api: Api) -> None:
         assert compact(api)["state"] == "skipped"
 
     def test_a_one_time_policy_is_not_stored(self, api: Api) -> None:

@@ -55,7 +55,7 @@ def test_openai_messages_in_a_session_without_a_format_keep_their_tool_calls(api
 
 
 class TestDetection:
-    def test_text_does_not_decide_and_the_first_distinctive_push_does(self, api: Api) -> None:
+    def test_the_first_distinctive_push_determines_the_dialect(self, api: Api) -> None:
         push(api, [request("Hello")])
         assert detected(api) is None
         assert prompt(api)["format"] == "anthropic"
@@ -98,7 +98,7 @@ class TestDetection:
         push(api, anthropic_turn(1))
         assert detected(api) == "openai"
 
-    def test_a_process_with_an_older_view_of_the_session_reads_it_right(self, api: Api) -> None:
+    def test_a_process_with_a_stale_cache_uses_the_detected_dialect(self, api: Api) -> None:
         push(api, [request()])
         stale = dict(lookups._routes)
         push(api, openai_turn(0))
@@ -121,7 +121,9 @@ class TestDetection:
         assert prompt(api)["messages"][0] == request()
 
     @pytest.mark.parametrize("page", ["session", "session_prompt", "session_raw", "session_turn"])
-    def test_its_pages_are_shown(self, api: Api, member_client: Client, page: str) -> None:
+    def test_pages_of_an_undetected_session_are_shown(
+        self, api: Api, member_client: Client, page: str
+    ) -> None:
         push(api, [request("Hello")])
         session = AgentSession.objects.select_related("project").get(external_id="s1")
         turn = [0] if page == "session_turn" else []
@@ -131,7 +133,9 @@ class TestDetection:
 
 class TestMixedSessions:
     @pytest.mark.parametrize("format", ["anthropic", "openai"])
-    def test_it_is_valid_in_both_dialects_and_exact_in_the_message_s_own(self, api: Api, format: str) -> None:
+    def test_a_mixed_session_is_valid_in_both_dialects_and_exact_in_each_message_dialect(
+        self, api: Api, format: str
+    ) -> None:
         api.post("sessions/", {"id": "s2", "format": format})
         turns = [openai_turn(0), anthropic_turn(1), openai_turn(2), anthropic_turn(3)]
         for turn in turns:
@@ -215,14 +219,14 @@ def test_a_message_that_fits_no_dialect_is_rejected_with_its_index(
     assert Turn.objects.count() == 0
 
 
-def test_the_error_names_the_fault(api: Api) -> None:
+def test_the_error_describes_the_violation(api: Api) -> None:
     message = {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "hologram"}]}
     response = api.post("sessions/s1/turns/", {"messages": [message]})
     assert "content[1]" in response.json()["error"]["message"]
     assert "`hologram`" in response.json()["error"]["message"]
 
 
-def test_a_push_that_decides_takes_one_statement(api: Api) -> None:
+def test_a_push_that_determines_the_dialect_takes_one_statement(api: Api) -> None:
     push(api, [request()])
     found = statements(lambda: push(api, openai_turn(0)))
     assert len([sql for sql in found if not sql.startswith(("SAVEPOINT", "RELEASE"))]) <= 3

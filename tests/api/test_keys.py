@@ -149,7 +149,7 @@ class TestEnding:
 
 
 class TestRates:
-    def test_over_the_limit_retry_after_is_sent(self, project: Project) -> None:
+    def test_requests_over_the_limit_get_retry_after(self, project: Project) -> None:
         key, api = key_of(project)
         ApiKey.objects.filter(pk=key.pk).update(rate_limit=10)
         statuses = [api.get("sessions/").status_code for _ in range(25)]

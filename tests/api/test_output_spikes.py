@@ -49,7 +49,7 @@ class TestAnswer:
         assert first["output_spike"]["mean"] == 0
         assert again == first
 
-    def test_large_outputs_in_a_session_full_of_them_are_no_spike(self, api: Api) -> None:
+    def test_large_outputs_are_not_a_spike_if_they_are_usual(self, api: Api) -> None:
         api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 20_000}})
         found = [push(api, whole_turn(number, lines=LARGE))["output_spike"] for number in range(8)]
         assert found[3:] == [None] * 5

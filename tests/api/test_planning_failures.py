@@ -66,7 +66,7 @@ def test_a_failed_plan_is_recorded_and_cheaper_steps_make_the_prompt_fit(api: Ap
 
 
 @pytest.mark.usefixtures("broken_clip")
-def test_a_manual_compaction_that_fails_says_why_and_changes_nothing(api: Api) -> None:
+def test_a_failed_manual_compaction_reports_the_reason_and_changes_nothing(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": {"soft": 0}})
     for number in range(8):
         push(api, whole_turn(number))

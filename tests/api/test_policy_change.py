@@ -29,7 +29,7 @@ def change(api: Api, policy: Any) -> dict[str, Any]:
     return changed
 
 
-def test_the_prompt_stays_until_the_next_compaction(api: Api) -> None:
+def test_the_prompt_does_not_change_until_the_next_compaction(api: Api) -> None:
     before = api.get(f"{SESSION}prompt/")
     assert change(api, "masking")["policy"] == {"preset": "masking"}
     after = api.get(f"{SESSION}prompt/")

@@ -203,7 +203,7 @@ class TestThePast:
                 assert api.get(f"sessions/small/prompt/{query}&at_turn={turn}").content == content
 
     @pytest.mark.slow
-    def test_few_edits_of_a_long_session_are_read(self, api: Api) -> None:
+    def test_a_past_prompt_of_a_long_session_reads_few_edits(self, api: Api) -> None:
         """Those that a later eviction covers are left in the database, and nothing changes by it."""
         small(api)
         for number in range(40):
@@ -260,7 +260,7 @@ class TestFitting:
         assert served["raw_tokens"] > 3 * served["tokens"]
 
     @pytest.mark.slow
-    def test_a_prompt_that_cannot_fit_says_why_and_is_valid(self, api: Api) -> None:
+    def test_a_prompt_that_cannot_fit_has_a_reason_and_is_valid(self, api: Api) -> None:
         api.post("sessions/", {"id": "tiny", "budget": {"input_tokens": 300}})
         for number in range(3):
             push(api, whole_turn(number), session="tiny")
@@ -308,7 +308,7 @@ class TestReadiness:
         served = api.get(PROMPT).json()
         assert (served["fits"], served["reason"]) == (False, "the session has no messages to send")
 
-    def test_calls_that_end_the_prompt_are_named(self, api: Api) -> None:
+    def test_open_calls_at_the_end_of_the_prompt_are_reported(self, api: Api) -> None:
         push(api, [request(), call("toolu_1", path="a.py")])
         assert api.get(PROMPT).json()["open_calls"] == ["toolu_1"]
         push(api, [result("toolu_1", "content")])

@@ -58,7 +58,7 @@ class TestBudget:
         assert sum(record["components"]["after"].values()) == compacted["tokens"]
         assert all(0 <= edit["positions"]["last"] < len(messages) for edit in compacted["edits"])
 
-    def test_a_handle_leads_to_the_original(self, api: Api) -> None:
+    def test_a_handle_identifies_the_original(self, api: Api) -> None:
         messages = conversation(4)
         first = compact(api, messages, policy={"preset": "masking", "collapse_tokens": 50}, force=True)
         shown = {handle for message in first["messages"] for handle in HANDLE.findall(str(message))}
@@ -101,7 +101,7 @@ class TestBudget:
         assert (forced["record"]["state"], forced["record"]["trigger"]) == ("done", "user")
         assert forced["tokens"] < forced["raw_tokens"]
 
-    def test_a_prompt_that_cannot_fit_says_why(self, api: Api) -> None:
+    def test_a_prompt_that_cannot_fit_has_a_reason(self, api: Api) -> None:
         compacted = compact(api, [request("word " * 500)], budget={"input_tokens": 50})
         assert compacted["fits"] is False
         assert "the budget is 50" in compacted["reason"]
@@ -150,16 +150,16 @@ class TestWindow:
 
 
 class TestNothingIsStored:
-    def test_it_only_reads(self, api: Api) -> None:
+    def test_compacting_a_prompt_writes_nothing(self, api: Api) -> None:
         api.post(COMPACT, {"messages": [request()]})  # the key's last use is noted once a minute
         with CaptureQueriesContext(connection) as queries:
             compact(api, conversation(12), budget={"input_tokens": 4_000})
         assert {query["sql"].split()[0] for query in queries} <= {"SELECT"}
 
-    def test_a_reading_key_is_enough(self, reader_api: Api) -> None:
+    def test_the_read_scope_is_sufficient(self, reader_api: Api) -> None:
         assert compact(reader_api, [request("hi")])["messages"] == [request("hi")]
 
-    def test_secrets_come_back_as_they_were_sent(self, api: Api) -> None:
+    def test_secrets_are_returned_unredacted(self, api: Api) -> None:
         secret = request("the key is AKIAIOSFODNN7EXAMPLQ")
         assert compact(api, [secret])["messages"] == [secret]
 

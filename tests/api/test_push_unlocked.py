@@ -26,7 +26,7 @@ def test_the_second_push_takes_one_statement(api: Api) -> None:
     assert [turn.index for turn in Turn.objects.order_by("index")] == [0, 1]
 
 
-def test_another_process_pushed_meanwhile(api: Api) -> None:
+def test_a_push_after_one_by_another_process_is_stored(api: Api) -> None:
     push(api, whole_turn(0))
     known = state_cached(AgentSession.objects.get().pk)
     assert known is not None

@@ -25,7 +25,7 @@ def test_a_plan_gets_a_turn_before_a_compaction(api: Api) -> None:
     assert [fired(api, number) for number in (2, 3)] == [[], ["turns"]]
 
 
-def test_planning_at_each_turn_does_not_delay_forever(api: Api) -> None:
+def test_planning_in_every_turn_does_not_delay_compactions_forever(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
     result = []
     for number in range(5):

@@ -187,7 +187,7 @@ def test_invalid_texts_are_rejected(api: Api, compacted: dict[str, Any], body: A
     assert Compaction.objects.count() == 1
 
 
-def test_not_while_a_compaction_is_open(api: Api, compacted: dict[str, Any]) -> None:
+def test_a_recap_cannot_be_edited_while_a_compaction_is_open(api: Api, compacted: dict[str, Any]) -> None:
     row = Compaction.objects.get()
     Compaction.objects.create(
         session=row.session, number=2, trigger="soft", turn_index=7, snapshot_position=1

@@ -49,7 +49,7 @@ def test_a_new_history_is_stored_and_answered_with_the_prompt(api: Api) -> None:
     assert {**served, "reconciled": None} == {**api.get("sessions/s1/prompt/").json(), "reconciled": None}
 
 
-def test_only_what_is_new_is_appended_as_a_turn(api: Api) -> None:
+def test_only_new_messages_are_appended_as_a_turn(api: Api) -> None:
     reconcile(api, history(1))
     usage = {"input_tokens": 40, "cache_read_input_tokens": 300, "output_tokens": 7}
     served = reconcile(api, history(2), usage=usage)
@@ -150,7 +150,7 @@ def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
     ],
     ids=["recognized", "announced"],
 )
-def test_the_clients_own_compaction_is_a_marker_and_no_fork(
+def test_a_compaction_by_the_client_is_a_marker_and_not_a_fork(
     api: Api, first: str, fields: dict[str, Any]
 ) -> None:
     reconcile(api, history(3), usage={"input_tokens": 9_000, "output_tokens": 3})
@@ -167,7 +167,7 @@ def test_the_clients_own_compaction_is_a_marker_and_no_fork(
     assert further["messages"] == [*new, answer("It is short.")]
 
 
-def test_a_client_that_drops_its_oldest_messages_is_followed(api: Api) -> None:
+def test_messages_that_the_client_drops_are_removed_from_the_prompt(api: Api) -> None:
     reconcile(api, history(3))
     kept = [*history(3)[4:], request("And now?")]
     served = reconcile(api, kept)

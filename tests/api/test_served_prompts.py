@@ -41,7 +41,7 @@ def test_a_compaction_after_the_fetch_is_shown_from_the_next_turn_on(api: Api) -
     assert past(api, 8)["compactions"] == 1
 
 
-def test_the_last_fetch_of_a_turn_counts(api: Api) -> None:
+def test_the_last_fetch_of_a_turn_determines_the_past_prompt(api: Api) -> None:
     fill(api)
     api.get(PROMPT)
     compact(api)
@@ -51,7 +51,7 @@ def test_the_last_fetch_of_a_turn_counts(api: Api) -> None:
     assert served["compactions"] == 1
 
 
-def test_a_compaction_before_the_fetch_is_shown_at_once(api: Api) -> None:
+def test_a_compaction_before_the_fetch_is_shown_immediately(api: Api) -> None:
     fill(api)
     compact(api)
     served = api.get(PROMPT).json()

@@ -75,7 +75,7 @@ class TestMaking:
         assert (found.status_code, found.json()) == (200, first)
         assert AgentSession.objects.count() == 1
 
-    def test_the_uuid_of_another_session_is_a_conflict(self, api: Api) -> None:
+    def test_the_uuid_of_another_session_is_a_conflicting_id(self, api: Api) -> None:
         """Calls take both: a session of such a name could not be reached, its turns would go elsewhere."""
         first = api.post(SESSIONS, {"id": "a"}).json()
         again = api.post(SESSIONS, {"id": first["id"]})

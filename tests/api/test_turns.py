@@ -211,7 +211,9 @@ class TestUsage:
             ({"input_tokens_details": "none"}, "usage.input_tokens_details"),
         ],
     )
-    def test_bad_details_are_named(self, api: Api, usage: dict[str, Any], param: str) -> None:
+    def test_invalid_usage_details_are_reported_by_name(
+        self, api: Api, usage: dict[str, Any], param: str
+    ) -> None:
         response = api.post(TURNS, {"messages": [request()], "usage": usage})
         assert (response.status_code, response.json()["error"]["param"]) == (400, param)
 
@@ -269,7 +271,7 @@ class TestListing:
     def test_an_invalid_query_is_rejected(self, api: Api, query: str) -> None:
         assert api.get(f"{TURNS}?{query}").status_code == 400
 
-    def test_sizes_are_those_of_the_calls_prompt(self, api: Api) -> None:
+    def test_a_turn_has_the_sizes_of_its_calls_prompt(self, api: Api) -> None:
         push(api, whole_turn(0))
         push(api, [request("Go on."), answer()])
         turns = api.get(TURNS).json()["data"]

@@ -122,7 +122,7 @@ REFUSED: list[tuple[str, Any, int, str]] = [
 @pytest.mark.parametrize(
     ("body", "status", "told"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_it_is_rejected_and_nothing_is_stored(api: Api, body: Any, status: int, told: str) -> None:
+def test_an_invalid_push_is_rejected_and_not_stored(api: Api, body: Any, status: int, told: str) -> None:
     response = api.post(TURNS, body)
     assert (response.status_code, code(response)) == (status, told), response.content
     assert Turn.objects.count() == Message.objects.count() == 0
@@ -234,7 +234,7 @@ STORED: list[tuple[str, list[dict[str, Any]]]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize("messages", [row[1] for row in STORED], ids=[row[0] for row in STORED])
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
-def test_it_is_stored_unchanged_and_served_validly(
+def test_an_odd_push_is_stored_unchanged_and_served_as_a_valid_prompt(
     api: Api, format: str, messages: list[dict[str, Any]]
 ) -> None:
     api.post("sessions/", {"id": "odd", "format": format})

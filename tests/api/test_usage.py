@@ -67,7 +67,7 @@ class TestSums:
             ("writer", UNPRICED, 1),
         ]
 
-    def test_the_total_counts_each_turn_once_despite_several_tags(self, api: Api) -> None:
+    def test_the_total_counts_turns_with_several_tags_once(self, api: Api) -> None:
         assert api.get(f"{SPAN}&group_by=tag").json()["total"]["turns"] == 4
 
     def test_costs_agree_with_the_sessions(self, api: Api) -> None:

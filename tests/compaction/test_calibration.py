@@ -64,7 +64,7 @@ def test_a_single_odd_report_changes_nothing(odd: int, estimated: int) -> None:
     assert again.doubt is None
 
 
-def test_a_second_report_confirms_the_first() -> None:
+def test_a_second_report_confirms_an_odd_one() -> None:
     """The agent has added tools that it does not push."""
     before = learned(reports(1.25, 2_000))
     after = learned([(10_000, 34_500), (11_000, 35_750)], before)
@@ -82,7 +82,7 @@ def test_reports_of_an_agent_that_ignores_the_served_prompt_belong_to_its_transc
     assert calibration.provider(10_000) == pytest.approx(10_000, rel=0.02)
 
 
-def test_nothing_is_learned_from_nothing() -> None:
+def test_without_reports_nothing_is_learned() -> None:
     for report in [(0, 0), (0, 5_000), (5_000, 0)]:
         assert learned([report]) == Calibration()
 
@@ -92,7 +92,7 @@ def test_it_survives_storage() -> None:
         assert Calibration.from_json(calibration.to_json()) == calibration
 
 
-def test_the_room_is_what_fits() -> None:
+def test_the_room_is_the_largest_estimate_that_fits() -> None:
     for factor, overhead in PROVIDERS:
         calibration = learned(reports(factor, overhead))
         for budget in (60_000, 61_234):
@@ -101,7 +101,7 @@ def test_the_room_is_what_fits() -> None:
     assert Calibration(overhead=50_000).room(10_000) == 1
 
 
-def test_a_new_session_begins_with_what_similar_ones_learned() -> None:
+def test_a_new_session_starts_with_the_calibration_of_similar_ones() -> None:
     similar = [learned(reports(1.25, overhead)) for overhead in (10_000, 12_000, 90_000)]
     new = calibration_learned(similar, budget=60_000)
     assert (new.reports, new.overhead) == (0, pytest.approx(12_000, abs=500))

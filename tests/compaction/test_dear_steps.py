@@ -57,7 +57,7 @@ def test_a_recap_that_gains_little_does_not_evict_fresh_descriptors() -> None:
 
 @pytest.mark.parametrize("policy", ["balanced", "aggressive", "masking"])
 @pytest.mark.parametrize("budget", [1_500, 3_000, 6_000, 12_000])
-def test_no_trivial_gain_evicts_anything(policy: str, budget: int) -> None:
+def test_a_trivial_gain_evicts_nothing(policy: str, budget: int) -> None:
     for count in range(4, 82, 9):
         view = apply((), parse(tool_loop(40, width=50)[:count]))
         for tokens in (budget, view.tokens):
@@ -130,7 +130,7 @@ def test_a_policy_without_a_recap_never_needs_a_summarizer() -> None:
         assert not made.record.summarizer_needed
 
 
-def test_no_summarizer_is_needed_where_only_offloading_helps() -> None:
+def test_no_summarizer_is_needed_if_only_offloading_helps() -> None:
     items = [user("Read it."), call("c", "read_file", path="a.py"), result("c", lines(900))]
     made = planned(apply((), parse(items)), 4_000)
     assert made.record.strategies == ("offload",)
@@ -146,7 +146,7 @@ def test_a_recap_that_was_not_applied_is_not_continued() -> None:
     assert made.evicted is None
 
 
-def test_a_recap_gives_way_before_the_last_resort() -> None:
+def test_the_recap_is_dropped_before_the_last_resort() -> None:
     """Head and tail fit; with the recap they do not."""
     free = tuple(name for name, strategy in STRATEGIES.items() if strategy.is_free)
     policy = replace(get_policy("balanced"), steps=(*free, "recap", "shed", "last_resort"))

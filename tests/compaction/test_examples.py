@@ -50,7 +50,7 @@ def early_giant() -> list[dict[str, object]]:
     return [*items, assistant("Done so far.")]
 
 
-def test_a_the_baseline_window_drops_the_early_giant() -> None:
+def test_example_a_the_baseline_window_drops_the_early_giant() -> None:
     view = view_of(early_giant())
     assert len(view.messages) == 17
     assert view.tokens / 8_000 == pytest.approx(1.21, abs=0.02)
@@ -67,7 +67,7 @@ def giant_last() -> list[dict[str, object]]:
     return [*items[:2], *items[4:-1], call("r", "read_file", path="src/pool.py"), result("r", lines(618))]
 
 
-def test_b_a_giant_in_the_tail_is_offloaded() -> None:
+def test_example_b_a_giant_in_the_tail_is_offloaded() -> None:
     view = view_of(giant_last())
     window = planned(view, replace(get_policy("baseline"), steps=("drop_oldest",)), 8_000)
     assert not window.fits
@@ -98,7 +98,7 @@ def big_middle() -> list[dict[str, object]]:
     ]
 
 
-def test_c_the_free_steps_alone_bring_it_down() -> None:
+def test_example_c_the_free_steps_are_sufficient() -> None:
     view = view_of(big_middle())
     assert len(view.messages) == 9
     assert view.tokens / 4_000 == pytest.approx(1.55, abs=0.06)
@@ -113,12 +113,12 @@ def test_c_the_free_steps_alone_bring_it_down() -> None:
     assert any('JSON object, 1 keys: "matches" (170)' in text for text in texts)
 
 
-def test_c_a_lower_budget_asks_for_a_summary() -> None:
+def test_example_c_a_lower_budget_needs_a_summary() -> None:
     made = planned(view_of(big_middle()), "balanced", 1_000)
     assert made.record.summarizer_needed
 
 
-def test_d_the_message_floor_binds() -> None:
+def test_example_d_the_minimum_number_of_messages_determines_the_tail() -> None:
     """Head 2, middle 6, tail 4: three messages meet the token floor, the fourth is for the count."""
     items = [system(), user("Fix it.")]
     items += [
@@ -145,7 +145,7 @@ def test_d_the_message_floor_binds() -> None:
     ] * 4
 
 
-def test_e_the_tail_never_begins_on_a_tool_result() -> None:
+def test_example_e_the_tail_never_begins_with_a_tool_result() -> None:
     items = [system(), user("Fix it."), assistant("First."), user("Then?")]
     items += [
         calls(("a", "bash", {"command": "ls"}), ("b", "bash", {"command": "pwd"})),
@@ -159,7 +159,7 @@ def test_e_the_tail_never_begins_on_a_tool_result() -> None:
     assert layout.snapped == 1
 
 
-def test_f_components_go_in_their_order() -> None:
+def test_example_f_components_are_shed_in_order() -> None:
     items = [system(), user("Fix it."), assistant(lines(40)), user("More."), assistant("Yes."), user("Now.")]
     policy = replace(get_policy("balanced"), steps=("shed",), tail_messages=1, tail_share=0)
     messages = parse(items)
@@ -174,7 +174,7 @@ def test_f_components_go_in_their_order() -> None:
     assert order(600) == ["history", "memory", "tools"]
 
 
-def test_g_a_clip_keeps_more_head_than_tail() -> None:
+def test_example_g_a_clip_keeps_more_head_than_tail() -> None:
     text = lines(400)
     shown = clip(text, cap=1_500, head_share=0.6, handle="h_1", counter=COUNTER)
     head, _, rest = shown.partition("[…")
@@ -196,7 +196,7 @@ def reads(*contents: str) -> list[dict[str, object]]:
     return [*items, assistant("I see."), user("Go on.")]
 
 
-def test_h_without_a_change_older_reads_point_to_the_newest() -> None:
+def test_example_h_without_a_change_older_reads_point_to_the_newest() -> None:
     content = lines(150)
     made = planned(view_of(reads(content, content, content)), "balanced", 7_500, trigger="user")
     shown = [message.text for message in made.view.messages if message.tool_results]
@@ -205,7 +205,7 @@ def test_h_without_a_change_older_reads_point_to_the_newest() -> None:
     assert made.record.strategies[0] == "dedupe"
 
 
-def test_h_after_a_change_the_stale_reads_go_and_the_fresh_one_stays() -> None:
+def test_example_h_after_a_change_stale_reads_are_superseded() -> None:
     contents = [lines(150, word=word) for word in ("old", "mid", "new")]
     made = planned(view_of(reads(*contents)), "balanced", 7_500, trigger="user")
     shown = [message.text for message in made.view.messages if message.tool_results]

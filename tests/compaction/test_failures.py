@@ -78,13 +78,13 @@ def test_a_failure_is_recognized_without_a_flag(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", SUCCESSES, ids=range(len(SUCCESSES)))
-def test_a_success_is_no_failure(text: str) -> None:
+def test_a_success_is_not_a_failure(text: str) -> None:
     assert not reports_failure(text)
     assert failing_lines(text) == []
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_the_lines_of_the_failure_stay_verbatim_and_the_rest_collapses(name: str) -> None:
+def test_the_lines_of_a_failure_remain_verbatim_and_the_rest_collapses(name: str) -> None:
     text = f"{PASSING}\n{FAILURES[name]}\n{PASSING if name == 'curl' else ''}"
     shown = describe_failure(text, "h_1")
     assert FAILURES[name] in shown
@@ -120,7 +120,7 @@ def test_a_failure_survives_every_step_that_shortens(name: str, place: str) -> N
         assert FAILURES[name] in "\n".join(message.text for message in made.view.messages)
 
 
-def test_an_unrecognized_failure_stays_whole() -> None:
+def test_an_unrecognized_failure_is_unchanged() -> None:
     text = "The operation was refused.\n" * 200
     assert describe_failure(text, "h_1") == text
 

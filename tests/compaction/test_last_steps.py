@@ -43,7 +43,7 @@ def test_a_prompt_that_fits_keeps_its_tools() -> None:
     assert made.fits
 
 
-def test_shed_tools_come_back_at_the_next_compaction_that_has_room() -> None:
+def test_shed_tools_are_restored_by_the_next_compaction_with_room() -> None:
     messages = parse([system(), user("Talk about it."), assistant(lines(60)), user("Go on.")])
     full = Components(tools=900)
     small = planned(apply((), messages, components=full), 500)
@@ -69,7 +69,7 @@ def test_a_transcript_with_tool_calls_keeps_its_tools_and_its_request() -> None:
     assert made.fits
 
 
-def test_tools_go_only_where_nothing_else_fits() -> None:
+def test_tools_are_shed_only_if_nothing_else_fits() -> None:
     messages = parse([system(), *dialogue(4)[1:], user("New task.")])
     view = apply((), messages, components=Components(tools=900, memory=100))
     made = planned(view, 400)

@@ -92,7 +92,7 @@ def test_an_emptied_memory_leaves_the_prompt() -> None:
     assert second.view.components.memory == 0
 
 
-def test_reverting_shows_the_memory_of_the_compaction_before() -> None:
+def test_reverting_restores_the_memory_of_the_previous_compaction() -> None:
     messages = grown(parse(dialogue(40)), 8)
     first = planned(apply((), parse(dialogue(40))), 2_000)
     second = planned(apply(first.edits, messages), 20_000, memory=NEWER)

@@ -123,7 +123,7 @@ def both(items: list[Any], stored: str = "openai") -> tuple[list[Any], list[Any]
     )
 
 
-def test_an_empty_message_between_a_call_and_its_result_is_left_out() -> None:
+def test_an_empty_message_between_a_call_and_its_result_is_dropped() -> None:
     items = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": None, "tool_calls": [call("a", "{}")]},
@@ -168,7 +168,7 @@ def test_parallel_calls_with_the_same_id_keep_their_results(apart: bool) -> None
     assert [(answers[use["id"]], use["input"]["n"]) for use in uses] == [("first", 1), ("second", 2)]
 
 
-def test_reasoning_is_left_out_for_openai_and_kept_for_others() -> None:
+def test_reasoning_is_dropped_for_openai_and_kept_for_others() -> None:
     items = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": "done", "reasoning_content": "because"},
@@ -178,7 +178,7 @@ def test_reasoning_is_left_out_for_openai_and_kept_for_others() -> None:
         assert ("reasoning_content" in shown[1]) is kept, model
 
 
-def test_the_last_text_of_the_assistant_ends_without_blanks() -> None:
+def test_a_trailing_assistant_message_has_no_trailing_whitespace() -> None:
     for content in ("done \n", [{"type": "text", "text": "done\t"}]):
         items = [{"role": "user", "content": "go "}, {"role": "assistant", "content": content}]
         shown = served(items, "anthropic", "anthropic", Capabilities())
@@ -187,7 +187,7 @@ def test_the_last_text_of_the_assistant_ends_without_blanks() -> None:
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
-def test_open_calls_at_the_end_are_named(format: str) -> None:
+def test_open_calls_at_the_end_are_reported(format: str) -> None:
     items = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": None, "tool_calls": [call("a", "{}"), call("b", "{}")]},

@@ -83,7 +83,7 @@ def steps(items: list[dict[str, Any]]) -> list[int]:
         ("aggressive", 0.25),
     ],
 )
-def test_every_step_of_both_inputs(
+def test_every_plan_of_a_growing_session_keeps_the_promises(
     items: list[dict[str, Any]], length: int, share: float, policy: str
 ) -> None:
     assert len(items) == length
@@ -199,7 +199,7 @@ def test_a_reverted_batch_leaves_no_trace() -> None:
     assert revert(session.edits, stored) == kept
 
 
-def test_the_record_tells_what_it_costs() -> None:
+def test_the_record_contains_the_cost_of_a_compaction() -> None:
     made = plan(
         PlanRequest(
             view=view_of(INPUT_A),
@@ -240,7 +240,7 @@ def test_a_pinned_message_is_never_edited() -> None:
         assert faults(render(made.view.messages, format=format).messages, format) == []
 
 
-def test_exempt_tools_and_failures_stay() -> None:
+def test_exempt_tools_and_failures_are_never_edited() -> None:
     policy = replace(
         get_policy("masking"), tools=(ToolRule(pattern="plan_*", exempt=True),), steps=("collapse",)
     )
@@ -275,7 +275,7 @@ def test_a_step_makes_only_the_edits_that_the_target_requires(name: str) -> None
     assert made.view.tokens <= made.record.target < view.with_edits(made.edits[:-1]).tokens
 
 
-def test_bound_thinking_goes_with_every_edit_before_it() -> None:
+def test_bound_thinking_is_removed_after_an_earlier_edit() -> None:
     thought = {"type": "thinking", "thinking": "Let me see. " * 30, "signature": "s"}
     items: list[dict[str, Any]] = [user("Fix it.")]
     for n in range(40):
@@ -338,12 +338,12 @@ def untidy(chance: random.Random) -> list[dict[str, Any]]:
     return items
 
 
-def test_presets_are_sound() -> None:
+def test_presets_are_valid() -> None:
     assert set(PRESETS) == {"off", "baseline", "masking", "balanced", "aggressive"}
     assert all(name == policy.name for name, policy in PRESETS.items())
 
 
-def test_off_does_nothing_and_gives_the_reason() -> None:
+def test_the_policy_off_does_nothing_and_records_the_reason() -> None:
     made = plan(
         PlanRequest(
             view=view_of(INPUT_A),
@@ -357,7 +357,7 @@ def test_off_does_nothing_and_gives_the_reason() -> None:
     assert "'off'" in made.reason
 
 
-def test_what_drop_oldest_evicts_below_a_recap_is_recorded_as_its_own() -> None:
+def test_evictions_after_a_recap_are_recorded_for_drop_oldest() -> None:
     messages = parse(dialogue(60))
     recapped = plan(
         PlanRequest(

@@ -114,7 +114,7 @@ def test_a_repair_is_done_once(transcript: tuple[str, list[dict[str, Any]]]) -> 
 @pytest.mark.slow
 @quick
 @given(st.lists(openai_messages(), min_size=4, max_size=40), st.integers(60, 1_500), st.data())
-def test_a_session_goes_on_after_its_compactions(
+def test_a_session_continues_after_its_compactions(
     items: list[dict[str, Any]], budget: int, data: st.DataObject
 ) -> None:
     messages = parse(items)

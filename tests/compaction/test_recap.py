@@ -60,7 +60,7 @@ def worked_session() -> Transcript:
     )  # fmt: skip
 
 
-def test_it_says_what_was_done_to_each_file_and_what_was_met_in_it() -> None:
+def test_a_recap_lists_operations_on_files_and_identifiers_in_them() -> None:
     lines = {item.text: item for item in recap_of(worked_session()).entities}
     assert lines["src/pool.py"].notes == ("read t1", "edited t3")
     assert {"PoolError", "acquire_timeout", "monotonic_now"} <= {
@@ -69,7 +69,7 @@ def test_it_says_what_was_done_to_each_file_and_what_was_met_in_it() -> None:
     assert lines["tests/test_pool.py"].notes == ("written t5",)
 
 
-def test_names_that_the_assistant_used_stand_before_those_it_only_saw() -> None:
+def test_names_used_by_the_assistant_precede_others() -> None:
     line = next(item for item in recap_of(worked_session()).entities if item.text == "src/pool.py").render()
     head, used, seen, figures = line.splitlines()
     assert head == "- src/pool.py: read t1, edited t3"
@@ -79,7 +79,7 @@ def test_names_that_the_assistant_used_stand_before_those_it_only_saw() -> None:
     assert figures == " figures: 4096"
 
 
-def test_it_keeps_commands_with_their_outcome_and_errors_with_their_line() -> None:
+def test_a_recap_keeps_commands_with_outcomes_and_error_lines() -> None:
     facts = {item.text: item for item in recap_of(worked_session()).facts}
     assert facts["`pytest -q`"].status is Status.OPEN
     assert facts["`pytest -q`"].notes == ('failed t4 "FAILED tests/test_pool.py"',)
@@ -87,25 +87,25 @@ def test_it_keeps_commands_with_their_outcome_and_errors_with_their_line() -> No
     assert facts["`ruff check`"].status is None
 
 
-def test_a_command_that_later_succeeds_takes_the_place_of_its_failure() -> None:
+def test_a_success_replaces_the_earlier_failure_of_a_command() -> None:
     transcript = worked_session().calls("Bash", "5 passed", is_error=False, command="pytest -q")
     facts = [item for item in recap_of(transcript).facts if item.text == "`pytest -q`"]
     assert [item.notes for item in facts] == [('ok t7 "5 passed"',)]
 
 
-def test_it_keeps_decisions_as_stated() -> None:
+def test_a_recap_keeps_decisions_verbatim() -> None:
     decisions = "\n".join(item.text for item in recap_of(worked_session()).decisions)
     assert "I'll use a monotonic clock instead." in decisions
 
 
-def test_it_keeps_every_request_in_the_words_of_the_user() -> None:
+def test_a_recap_keeps_every_request_verbatim() -> None:
     transcript = worked_session().says("Done.").user("Now document it")
     first, second = recap_of(transcript).open_items
     assert first.text.endswith("Make the pool evict idle connections, and never touch tests/legacy.py")
     assert (first.status, second.status) == (Status.DONE, Status.OPEN)
 
 
-def test_a_huge_request_is_clipped_and_pushes_no_other_out() -> None:
+def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:
     transcript = Transcript().user("start " + "word " * 5_000).user("keep this: port 5433")
     texts = [item.text for item in recap_of(transcript, cap=300).open_items]
     assert texts[0].startswith("user t0: start word")
@@ -113,19 +113,19 @@ def test_a_huge_request_is_clipped_and_pushes_no_other_out() -> None:
     assert texts[1].endswith("keep this: port 5433")
 
 
-def test_what_the_prompt_still_shows_takes_no_room() -> None:
+def test_identifiers_in_the_prompt_are_not_repeated() -> None:
     recap = recap_of(worked_session(), visible=frozenset({"acquire_timeout"}))
     assert "acquire_timeout" not in references(recap.render())
     assert "acquire_timeout" in {mention.name for mention in recap.reserve}
 
 
-def test_a_name_that_a_longer_one_tells_is_not_listed_twice() -> None:
+def test_a_name_contained_in_a_longer_one_is_not_listed() -> None:
     transcript = Transcript().calls("Read", "x = evict_idle\npool.evict_idle()", path="src/a.py")
     names = [m.name for item in recap_of(transcript).entities for m in item.mentions]
     assert names.count("evict_idle") + names.count("pool.evict_idle") == 1
 
 
-def test_the_next_recap_folds_the_previous_one() -> None:
+def test_the_next_recap_includes_the_previous_one() -> None:
     messages = (
         worked_session().calls("Edit", "ok", file_path="src/pool.py", new_string="close_all()").messages
     )
@@ -138,7 +138,7 @@ def test_the_next_recap_folds_the_previous_one() -> None:
     assert line.notes == ("read t1", "edited t7")
 
 
-def test_it_never_grows_over_its_cap_however_often_it_is_folded() -> None:
+def test_repeated_recaps_never_exceed_their_cap() -> None:
     previous = None
     for turn in range(30):
         transcript = Transcript().user(f"request {turn}: " + "please " * 30)
@@ -149,7 +149,7 @@ def test_it_never_grows_over_its_cap_however_often_it_is_folded() -> None:
         assert COUNTER.count(previous.render()) <= 400
 
 
-def test_new_and_used_names_win_over_old_and_only_seen_ones() -> None:
+def test_new_and_used_names_have_priority() -> None:
     transcript = Transcript()
     for index in range(60):
         transcript.calls("Bash", f"seen_name_{index} " * 3, command=f"run_{index}")
@@ -160,21 +160,21 @@ def test_new_and_used_names_win_over_old_and_only_seen_ones() -> None:
     assert "seen_name_0" not in shown
 
 
-def test_it_is_the_same_each_time_and_survives_json() -> None:
+def test_a_recap_is_deterministic_and_survives_json() -> None:
     recap = recap_of(worked_session())
     assert recap == recap_of(worked_session())
     assert Recap.from_json(json.loads(json.dumps(recap.to_json()))) == recap
 
 
 @pytest.mark.parametrize("cap", [0, 1, 30, 200])
-def test_it_takes_any_cap_and_any_messages(cap: int) -> None:
+def test_a_recap_can_be_built_from_any_messages_with_any_cap(cap: int) -> None:
     odd = Transcript().calls("Bash", "", command="").calls("x", "\ud800", a="b").user("").says("")
     recap = recap_of(odd, cap=cap)
     assert recap.render().startswith("[Recap of turns ")
     assert extract((), counter=COUNTER, cap_tokens=cap).render()
 
 
-def test_a_recap_of_a_model_renders_in_the_same_shape() -> None:
+def test_a_models_recap_has_the_same_format() -> None:
     recap = Recap(
         first_turn=2,
         last_turn=9,
@@ -193,7 +193,7 @@ def test_a_recap_of_a_model_renders_in_the_same_shape() -> None:
     ]
 
 
-def test_what_it_shows_was_in_the_messages() -> None:
+def test_every_identifier_in_a_recap_occurs_in_the_messages() -> None:
     transcript = worked_session()
     held = frozenset().union(*map(message_references, transcript.messages))
     assert {m.name for item in recap_of(transcript).entities for m in item.mentions} <= held

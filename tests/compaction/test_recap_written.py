@@ -49,13 +49,13 @@ def test_each_line_is_an_item_of_its_section() -> None:
     ]
 
 
-def test_it_stands_for_the_same_turns_and_keeps_what_waits_for_room() -> None:
+def test_an_edited_recap_keeps_the_turns_and_the_reserve() -> None:
     recap = read(TEXT)
     assert (recap.first_turn, recap.last_turn) == (2, 9)
     assert {"kept_name", "src/rates.py"} <= {mention.name for mention in recap.reserve}
 
 
-def test_without_sections_all_are_facts() -> None:
+def test_lines_without_a_section_are_facts() -> None:
     assert texts(read("one\n\n* two\n# A title of one's own").facts) == [
         "one",
         "two",
@@ -63,13 +63,13 @@ def test_without_sections_all_are_facts() -> None:
     ]
 
 
-def test_its_rendering_reads_back_as_the_same() -> None:
+def test_a_rendered_recap_parses_to_an_equal_one() -> None:
     recap = read(TEXT)
     assert read(recap.render()) == recap
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_taken_and_reads_back(text: str) -> None:
+def test_any_text_can_be_parsed_and_rendered(text: str) -> None:
     recap = read(text)
     assert Recap.from_json(recap.to_json()) == recap
     again = read(recap.render())
@@ -79,7 +79,7 @@ def test_any_text_is_taken_and_reads_back(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_next_recap_folds_every_line() -> None:
+def test_the_next_recap_includes_every_line() -> None:
     later = Message(position=41, role=Role.USER, parts=(Text(text="Go on."),), tokens=3)
     text = extract((later,), counter=TiktokenCounter(), cap_tokens=2_000, previous=read(TEXT)).render()
     for words in ("we ship by freight", "src/rates.py: read t3, edited t5", "30 kg", "2027", "a loose line"):

@@ -52,16 +52,16 @@ from compaction.references import (
         ("\ud800 lone", set()),
     ],
 )
-def test_it_finds_what_a_text_mentions(text: str, expected: set[str]) -> None:
+def test_identifiers_in_a_text_are_found(text: str, expected: set[str]) -> None:
     assert references(text) == expected
 
 
-def test_line_numbers_in_the_margin_of_a_listing_are_no_mentions() -> None:
+def test_line_numbers_in_the_margin_are_not_mentions() -> None:
     assert references("   119→def evict_all():\n   120→    return 4096\n") == {"evict_all", "4096"}
     assert references("Result of cat -n:\n   119\tevict_all\n   120\tx\n") == {"evict_all"}
 
 
-def test_long_runs_are_data_and_take_no_time() -> None:
+def test_long_runs_are_data_and_are_skipped_fast() -> None:
     assert references("a1" * 500_000) == frozenset()
 
 
@@ -72,17 +72,17 @@ def test_mentions_keep_order_and_repetition() -> None:
 TOLD = "read b_1 and src/a.py, then b_1 again"
 
 
-def test_they_are_counted_in_the_order_of_their_first_mentions() -> None:
+def test_mentions_are_counted_in_the_order_of_first_mentions() -> None:
     assert list(counted_mentions(TOLD).items()) == [("b_1", 2), ("src/a.py", 1), ("a.py", 1)]
     assert list(first_mentions(TOLD)) == ["b_1", "src/a.py", "a.py"]
 
 
 @given(st.text(max_size=30) | st.text(alphabet="aB_9./:-@ \u00b7\u0301é", min_size=1, max_size=12))
-def test_the_forms_of_a_name_are_itself_and_what_it_mentions(name: str) -> None:
+def test_a_name_has_itself_and_its_short_forms_as_forms(name: str) -> None:
     assert forms(name) == references(name) | {name}
 
 
-def test_what_the_process_has_learnt_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     forget()
     fresh = [*mentions(TOLD)]
     assert [*mentions(TOLD)] == fresh
@@ -92,12 +92,12 @@ def test_what_the_process_has_learnt_changes_nothing(monkeypatch: pytest.MonkeyP
     assert counted_mentions(TOLD) == dict(MentionCache().counted(TOLD))
 
 
-def test_a_text_that_was_scanned_tells_the_same() -> None:
+def test_a_cached_text_has_the_same_mentions() -> None:
     scanned = MentionCache()
     assert list(scanned.first(TOLD)) == list(scanned.counted(TOLD)) == list(scanned.first(TOLD))
 
 
-def test_a_message_mentions_what_its_words_results_and_arguments_do_but_not_its_thinking() -> None:
+def test_references_of_a_message_exclude_thinking() -> None:
     message = Message(
         position=0,
         role=Role.ASSISTANT,
@@ -132,12 +132,12 @@ def test_a_message_mentions_what_its_words_results_and_arguments_do_but_not_its_
         ("a1b2c3d4", Kind.ID),
     ],
 )
-def test_it_tells_kinds_apart(name: str, kind: Kind) -> None:
+def test_kinds_of_identifiers_are_distinguished(name: str, kind: Kind) -> None:
     assert kind_of(name) is kind
 
 
 @pytest.mark.trajectories
-def test_real_messages_mention_names_that_stand_in_them(trajectories) -> None:
+def test_identifiers_of_real_messages_occur_in_them(trajectories) -> None:
     from pathlib import Path
 
     for path in sorted(Path(trajectories).glob("swe-agent/*"))[:3]:

@@ -192,11 +192,11 @@ def test_only_a_read_of_the_whole_file_has_no_span() -> None:
 
 
 @given(st.text(alphabet=list("cat sed -ni|&;<>()'\"\\\n$`{}#a.py"), max_size=200))
-def test_any_text_is_survived(command: str) -> None:
+def test_any_text_can_be_parsed(command: str) -> None:
     action(command)
 
 
-def test_the_time_to_read_a_command_does_not_explode() -> None:
+def test_the_time_to_parse_a_command_is_linear() -> None:
     for piece in ("'", '"', "$(", "`", "\\", "<<", "cat ", "((", "#", "a=", "cat $(cat ", "cat <<a\n"):
         action(f"cat {piece * 5_000}")
 
@@ -212,7 +212,7 @@ def test_the_time_to_read_a_command_does_not_explode() -> None:
         ("make build", True),
     ],
 )
-def test_what_shows_a_file_is_never_clipped(command: str, is_clipped: bool) -> None:
+def test_outputs_that_show_a_file_are_never_clipped(command: str, is_clipped: bool) -> None:
     items = [system(), user("Fix the pool.")]
     items += [call("a", "bash", command=command), result("a", lines(300))]
     items += [user("And now?"), *[user(f"Go on {n}. " * 40) for n in range(6)]]

@@ -27,7 +27,7 @@ LOGS, SESSIONS = 29, 2
 
 
 @pytest.mark.trajectories
-def test_a_summary_by_rote_is_taken_whole(trajectories: Path) -> None:
+def test_a_mechanical_summary_is_accepted_completely(trajectories: Path) -> None:
     logs = sorted(path for path in trajectories.glob("*/**/*") if path.is_file())[::LOGS]
     made_up: list[str] = []
     names = 0

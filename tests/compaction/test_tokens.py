@@ -14,7 +14,7 @@ def counter() -> TiktokenCounter:
     return TiktokenCounter()
 
 
-def test_it_counts_as_the_vocabulary_does(counter: TiktokenCounter) -> None:
+def test_counts_equal_those_of_the_vocabulary(counter: TiktokenCounter) -> None:
     assert counter.count("") == 0
     assert counter.count("hello world") == 2
     assert counter.count("tokenization of 12345") == 6
@@ -30,12 +30,12 @@ def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("character", ["a", " ", "\n", "!", "漢", "=", "é"])
-def test_a_run_of_millions_is_counted(counter: TiktokenCounter, character: str) -> None:
+def test_a_run_of_millions_of_characters_is_counted(counter: TiktokenCounter, character: str) -> None:
     """Of a run of blanks that long the splitting pattern gives up."""
     assert 0 < counter.count(character * 3_000_000) <= 3_000_000
 
 
-def test_a_count_that_is_remembered_is_the_same(counter: TiktokenCounter) -> None:
+def test_a_cached_count_is_the_same(counter: TiktokenCounter) -> None:
     texts = ["remembered", "rememberex", "remembered by its content", ""]
     first = [counter.count(text) for text in texts]
     assert [counter.count("".join(list(text))) for text in texts] == first
@@ -43,7 +43,7 @@ def test_a_count_that_is_remembered_is_the_same(counter: TiktokenCounter) -> Non
     assert [counter.count(text) for text in texts] == first
 
 
-def test_a_cut_text_counts_nearly_as_the_whole(counter: TiktokenCounter) -> None:
+def test_splitting_a_text_barely_changes_its_count(counter: TiktokenCounter) -> None:
     text = "The quick brown fox jumps over the lazy dog. " * 5_000
     once = counter.count("The quick brown fox jumps over the lazy dog. ")
     assert counter.count(text) == pytest.approx(once * 5_000, rel=0.12)
@@ -63,7 +63,7 @@ def test_threads_share_one_vocabulary() -> None:
     assert counts == [3] * 8
 
 
-def test_a_message_is_its_parts_and_its_overhead() -> None:
+def test_a_message_counts_its_parts_and_its_overhead() -> None:
     message = Message(
         position=0,
         role=Role.ASSISTANT,

@@ -123,7 +123,9 @@ class Replay:
 
 @pytest.mark.trajectories
 @pytest.mark.parametrize("share", [0.10, 0.25, 0.50])
-def test_every_prompt_of_every_session(sessions: list[Transcript], share: float) -> None:
+def test_every_prompt_of_recorded_sessions_is_valid_and_fits(
+    sessions: list[Transcript], share: float
+) -> None:
     found: list[str] = []
     steps = unfit = compactions = 0
     for session in sessions:

@@ -259,7 +259,7 @@ def test_the_same_growth_has_the_same_verdict_in_a_larger_window() -> None:
     assert {slope(rising, window).verdict for window in (200_000, 1_000_000)} == {Verdict.GROWING}
 
 
-def test_a_first_rise_to_the_compaction_is_no_wall() -> None:
+def test_a_first_rise_before_a_compaction_is_not_a_wall() -> None:
     rising = [3_000 * n for n in range(30)]
     assert slope(rising, 90_000, is_compacted=True).verdict is Verdict.GROWING
     assert slope([*rising, 91_000], 90_000, is_compacted=True).verdict is Verdict.WALL
@@ -291,13 +291,13 @@ def test_a_window_never_separates_a_pair(items: list[dict[str, Any]], size: int)
     assert all(any(kept is message for message in messages) for kept in trimmed.messages)
 
 
-def test_a_window_reports_what_it_did() -> None:
+def test_a_window_reports_its_effect() -> None:
     items = [system(), user("a"), call("1", "r"), result("1", "x"), assistant("b"), user("c")]
     stats = MessageWindow(max_messages=4).trim(parse(items)).stats
     assert (stats.dropped_messages, stats.dropped_turns, stats.pairs_kept, stats.over_by) == (3, 1, 0, 0)
 
 
-def test_recent_messages_stay_even_where_the_window_is_small() -> None:
+def test_recent_messages_are_kept_even_in_a_small_window() -> None:
     items = [user("a"), calls(("1", "r", {}), ("2", "r", {})), result("1", "x"), result("2", "y"), user("b")]
     trimmed = MessageWindow(max_messages=2, preserve_system=False, min_keep_recent=3).trim(parse(items))
     assert len(trimmed.messages) == 4

@@ -22,7 +22,7 @@ IN_URL = "the database in DATABASE_URL does not accept connections."
         ("postgres://x:secret@127.0.0.1:1/x", f"contextapp is not running: {IN_URL}\n"),
     ],
 )
-def test_without_a_database_a_command_says_so_in_one_line(url: str, message: str, tmp_path: Path) -> None:
+def test_a_command_without_a_database_fails_with_one_line(url: str, message: str, tmp_path: Path) -> None:
     environment = os.environ | {"CONTEXTAPP_HOME": str(tmp_path / "home"), "DATABASE_URL": url}
     environment.pop("CONTEXTAPP_DB_POOL", None)
     environment["DJANGO_SETTINGS_MODULE"] = "contextapp.settings"

@@ -77,7 +77,7 @@ def unfinished(url: str, path: str, *, length: int, sent: bytes, header: str = "
         yield connection
 
 
-def test_slow_bodies_hold_up_nobody(
+def test_slow_bodies_do_not_delay_other_requests(
     served_url: str, api_url: str, client: requests.Session, api_key: str
 ) -> None:
     form = f"Cookie: csrftoken={'a' * 32}\r\nContent-Type: application/x-www-form-urlencoded\r\n"

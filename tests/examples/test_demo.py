@@ -28,7 +28,7 @@ def passes(folder: Path) -> bool:
     return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
 
 
-def test_it_compacts_several_times_and_ends_well(
+def test_the_demo_compacts_several_times_and_succeeds(
     served_url: str, api_key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = play(served_url, api_key).session

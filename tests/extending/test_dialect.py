@@ -114,7 +114,7 @@ def test_the_working_memory_is_served_in_it(compacted: Api) -> None:
     assert any(item["from"] == "person" and "Read all files" in item["line"] for item in messages)
 
 
-def test_what_is_not_a_message_of_it_is_rejected(compacted: Api) -> None:
+def test_a_message_of_another_format_is_rejected(compacted: Api) -> None:
     body = {"messages": [{"from": "narrator", "line": "x"}]}
     response = compacted.post("sessions/s1/turns/", body)
     assert (response.status_code, code(response)) == (400, "invalid_message")

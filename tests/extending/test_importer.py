@@ -57,7 +57,7 @@ def test_it_is_imported_by_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_it_is_offered_where_no_format_is_recognized(api: Api, tmp_path: Path) -> None:
+def test_it_is_listed_if_no_format_is_recognized(api: Api, tmp_path: Path) -> None:
     response = api.post("imports/", b"no log")
     assert code(response) == "unknown_format"
     assert "diary" in response.json()["error"]["message"]

@@ -57,7 +57,7 @@ def imported(project: Project, data: bytes) -> AgentSession:
         claude_code_log({"input_tokens": ABSURD, "cache_read_input_tokens": 2**31, "output_tokens": 5}),
     ],
 )
-def test_token_counts_beyond_any_model_are_left_out(project: Project, data: bytes) -> None:
+def test_implausible_token_counts_are_ignored(project: Project, data: bytes) -> None:
     session = imported(project, data)
     assert session.turn_count == 1
     assert session.billed_tokens < 100
@@ -65,10 +65,10 @@ def test_token_counts_beyond_any_model_are_left_out(project: Project, data: byte
 
 
 @pytest.mark.parametrize("dollars", [-1, 1e30, "1e400", float("nan"), float("inf")])
-def test_so_are_costs(dollars: Any) -> None:
+def test_implausible_costs_are_ignored(dollars: Any) -> None:
     assert microusd_of(dollars) is None
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_and_times_at_the_ends_of_the_calendar(text: str) -> None:
+def test_times_at_the_limits_of_the_calendar_are_ignored(text: str) -> None:
     assert time_of(text) is None

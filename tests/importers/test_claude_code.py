@@ -23,7 +23,7 @@ PARALLEL = (
 )
 
 
-def test_it_merges_a_response_and_moves_its_results_after_it() -> None:
+def test_a_response_is_merged_and_its_results_follow_it() -> None:
     (session,), damages = read(jsonl(*PARALLEL), "claude-code")
     assert not damages
     assert [body["role"] for body in bodies(session)] == ["user", "assistant", "user", "user", "assistant"]
@@ -33,7 +33,7 @@ def test_it_merges_a_response_and_moves_its_results_after_it() -> None:
     assert session.title == "Fix the clock"
 
 
-def test_it_keeps_the_usage_with_most_output_and_splits_it() -> None:
+def test_the_usage_with_the_most_output_is_used() -> None:
     (session,), _ = read(jsonl(*PARALLEL), "claude-code")
     usage = session.turns[0].usage
     assert usage is not None
@@ -54,7 +54,7 @@ def test_a_grown_log_begins_with_the_same_turns() -> None:
     assert len(after.turns) == len(before.turns) + 1
 
 
-def test_client_lines_are_input_but_no_user_turns() -> None:
+def test_client_lines_are_input_but_not_typed_by_the_user() -> None:
     log = jsonl(
         user("<local-command-stdout>ok</local-command-stdout>", "u0"),
         user("<system-reminder>be brief</system-reminder>", "u1"),
@@ -68,7 +68,7 @@ def test_client_lines_are_input_but_no_user_turns() -> None:
     assert session.title == "Now the real thing"
 
 
-def test_a_compaction_is_a_marker_on_the_turn_that_follows() -> None:
+def test_a_compaction_marks_the_following_turn() -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "s1", "sessionId": SESSION}
     facts = {"compactMetadata": {"trigger": "auto", "preTokens": 155_000}}
     summary = user("This session continues …", "u5", isCompactSummary=True)
@@ -94,7 +94,7 @@ def test_sub_agents_are_child_sessions() -> None:
     assert len(bodies(old)) == 2
 
 
-def test_damaged_lines_are_named_and_the_rest_is_read() -> None:
+def test_damaged_lines_are_reported_and_the_rest_is_imported() -> None:
     whole = jsonl(*PARALLEL).data
     data = (
         b"\xef\xbb\xbf"
@@ -133,7 +133,7 @@ def test_no_damage_of_any_kind_raises() -> None:
             list(importer.read(log))
 
 
-def test_the_sample_is_what_its_script_writes_and_reads_without_damage() -> None:
+def test_the_bundled_sample_equals_the_output_of_its_script() -> None:
     (session,), damages = read(sample_log(), "claude-code")
     assert not damages
     assert not list(misplaced(session))

@@ -40,7 +40,7 @@ def test_a_recording_becomes_turns_with_usage_in_disjoint_parts() -> None:
     assert bodies(session)[3] == {"role": "tool", "tool_call_id": "c1", "content": "x = 1"}
 
 
-def test_in_a_jsonl_recording_the_last_record_of_a_message_counts() -> None:
+def test_the_last_record_of_a_message_is_used() -> None:
     log = jsonl(
         {**FACTS, "messages": []},
         REQUEST,
@@ -106,7 +106,7 @@ def test_a_checkpoint_pairs_responses_with_calls_that_have_no_id() -> None:
     ]
 
 
-def test_images_stay_images() -> None:
+def test_images_are_preserved() -> None:
     image = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
     contents = [{"role": "user", "parts": [{"text": "What is this?"}, image]}]
     [session], _ = read(document(contents), "gemini-cli")

@@ -104,7 +104,7 @@ def whole(other_project: Project) -> list[Any]:
     return rows(other_project)
 
 
-def test_the_log_is_as_hard_as_it_should_be(whole: list[Any]) -> None:
+def test_the_log_contains_the_difficult_cases(whole: list[Any]) -> None:
     (_, facts, turns, _), (parent, *_) = whole
     assert [turn["client_compaction"] is not None for turn in turns].count(True) == 1
     assert facts["turn_count"] == len(turns) == 5
@@ -114,7 +114,9 @@ def test_the_log_is_as_hard_as_it_should_be(whole: list[Any]) -> None:
 
 
 @pytest.mark.slow
-def test_line_after_line(project: Project, whole: list[Any], cuts: list[int]) -> None:
+def test_importing_line_by_line_equals_importing_at_once(
+    project: Project, whole: list[Any], cuts: list[int]
+) -> None:
     for cut in cuts:
         take(project, LINES[:cut])
     take(project, LINES)
@@ -122,7 +124,9 @@ def test_line_after_line(project: Project, whole: list[Any], cuts: list[int]) ->
 
 
 @pytest.mark.slow
-def test_each_cut_then_the_whole(project: Project, whole: list[Any], cuts: list[int]) -> None:
+def test_importing_any_part_and_then_the_whole_equals_importing_at_once(
+    project: Project, whole: list[Any], cuts: list[int]
+) -> None:
     for cut in cuts:
         take(project, LINES[:cut])
         take(project, LINES)
@@ -131,7 +135,9 @@ def test_each_cut_then_the_whole(project: Project, whole: list[Any], cuts: list[
 
 
 @pytest.mark.slow
-def test_some_cuts_on_the_way(project: Project, whole: list[Any], cuts: list[int]) -> None:
+def test_importing_in_several_parts_equals_importing_at_once(
+    project: Project, whole: list[Any], cuts: list[int]
+) -> None:
     choice = random.Random(7)
     for _ in range(20):
         way = sorted(choice.sample(cuts, choice.randint(2, 5)))
@@ -142,7 +148,9 @@ def test_some_cuts_on_the_way(project: Project, whole: list[Any], cuts: list[int
 
 
 @pytest.mark.slow
-def test_a_line_that_is_half_written(project: Project, whole: list[Any], cuts: list[int]) -> None:
+def test_a_partially_written_line_is_imported_later(
+    project: Project, whole: list[Any], cuts: list[int]
+) -> None:
     for cut in cuts:
         half = orjson.dumps(LINES[cut])
         take(project, LINES[:cut], tail=half[: len(half) // 2])
@@ -150,7 +158,9 @@ def test_a_line_that_is_half_written(project: Project, whole: list[Any], cuts: l
     assert rows(project) == whole
 
 
-def test_again_and_an_older_state_change_nothing(project: Project, whole: list[Any], cuts: list[int]) -> None:
+def test_importing_the_same_or_an_older_state_changes_nothing(
+    project: Project, whole: list[Any], cuts: list[int]
+) -> None:
     take(project, LINES)
     revisions = list(project.agent_sessions.values_list("edits_revision", flat=True))
     for cut in [len(LINES), *reversed(cuts)]:
@@ -164,7 +174,7 @@ def test_again_and_an_older_state_change_nothing(project: Project, whole: list[A
     assert list(project.agent_sessions.values_list("edits_revision", flat=True)) == revisions
 
 
-def test_a_tag_of_what_is_served_changes_with_the_last_answer(project: Project) -> None:
+def test_the_etag_changes_with_the_last_answer(project: Project) -> None:
     take(project, LINES[:4])
     before = AgentSession.objects.get(project=project)
     (result,) = take(project, LINES[:6])
@@ -190,7 +200,7 @@ def test_a_fork_is_billed_once(project: Project) -> None:
     assert (copy.cost_microusd, copy.output_tokens) == (0, 0)
 
 
-def test_projects_do_not_know_each_other(project: Project) -> None:
+def test_imports_of_projects_are_independent(project: Project) -> None:
     take(project, LINES)
     other = project_create(name="Gamma", slug="gamma")
     assert all(result.created for result in take(other, LINES))

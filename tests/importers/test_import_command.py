@@ -43,7 +43,7 @@ def write(folder: Path, *lines: object, tail: bytes = b"") -> str:
     return str(path)
 
 
-def test_it_imports_once_and_then_what_has_grown(tmp_path: Path) -> None:
+def test_a_log_is_imported_once_and_then_its_new_part(tmp_path: Path) -> None:
     path = write(tmp_path, *OPENING)
     assert total(run(path)) == [1, 1, 0, 0, 1, 2]
     assert total(run(path)) == [1, 0, 0, 1, 0, 0]
@@ -58,7 +58,7 @@ def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:
     assert not AgentSession.objects.filter(external_id=SESSION).exists()
 
 
-def test_it_names_damaged_lines_and_unknown_files(tmp_path: Path) -> None:
+def test_damaged_lines_and_unknown_files_are_reported(tmp_path: Path) -> None:
     write(tmp_path, *OPENING, tail=b'{"type": "us')
     (tmp_path / "other.json").write_text('{"no": "log"}')
     report = run(str(tmp_path))
@@ -74,7 +74,7 @@ def test_a_missing_path_and_no_log_at_all_are_errors(tmp_path: Path, path: str) 
         run(str(tmp_path / path))
 
 
-def test_an_unchanged_log_costs_one_statement(
+def test_an_unchanged_log_takes_one_statement(
     tmp_path: Path, django_assert_num_queries: Callable[[int], AbstractContextManager[None]]
 ) -> None:
     path = write(tmp_path, *OPENING, *CHILD)
@@ -83,7 +83,7 @@ def test_an_unchanged_log_costs_one_statement(
         assert total(run(path)) == [1, 0, 0, 2, 0, 0]
 
 
-def test_it_is_known_by_its_content_and_not_by_its_place(tmp_path: Path) -> None:
+def test_a_log_is_identified_by_its_content_and_not_its_path(tmp_path: Path) -> None:
     run(write(tmp_path, *OPENING))
     (tmp_path / "moved").mkdir()
     packed = tmp_path / "moved" / f"{SESSION}.jsonl.gz"
@@ -92,14 +92,14 @@ def test_it_is_known_by_its_content_and_not_by_its_place(tmp_path: Path) -> None
     assert ImportedLog.objects.count() == 1
 
 
-def test_what_was_deleted_can_be_imported_again(tmp_path: Path) -> None:
+def test_a_deleted_session_can_be_imported_again(tmp_path: Path) -> None:
     path = write(tmp_path, *OPENING, *CHILD)
     run(path)
     AgentSession.objects.get(external_id=f"{SESSION}:agent-k1").delete()
     assert total(run(path)) == [1, 1, 0, 1, 1, 2]
 
 
-def test_a_log_with_damage_is_read_and_named_again(tmp_path: Path) -> None:
+def test_a_damaged_log_is_read_and_reported_again(tmp_path: Path) -> None:
     path = write(tmp_path, *OPENING, tail=b'{"type": "us')
     assert run(path).count(":3: not JSON") == run(path).count(":3: not JSON") == 1
     assert not ImportedLog.objects.exists()

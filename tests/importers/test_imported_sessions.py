@@ -90,7 +90,7 @@ class TestSecrets:
             tags=[self.SECRET],
         )
 
-    def test_none_is_stored_counted_or_hashed(self, project: Project, api: Api) -> None:
+    def test_no_secret_is_stored_counted_or_hashed(self, project: Project, api: Api) -> None:
         result = session_import(project=project, imported=self.leaky())
         session = AgentSession.objects.get(pk=result.session.pk)
         assert result.redacted == {self.KIND: 7}
@@ -125,7 +125,7 @@ def summary(name: str) -> ImportedTurn:
 
 
 class TestPrompts:
-    def test_a_prompt_begins_where_the_client_compacted(self, project: Project, api: Api) -> None:
+    def test_a_prompt_begins_after_the_clients_compaction(self, project: Project, api: Api) -> None:
         turns = [step(0), step(1), step(2), summary("A"), step(4), step(5)]
         session = take(project, turns, system="Be brief.")
         tokens = sum(session.messages.filter(position__gte=6).values_list("tokens", flat=True))
@@ -138,7 +138,7 @@ class TestPrompts:
         assert "What was done A" in str(served(api, "at_turn=4")["messages"][0])
         assert served(api, "at_turn=5")["tokens"] == prompt["tokens"]
 
-    def test_a_window_is_what_the_client_compacted_at(self, project: Project) -> None:
+    def test_the_window_is_the_size_at_which_the_client_compacted(self, project: Project) -> None:
         at_its_limit = replace(
             summary("A"), client_compaction=ClientCompaction(trigger="auto", tokens_before=167_000)
         )
@@ -165,7 +165,7 @@ class TestPrompts:
         assert len(prompt["messages"]) == 3
         assert prompt["tokens"] == prompt["raw_tokens"]
 
-    def test_an_open_call_at_the_end_is_known(self, project: Project, api: Api) -> None:
+    def test_an_open_call_at_the_end_is_detected(self, project: Project, api: Api) -> None:
         session = take(project, [step(0), step(1)])
         assert (session.open_calls, session.needs_repair) == (["c1"], False)
         served(api)
@@ -173,7 +173,7 @@ class TestPrompts:
         assert take(project, [step(0), step(1), answered]).open_calls == []
         assert served(api)["messages"][-1]["role"] == "user"
 
-    def test_what_does_not_fit_together_is_repaired(self, project: Project, api: Api) -> None:
+    def test_invalid_tool_pairs_are_repaired(self, project: Project, api: Api) -> None:
         session = take(project, [step(0), step(3), step(4)])
         assert session.needs_repair
         served(api)
@@ -222,7 +222,7 @@ class TestCompacted:
         assert prompt["tokens"] == sum(session.shown_components.values())
         assert session.open_calls == ["c13"]
 
-    def test_the_last_turn_stays_and_what_is_new_of_it_follows(
+    def test_the_last_turn_is_unchanged_and_its_new_messages_follow(
         self, project: Project, api: Api, compacted: AgentSession
     ) -> None:
         stored = list(compacted.messages.order_by("position").values_list("position", "body"))
@@ -247,7 +247,7 @@ class TestCompacted:
         with pytest.raises(ImportConflictError):
             take(project, other)
 
-    def test_counters_go_on(self, project: Project, compacted: AgentSession) -> None:
+    def test_counters_continue(self, project: Project, compacted: AgentSession) -> None:
         more = [step(n) for n in range(12)] + [step(12, usage=USAGE, response_id="r12")]
         session = take(project, more)
         assert session.output_tokens == USAGE.output_tokens
@@ -263,7 +263,7 @@ def _breakdown(session: AgentSession) -> TokenBreakdown:
 
 
 class TestCosts:
-    def test_the_log_s_own_figure_wins(self, project: Project) -> None:
+    def test_the_cost_in_the_log_has_precedence(self, project: Project) -> None:
         session = take(project, [step(0, usage=USAGE, cost_microusd=1_234), step(1, usage=USAGE)])
         by_table = pricing.price(MODEL, USAGE).microusd
         assert list(session.turns.order_by("index").values_list("cost_microusd", flat=True)) == [
@@ -290,7 +290,7 @@ class TestCosts:
         page = member_client.get(reverse("session", args=["alpha", session.pk])).text
         assert "estimated for 1 call" in page
 
-    def test_what_was_written_for_an_hour_costs_more(self, project: Project) -> None:
+    def test_imported_one_hour_cache_writes_cost_more(self, project: Project) -> None:
         session = take(project, [step(0, usage=USAGE, cache_write_1h_tokens=2_000)])
         one_hour_tokens = pricing.price(MODEL, USAGE, cache_write_1h_tokens=2_000).microusd
         assert session.cost_microusd == one_hour_tokens

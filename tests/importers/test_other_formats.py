@@ -60,7 +60,7 @@ def test_openhands_calls_of_one_folder_are_turns_of_one_session(tmp_path: Path) 
     assert not list(misplaced(session))
 
 
-def test_openhands_the_bare_task_again_is_a_second_run() -> None:
+def test_openhands_a_repeated_task_is_a_second_run() -> None:
     first, again = logged([ASK], ANSWER, "r1", 100, 0), logged([ASK], ANSWER, "r2", 100, 0)
     sessions, _ = read(jsonl(first, again, name="task-7"), "openhands")
     assert len({session.external_id for session in sessions}) == 2
@@ -159,7 +159,7 @@ def test_tau_bench() -> None:
     assert "name" not in bodies(session)[2]
 
 
-def test_tau2_leaves_out_what_the_simulated_user_does_with_tools() -> None:
+def test_tau2_excludes_the_simulated_users_tool_calls() -> None:
     flat = {"id": "c1", "name": "find", "arguments": {"a": 1}, "requestor": "assistant"}
     messages = [
         {"role": "assistant", "content": "Hi!", "turn_idx": 0},
@@ -186,7 +186,7 @@ def test_tau2_leaves_out_what_the_simulated_user_does_with_tools() -> None:
     assert bodies(session)[2]["tool_calls"][0]["function"]["arguments"] == '{"a": 1}'
 
 
-def test_plain_chat_in_every_shape() -> None:
+def test_plain_chat_is_read_in_every_form() -> None:
     chat = [{"role": "user", "content": "Fix it"}, ANSWER, RESULT]
     shapes = [
         document(chat),
@@ -199,7 +199,7 @@ def test_plain_chat_in_every_shape() -> None:
     assert all(shape == found[0] for shape in found)
 
 
-def test_conversations_that_do_not_go_on_are_sessions_of_their_own() -> None:
+def test_unrelated_conversations_are_separate_sessions() -> None:
     log = jsonl({"messages": [ASK]}, {"messages": [{"role": "user", "content": "Else"}]}, name="set.jsonl")
     sessions, _ = read(log, "openai-chat")
     assert [session.external_id for session in sessions] == ["set-1", "set-2"]
@@ -208,11 +208,11 @@ def test_conversations_that_do_not_go_on_are_sessions_of_their_own() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"hello", b"[]", b"{}", b"[[]]", b'{"messages": []}', b"\x00\xff", b"3"]
 )
-def test_what_is_no_log_is_not_recognized(data: bytes) -> None:
+def test_a_file_that_is_not_a_log_is_not_recognized(data: bytes) -> None:
     assert recognize(LogFile(name="x.json", data=data)) is None
 
 
-def test_packed_files_and_their_damage(tmp_path: Path) -> None:
+def test_compressed_and_damaged_files(tmp_path: Path) -> None:
     data = document([ASK]).data
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(data))
     (tmp_path / "b.json.zst").write_bytes(zstandard.compress(data))

@@ -12,7 +12,7 @@ def message(role: str, content: str, **fields: Any) -> dict[str, Any]:
     return {"role": role, "content": content, "agent": "main"} | fields
 
 
-def test_tool_calls_are_paired_and_private_keys_left_out() -> None:
+def test_tool_calls_are_paired_and_private_fields_are_dropped() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
     history = [
         message("system", "You fix bugs."),

@@ -32,19 +32,19 @@ TITLES = [
 
 
 @pytest.mark.parametrize(("text", "title"), TITLES)
-def test_it_is_the_first_meaningful_line(text: str, title: str) -> None:
+def test_a_title_is_the_first_meaningful_line(text: str, title: str) -> None:
     assert title_of(text) == title
 
 
 @given(st.text(alphabet="<>/ab#: \nfollowing"))
-def test_words_make_a_title_of_one_line_that_is_no_longer_than_allowed(text: str) -> None:
+def test_a_title_is_one_line_of_limited_length(text: str) -> None:
     title = title_of(text * 5)
     assert bool(title) == bool(text.split())
     assert len(title) <= TITLE_LENGTH
     assert title.splitlines() == ([title] if title else [])
 
 
-def test_tags_that_never_end_make_a_title_too() -> None:
+def test_unclosed_tags_take_linear_time() -> None:
     """A pattern that tried all ways to pair them would not come to an end."""
     assert title_of("<a>" * 2_000).startswith("<a><a>")
     assert title_of("<a></a>" * 500 + "following " * 1_000).startswith("following following")

@@ -52,7 +52,7 @@ def imported(trajectories: Path) -> dict[str, list[ImportedSession]]:
 
 
 @pytest.mark.parametrize("folder", KNOWN)
-def test_sessions_and_tool_calls_are_those_of_the_readme(
+def test_the_numbers_of_sessions_and_tool_calls_match_the_readme(
     folder: str, imported: dict[str, list[ImportedSession]]
 ) -> None:
     _, sessions, tool_calls = KNOWN[folder]

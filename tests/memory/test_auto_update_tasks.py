@@ -152,7 +152,7 @@ class TestCatchingUp:
         assert api.get(MEMORY).json()["memory"]["blockers"] == []
         assert MemoryUpdateState.objects.get(session_id=stored).turn == 1
 
-    def test_a_deleted_session_is_no_error(self, stored: UUID) -> None:
+    def test_a_deleted_session_is_not_an_error(self, stored: UUID) -> None:
         AgentSession.objects.filter(pk=stored).delete()
         assert memory_update(session_id=stored) == 0
 

@@ -99,7 +99,7 @@ class TestAutomaticItems:
             "I forgot that it also runs on Windows.",
         ],
     )
-    def test_what_belongs_to_the_task_leaves_it(self, text: str) -> None:
+    def test_messages_about_the_task_do_not_replace_it(self, text: str) -> None:
         session = Session().read(user("Make the pool evict."), assistant("Done, shall I commit it?"))
         assert session.read(user(text)).memory.task == "Make the pool evict."
 
@@ -163,7 +163,7 @@ class TestAutomaticItems:
         assert session.memory.blockers == ("`go build ./...` fails: pool.go:3: undefined: evict",)
         assert session.ran("go build ./...", "exit code: 0").memory.blockers == ()
 
-    def test_a_search_without_results_is_no_blocker(self) -> None:
+    def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
 
     def test_abandoned_commands_move_to_tried(self) -> None:
@@ -367,5 +367,5 @@ class TestTestRuns:
     @pytest.mark.parametrize(
         "command", ["pytest --version", "cat test_pool.py", "git commit -m 'run pytest'", "ls tests"]
     )
-    def test_other_commands_are_no_test_runs(self, command: str) -> None:
+    def test_other_commands_are_not_test_runs(self, command: str) -> None:
         assert run_of(command, "x", False) is None

@@ -181,7 +181,7 @@ class TestAdditions:
 class TestOwnItems:
     notes = held((READER, {"decisions": ["a timer"], "next": "look around"}))
 
-    def test_can_be_reworded_resolved_and_removed(self) -> None:
+    def test_own_items_can_be_reworded_resolved_and_removed(self) -> None:
         number = number_of(self.notes, "a timer")
         assert read(self.notes, op("replace", "a queue", item=number)).notes.memory.decisions == ("a queue",)
         settled = read(self.notes, op("resolve", item=number)).notes
@@ -209,11 +209,11 @@ class TestOwnItems:
 class TestItemsOfOthers:
     @pytest.mark.parametrize("origin", [PERSON, AGENT, Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)])
     @pytest.mark.parametrize("step", ["replace", "resolve", "remove"])
-    def test_are_unchanged(self, origin: Origin, step: str) -> None:
+    def test_items_of_others_are_not_changed(self, origin: Origin, step: str) -> None:
         notes = held((origin, {"decisions": ["a timer"]}))
         assert read(notes, op(step, "a queue", item="i1")).notes is notes
 
-    def test_are_marked_stale_with_a_reason(self) -> None:
+    def test_items_of_others_are_marked_stale_with_a_reason(self) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}))
         made = read(notes, op("stale", "a queue is used since t3", item="i1"))
         assert made.notes.memory == notes.memory
@@ -221,7 +221,7 @@ class TestItemsOfOthers:
         assert made.notes.origin("decisions", "a timer").author is Author.PERSON
         assert made.reason == "1 stale"
 
-    def test_are_not_marked_again_for_an_overruled_finding(self) -> None:
+    def test_items_of_others_are_not_marked_for_an_overruled_finding(self) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}))
         marked = read(notes, op("stale", "a queue is used since t3", item="i1")).notes
         confirmed = marked.confirmed([("decisions", "a timer")])
@@ -229,7 +229,7 @@ class TestItemsOfOthers:
         assert read(confirmed, op("stale", "a thread is used", item="i1")).reason == "1 stale"
 
     @pytest.mark.parametrize("reason", ["", "PoolGuard is used", "word " * 40])
-    def test_are_not_marked_for_an_invalid_reason(self, reason: str) -> None:
+    def test_items_of_others_are_not_marked_for_an_invalid_reason(self, reason: str) -> None:
         notes = held((PERSON, {"decisions": ["a timer"]}))
         assert read(notes, op("stale", reason, item="i1")).notes is notes
 
@@ -251,12 +251,12 @@ class TestItemsOfOthers:
 
 
 class TestRemovedItems:
-    def test_are_not_added_again_in_another_order_or_case(self) -> None:
+    def test_removed_items_are_not_added_in_another_order_or_case(self) -> None:
         out = ("We take a queue, not a timer",)
         made = read(Notes(), op("add", "Not a timer: we take a queue", field="tried"), dismissed=out)
         assert made.reason == ""
 
-    def test_include_items_that_others_removed_or_reworded(self) -> None:
+    def test_removed_items_include_those_reworded_by_others(self) -> None:
         observed = Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)
         first = held((READER, {"decisions": ["a", "b"], "next": "x"}), (observed, {"blockers": ["c"]}))
         second = held((READER, {"decisions": ["b2"], "next": "y"}))
@@ -277,7 +277,7 @@ class TestRemovedItems:
 
 
 class TestReply:
-    def test_must_contain_operations(self) -> None:
+    def test_a_reply_must_contain_operations(self) -> None:
         reading = Extraction(messages=MESSAGES, notes=Notes(), schema=SCHEMA)
         for answer in ({}, {"operations": None}, {"operations": {"op": "add"}}):
             with pytest.raises(SummaryMalformed):
@@ -292,7 +292,7 @@ class TestReply:
             (Reply(text="[]", stop_reason="end_turn"), SummaryMalformed),
         ],
     )
-    def test_is_json_or_an_error(self, reply: Reply, error: type[Exception]) -> None:
+    def test_a_reply_that_is_not_json_is_an_error(self, reply: Reply, error: type[Exception]) -> None:
         with pytest.raises(error):
             answer_of(reply)
 

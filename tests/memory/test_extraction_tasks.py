@@ -120,7 +120,7 @@ class TestSchedule:
         ],
         ids=["by default", "upkeep alone", "a model alone", "nothing may leave the server"],
     )
-    def test_only_if_the_project_enables_it(
+    def test_extraction_runs_only_if_the_project_enables_it(
         self, provider: FakeProvider, project: Project, push: Push, stored: UUID, work: Any, changes: Any
     ) -> None:
         Project.objects.filter(pk=project.pk).update(**changes)
@@ -132,14 +132,18 @@ class TestSchedule:
         assert not MemoryExtraction.objects.exists()
 
     @pytest.mark.usefixtures("model_on")
-    def test_not_without_a_key(self, provider: FakeProvider, push: Push, work: Any, settings: Any) -> None:
+    def test_extraction_needs_an_api_key(
+        self, provider: FakeProvider, push: Push, work: Any, settings: Any
+    ) -> None:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
         push(user(LONG))
         work()
         assert provider.requests == []
 
     @pytest.mark.usefixtures("model_on")
-    def test_after_enough_new_content(self, provider: FakeProvider, push: Push, work: Any) -> None:
+    def test_extraction_runs_after_enough_new_content(
+        self, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
         push(user("Mend the pool"))
         work()
         assert provider.requests == []
@@ -152,7 +156,7 @@ class TestSchedule:
         assert "#1 t1 assistant:" in request.body["messages"][0]["content"]
 
     @pytest.mark.usefixtures("model_on")
-    def test_when_the_session_is_idle(
+    def test_extraction_runs_when_the_session_is_idle(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, sent: list[str]
     ) -> None:
         push(user("Mend the pool"))
@@ -269,7 +273,9 @@ class TestWrites:
         assert "We evict by a queue" in provider.requests[-1].body["messages"][0]["content"]
         assert MemoryExtraction.objects.filter(state="done").count() == 3
 
-    def test_inventions_are_dropped(self, api: Api, provider: FakeProvider, push: Push, work: Any) -> None:
+    def test_invented_identifiers_are_dropped(
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
+    ) -> None:
         provider.script(operations(op("add", "see src/made_up.py"), {"op": 1}, op("add", "a queue")))
         push(assistant(LONG))
         work()
@@ -404,7 +410,7 @@ class TestFailures:
             later(stored)
         assert pauses == [1, 2, 4, 6, 6]
 
-    def test_refused_turns_are_given_up_at_once(
+    def test_refused_turns_are_skipped_immediately(
         self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
         provider.script(it.refusal(), operations(op("add", "a queue")))
@@ -446,7 +452,7 @@ class TestFailures:
         assert row.last_error == "internal error; see the server log"
         assert row.lease_until is not None
 
-    def test_a_dying_worker_loses_nothing(
+    def test_a_worker_that_dies_loses_no_turns(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
         push(assistant(LONG))
@@ -480,7 +486,7 @@ class TestFailures:
         assert states() == ["done", "superseded"]
         assert all(row.cost_microusd for row in MemoryExtraction.objects.all())
 
-    def test_a_session_deleted_meanwhile_is_no_error(
+    def test_a_session_deleted_during_extraction_is_not_an_error(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
         suggestions = extraction._suggestions

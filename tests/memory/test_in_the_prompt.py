@@ -47,7 +47,7 @@ def address(name: str, session: AgentSession, *more: Any) -> str:
 
 
 @pytest.mark.slow
-def test_the_tab_tells_since_when_the_model_sees_it(
+def test_the_tab_shows_since_when_the_model_sees_the_memory(
     api: Api, owner_client: Client, stored: AgentSession
 ) -> None:
     assert NOT_YET not in tab(owner_client, stored)  # there is none yet
@@ -98,7 +98,7 @@ def test_the_prompt_view_shows_it(api: Api, owner_client: Client, stored: AgentS
     assert "In the transcript" not in shown
 
 
-def test_a_memory_without_room_is_named(api: Api, owner_client: Client, stored: AgentSession) -> None:
+def test_a_memory_that_does_not_fit_is_reported(api: Api, owner_client: Client, stored: AgentSession) -> None:
     decide(stored, "use a clock " * 200)
     stored.budget_tokens = 500
     stored.save(update_fields=["budget_tokens"])

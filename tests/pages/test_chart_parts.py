@@ -86,7 +86,7 @@ def test_the_largest_increase_names_its_tool_output(member_client, project, djan
 
 
 @pytest.mark.django_db
-def test_a_long_answer_and_a_long_question_are_no_outputs(project):
+def test_long_answers_and_questions_are_not_outputs(project):
     long = "words " * 5_000
     turns = [
         turn(0, [message("user", "Hi.", "u0"), message("assistant", long, "a0")]),

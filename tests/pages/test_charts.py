@@ -91,7 +91,7 @@ def test_growth_per_turn_and_turns_left():
     assert slope.turns_left == 81
 
 
-def test_near_the_window_it_hits_the_wall():
+def test_growth_near_the_window_hits_the_wall():
     assert slope_of(sizes(80_000, 85_000, 90_000), 100_000).verdict is Verdict.WALL
 
 

@@ -58,7 +58,7 @@ def test_the_recap_names_its_sources(viewer_client, session):
 
 
 @pytest.mark.parametrize("is_needed", [True, False])
-def test_it_says_whether_a_summary_was_needed(viewer_client, session, is_needed):
+def test_the_page_shows_whether_a_summary_was_needed(viewer_client, session, is_needed):
     row = session.compactions.get()
     row.record["summarizer_needed"] = is_needed
     row.save()
@@ -79,7 +79,7 @@ def test_it_says_whether_a_summary_was_needed(viewer_client, session, is_needed)
         ("soft", {"summary": {}, "summary_used": True}, None),
     ],
 )
-def test_it_says_why_no_model_wrote_the_recap(viewer_client, session, trigger, notes, reason):
+def test_the_page_shows_why_no_model_wrote_the_recap(viewer_client, session, trigger, notes, reason):
     row = session.compactions.get()
     row.trigger, row.record = trigger, {**row.record, **notes}
     row.save()
@@ -97,7 +97,7 @@ def test_a_requested_compaction_records_why_no_model_was_called(member_client, p
     assert "No model wrote this recap: no API key is set." in one_line(page_of(member_client, session))
 
 
-def test_what_changed_the_first_and_the_newest_messages_is_named(viewer_client, session):
+def test_changes_to_the_head_and_tail_are_explained(viewer_client, session):
     row = session.compactions.get()
     assert row.record["exceptions"] == []
     assert "were left unchanged. The " in one_line(page_of(viewer_client, session))

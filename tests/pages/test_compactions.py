@@ -128,7 +128,9 @@ class TestTheList:
         Compaction.objects.update(state="running")
         assert polls()
 
-    def test_two_at_once_are_refused(self, member_client: Client, session: AgentSession) -> None:
+    def test_a_second_concurrent_compaction_is_rejected(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
         member_client.post(address("session_compact", session))
         Compaction.objects.update(state="running")
         shown = member_client.post(address("session_compact", session), headers=HTMX).text
@@ -176,14 +178,14 @@ class TestTheList:
             assert viewer_client.post(target).status_code == 403
         assert not Compaction.objects.exists()
 
-    def test_a_stranger_sees_none_of_it(self, stranger_client: Client, session: AgentSession) -> None:
+    def test_a_stranger_sees_no_compactions(self, stranger_client: Client, session: AgentSession) -> None:
         assert stranger_client.get(address("session_compactions", session)).status_code == 404
         assert stranger_client.post(address("session_compact", session)).status_code == 404
 
 
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
-def test_a_compaction_arrives_on_the_page(page_as: Any, member: Any, session: AgentSession) -> None:
+def test_a_new_compaction_appears_on_the_page(page_as: Any, member: Any, session: AgentSession) -> None:
     page: Page = page_as(member)
     AgentSession.objects.update(last_active_at=timezone.now())
     page.goto(address("session_compactions", session))

@@ -51,7 +51,7 @@ def test_every_turn_has_a_url(member_client, long_session, query, shown):
 
 
 @pytest.mark.parametrize("query", [{"before": 0}, {"after": 59}, {"after": 10**15}])
-def test_beyond_the_ends_there_is_nothing(member_client, long_session, query):
+def test_turns_beyond_the_ends_do_not_exist(member_client, long_session, query):
     assert turns_on(page_of(member_client, long_session, **query)) == []
 
 
@@ -90,7 +90,7 @@ def test_a_result_is_named_by_a_call_on_the_page_before(member_client, long_sess
     assert response.context["turns"][0].messages[0].blocks[0].label == "Read"
 
 
-def test_marks(member_client, project):
+def test_turns_show_marks(member_client, project):
     failed = {"type": "tool_result", "tool_use_id": "call-0", "content": "boom", "is_error": True}
     turns = [
         reading_turn(0),

@@ -167,7 +167,7 @@ def test_raw_shows_messages_as_pushed(member_client, session):
     assert member_client.get(address("session_raw_message", session, 999)).status_code == 404
 
 
-def test_a_message_has_a_url(member_client, project):
+def test_every_message_has_a_url(member_client, project):
     long = make_session(project, [reading_turn(n) for n in range(60)], name="long")
     shown = get(member_client, "session", long, message=20).context["turns"]
     assert any(m.position == 20 for turn in shown for m in turn.messages)

@@ -22,7 +22,7 @@ def test_files_are_the_pinned_ones(name):
 
 
 @pytest.mark.parametrize("name", PINS)
-def test_a_licence_is_there(name):
+def test_every_library_includes_its_license(name):
     assert vendored(name, "LICENSE").is_file()
 
 
@@ -32,7 +32,7 @@ def test_nothing_is_vendored_without_a_pin():
     assert found == pinned
 
 
-def test_versions_in_the_files_agree():
+def test_versions_in_the_files_match_the_pins():
     htmx = vendored("htmx.org", "dist/htmx.min.js").read_text()
     uplot = vendored("uplot", "dist/uPlot.iife.min.js").read_text()
     assert re.search(r'version:"([\d.]+)"', htmx)[1] == PINS["htmx.org"]["version"]

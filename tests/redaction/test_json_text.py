@@ -67,7 +67,7 @@ def test_it_is_valid_and_idempotent(value: Any) -> None:
 @pytest.mark.slow
 @given(joined, st.integers(0, len(ENCODERS) - 1))
 @settings(deadline=None, max_examples=150)
-def test_what_is_found_does_not_depend_on_the_encoder(text: str, encoder: int) -> None:
+def test_findings_do_not_depend_on_the_encoder(text: str, encoder: int) -> None:
     expected, findings = redact({"content": text}, redaction=KEY)
     raw, found = redact_bytes(ENCODERS[encoder]({"content": text}), redaction=KEY)
     assert (json.loads(raw), found) == (expected, findings)
@@ -75,7 +75,7 @@ def test_what_is_found_does_not_depend_on_the_encoder(text: str, encoder: int) -
 
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_every_secret_is_found_under_every_encoder(piece: str, encoder: Any) -> None:
+def test_every_secret_is_found_with_every_encoder(piece: str, encoder: Any) -> None:
     raw, findings = redact_bytes(
         encoder({"content": [{"text": f'<a href="x/y">é\n{piece}\n'}]}), redaction=KEY
     )
@@ -83,11 +83,11 @@ def test_every_secret_is_found_under_every_encoder(piece: str, encoder: Any) -> 
     assert json.loads(raw)["content"][0]["text"].startswith('<a href="x/y">é\n')
 
 
-def test_a_text_of_nothing_but_escapes() -> None:
+def test_a_text_of_escapes_only_is_redacted() -> None:
     assert redact_bytes(all_escaped(SECRET), redaction=KEY)[1][0].kind == "anthropic-key"
 
 
-def test_json_within_json_stays_json() -> None:
+def test_json_within_json_remains_valid() -> None:
     arguments = json.dumps(
         {"command": f'export X="1"\nexport API_KEY="{made("x", 30)}"\n', "password": "a\\1b" + made("q", 12)}
     )
@@ -108,7 +108,7 @@ def test_a_clean_message_is_the_same_object() -> None:
     assert redact(value, redaction=KEY)[0] is value
 
 
-def test_all_other_bytes_stay() -> None:
+def test_all_other_bytes_are_unchanged() -> None:
     odd = b'{ "n" : 1e400, "big":12345678901234567890123,\n"f":1.10, "t":"\\u00e9\\ud800", "s" : "%s" }'
     raw, _ = redact_bytes(odd % SECRET.encode(), redaction=KEY)
     before, after = odd.split(b"%s")
@@ -117,7 +117,7 @@ def test_all_other_bytes_stay() -> None:
 
 
 @pytest.mark.parametrize("odd", [b"\xff\xfe", b'"\\q ', b"{" * 5000, b'["' * 3000, b'"' + b"\\" * 999])
-def test_broken_json_never_raises_and_loses_its_secret(odd: bytes) -> None:
+def test_broken_json_is_redacted_without_an_error(odd: bytes) -> None:
     redacted, _ = redact_bytes(odd + b' "' + SECRET.encode() + b'" ', redaction=KEY)
     assert isinstance(redacted, bytes)
 
@@ -129,7 +129,7 @@ def test_lone_surrogates_and_nul_beside_a_secret() -> None:
     assert redact({"a": f"\ud800 {SECRET}"}, redaction=KEY)[1] == findings
 
 
-def test_names_of_objects_give_secrets_away_and_may_be_secrets() -> None:
+def test_keys_of_objects_identify_secrets_and_may_be_secrets() -> None:
     value = {
         "password": "Wint" + "er2031!x",
         "Authorization": "Bearer " + made("b", 40),
@@ -147,7 +147,7 @@ def test_names_of_objects_give_secrets_away_and_may_be_secrets() -> None:
 
 
 @pytest.mark.parametrize("order", [("type", "thinking", "signature"), ("signature", "thinking", "type")])
-def test_thinking_that_was_changed_loses_its_signature(order: tuple[str, ...]) -> None:
+def test_redacted_thinking_loses_its_signature(order: tuple[str, ...]) -> None:
     block = {"type": "thinking", "thinking": f"the key is {SECRET}", "signature": "c2lnbmF0dXJl"}
     other = {"type": "thinking", "thinking": "nothing", "signature": "b3RoZXI="}
     value = {"role": "assistant", "content": [other, {name: block[name] for name in order}, other]}

@@ -25,7 +25,7 @@ def test_a_token_is_found_whole_in_any_context(kind: str, secret: str, around: s
 
 
 @pytest.mark.parametrize(("kind", "text", "secret"), IN_PLACE)
-def test_a_secret_that_its_place_gives_away(kind: str, text: str, secret: str) -> None:
+def test_a_secret_is_recognized_by_its_context(kind: str, text: str, secret: str) -> None:
     redacted, findings = redact(text.format(secret), redaction=KEY)
     assert findings == (Finding(kind=kind, count=1),)
     before, after = text.format("\0").split("\0")
@@ -34,21 +34,21 @@ def test_a_secret_that_its_place_gives_away(kind: str, text: str, secret: str) -
 
 
 @pytest.mark.parametrize("text", CLEAN)
-def test_what_agents_read_all_day_stays(text: str) -> None:
+def test_common_code_is_not_redacted(text: str) -> None:
     value = {"role": "tool", "content": text}
     redacted, findings = redact(value, redaction=KEY)
     assert findings == ()
     assert redacted is value
 
 
-def test_a_token_within_a_longer_word_is_none() -> None:
+def test_a_token_within_a_longer_word_is_not_a_secret() -> None:
     for kind, secret in TOKENS:
         if kind in ("aws-access-key", "github-token", "google-api-key"):
             assert redact(f"{made('blob', 30)}{secret}", redaction=KEY)[1] == ()
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
-def test_a_private_key_goes_whole_and_its_frame_stays(kind: str) -> None:
+def test_the_body_of_a_private_key_is_redacted_completely(kind: str) -> None:
     text, findings = redact(f"$ cat key.pem\n{private_key(kind)}\n$", redaction=KEY)
     assert findings == (Finding(kind="private-key", count=1),)
     assert [line[:10] for line in text.splitlines()] == [
@@ -60,7 +60,7 @@ def test_a_private_key_goes_whole_and_its_frame_stays(kind: str) -> None:
     ]
 
 
-def test_a_private_key_with_line_numbers_goes_whole() -> None:
+def test_a_private_key_with_line_numbers_is_redacted_completely() -> None:
     numbered = "\n".join(f"{n:6}→{line}" for n, line in enumerate(private_key().splitlines(), 1))
     text, _ = redact(numbered, redaction=KEY)
     assert not any(line in text for line in private_key_body().splitlines())
@@ -76,7 +76,7 @@ def test_the_lines_of_a_truncated_or_quoted_private_key_are_redacted() -> None:
     assert redact(cut, redaction=KEY)[0].endswith("words that stay")
 
 
-def test_two_secrets_in_one_text_and_overlapping_rules() -> None:
+def test_several_secrets_and_overlapping_rules() -> None:
     first, second = TOKENS[2][1], TOKENS[8][1]
     text, findings = redact(f'API_KEY="{first}" token={second} again {first}', redaction=KEY)
     assert findings == (Finding(kind="anthropic-key", count=2), Finding(kind="github-token", count=1))

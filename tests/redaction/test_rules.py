@@ -25,7 +25,7 @@ PATTERNS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_the_anchors_hit_whatever_the_pattern_can_match(pattern: re.Pattern[str]) -> None:
+def test_anchors_match_whenever_their_pattern_can_match(pattern: re.Pattern[str]) -> None:
     @given(st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii")))
     @settings(max_examples=15, deadline=None, database=None)
     def check(text: str) -> None:
@@ -35,7 +35,7 @@ def test_the_anchors_hit_whatever_the_pattern_can_match(pattern: re.Pattern[str]
     check()
 
 
-def test_the_set_finds_what_each_anchor_finds_alone() -> None:
+def test_the_pre_filter_finds_every_anchor() -> None:
     for text in [secret for _, secret in TOKENS] + [text.format(secret) for _, text, secret in IN_PLACE]:
         raw = json.dumps(text).encode()
         alone = [rule for rule in RULES if re2.search(rule.anchor, raw.decode())]

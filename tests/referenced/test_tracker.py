@@ -122,7 +122,7 @@ def test_a_silent_use_marks_the_edit_once() -> None:
     assert watch.add_message(says(6, f"And {PATH}.")) == []
 
 
-def test_a_name_shown_again_is_no_reference() -> None:
+def test_a_name_shown_again_is_not_a_reference() -> None:
     watch = watching(evicted())
     assert watch.add_message(output(5, f"found {NAME} in ./{PATH}")) == []
     assert watch.add_message(says(6, f"{NAME} in {PATH}")) == []

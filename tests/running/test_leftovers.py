@@ -70,7 +70,7 @@ def test_a_server_that_still_runs_is_stopped(home: Path) -> None:
     child.process.wait()
 
 
-def test_what_is_left_of_a_server_is_stopped(home: Path) -> None:
+def test_remaining_processes_of_a_server_are_stopped(home: Path) -> None:
     child = Child(postgres.program(home, fast=True))
     child.wait_until_ready()
     [postmaster, *others] = postgres.server_pids(home / "postgres")

@@ -62,7 +62,7 @@ def removed_elsewhere(project_id: UUID, sha256: bytes) -> None:
 
 
 class TestAPush:
-    def test_puts_the_content_into_the_store_and_none_into_the_row(self, api: Api, folder: Path) -> None:
+    def test_a_push_writes_large_content_to_object_storage_only(self, api: Api, folder: Path) -> None:
         assert len(GIANT) > 40_000
         session_of(api, "s1", request(GIANT))
         [row], [file] = Blob.objects.all(), files(folder)
@@ -72,7 +72,7 @@ class TestAPush:
         assert stored == bodies.json_bytes(request(GIANT))
         assert row.size == len(stored)
 
-    def test_that_is_retried_is_stored_once(self, api: Api, folder: Path) -> None:
+    def test_a_retried_push_is_stored_once(self, api: Api, folder: Path) -> None:
         api.post("sessions/", {"id": "s1"})
         answers = [
             api.post("sessions/s1/turns/", {"messages": [request(GIANT)]}, idempotency_key="k").json()
@@ -81,18 +81,18 @@ class TestAPush:
         assert answers[0] == answers[1]
         assert len(files(folder)) == Blob.objects.count() == 1
 
-    def test_of_small_messages_leaves_the_store_alone(self, api: Api, folder: Path) -> None:
+    def test_a_push_of_small_messages_writes_no_objects(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request())
         assert files(folder) == []
 
-    def test_without_a_store_writes_to_postgres(self, api: Api, tmp_path: Path) -> None:
+    def test_without_object_storage_a_push_writes_to_postgres(self, api: Api, tmp_path: Path) -> None:
         session_of(api, "s1", request(GIANT))
         assert Blob.objects.get().data is not None
         assert files(tmp_path) == []
 
 
 class TestReading:
-    def test_prompt_turns_and_search_serve_it_as_it_was(self, api: Api, folder: Path) -> None:
+    def test_prompt_turns_and_search_return_the_original_content(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(GIANT), budget={"input_tokens": 100_000})
         assert prompt(api)["messages"] == [request(GIANT)]
         assert prompt(api, "?at_turn=0")["messages"] == [request(GIANT)]
@@ -101,7 +101,7 @@ class TestReading:
         [hit] = api.get("sessions/s1/search/?q=handler_0_899").json()["data"]
         assert hit["position"] == 0
 
-    def test_an_output_that_was_cleared_comes_back_by_its_handle(self, api: Api, folder: Path) -> None:
+    def test_a_cleared_output_is_retrieved_by_its_handle(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(), budget={"input_tokens": 25_000}, policy="masking")
         for number in range(4):
             push(api, [call(f"toolu_{number}"), result(f"toolu_{number}", output(number, 900))])
@@ -110,7 +110,7 @@ class TestReading:
         text = api.get(f"sessions/s1/blobs/{handle}/?limit=2000").json()["text"]
         assert text == output(0, 900)
 
-    def test_what_postgres_held_before_there_was_a_store_stays_readable(
+    def test_contents_in_postgres_remain_readable_with_object_storage(
         self, api: Api, tmp_path: Path, request: pytest.FixtureRequest
     ) -> None:
         before, after = {"role": "user", "content": GIANT}, {"role": "user", "content": output(1, 900)}
@@ -121,7 +121,7 @@ class TestReading:
         assert sorted(row.data is None for row in Blob.objects.all()) == [False, True]
 
 
-def test_an_import_puts_it_there_too(project: Project, folder: Path) -> None:
+def test_an_import_writes_large_content_to_object_storage(project: Project, folder: Path) -> None:
     log = ImportedSession(
         external_id="log",
         format="anthropic",
@@ -137,7 +137,7 @@ def test_an_import_puts_it_there_too(project: Project, folder: Path) -> None:
 
 
 class TestADeletion:
-    def test_removes_a_content_with_its_last_user(self, api: Api, folder: Path) -> None:
+    def test_a_deletion_removes_content_with_its_last_use(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(GIANT))
         session_of(api, "s2", request(GIANT))
         assert len(files(folder)) == Blob.objects.count() == 1
@@ -147,14 +147,14 @@ class TestADeletion:
         assert files(folder) == []
         assert not Blob.objects.exists()
 
-    def test_leaves_what_was_pushed_again_before_it_came_to_the_file(
+    def test_a_deletion_keeps_content_that_was_pushed_again(
         self, api: Api, project: Project, folder: Path
     ) -> None:
         session_of(api, "s1", request(GIANT))
         contents_remove(project.pk, [bytes(Blob.objects.get().sha256)])
         assert prompt(api)["messages"] == [request(GIANT)]
 
-    def test_waits_for_a_push_that_has_put_and_not_committed(
+    def test_a_deletion_waits_for_an_uncommitted_push(
         self, transactional_db: None, project: Project, folder: Path
     ) -> None:
         large = contents_large([GIANT.encode()])
@@ -169,13 +169,13 @@ class TestADeletion:
             removal.result(timeout=60)
         assert len(files(folder)) == 1
 
-    def test_deleting_a_missing_file_is_no_error(self, api: Api, folder: Path) -> None:
+    def test_deleting_a_missing_file_is_not_an_error(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(GIANT))
         files(folder)[0].unlink()
         assert api.delete("sessions/s1/").status_code == 204
 
 
-def test_a_put_that_is_rolled_back_leaves_a_file_for_the_retry(project: Project, folder: Path) -> None:
+def test_a_rolled_back_push_leaves_a_file_for_the_retry(project: Project, folder: Path) -> None:
     large = contents_large([GIANT.encode()])
     with transaction.atomic():
         contents_put(project.pk, large)
@@ -186,7 +186,9 @@ def test_a_put_that_is_rolled_back_leaves_a_file_for_the_retry(project: Project,
 
 
 class TestTheSettings:
-    def test_build_a_store_that_speaks_s3(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_settings_configure_an_s3_storage(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", "s3")
         monkeypatch.setenv("CONTEXTAPP_BLOB_BUCKET", "contents")
         monkeypatch.setenv("CONTEXTAPP_BLOB_ENDPOINT", "http://objects.invalid:9000")
@@ -197,19 +199,19 @@ class TestTheSettings:
         assert (store.file_overwrite, store.querystring_auth) == (True, False)
         assert blobs.is_external()
 
-    def test_are_in_postgres_by_default(self) -> None:
+    def test_contents_are_in_postgres_by_default(self) -> None:
         assert blob_storage() == {}
         assert not blobs.is_external()
 
     @pytest.mark.parametrize("kind", ["s3", "ftp"])
-    def test_refuse_what_cannot_be(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_invalid_storage_settings_are_rejected(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("CONTEXTAPP_BLOB_BUCKET", raising=False)
         monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", kind)
         with pytest.raises(InvalidVariable):
             blob_storage()
 
 
-def test_a_file_that_is_put_again_is_whole_at_every_moment(folder: Path) -> None:
+def test_a_file_is_complete_while_it_is_rewritten(folder: Path) -> None:
     project, sha256 = UUID(int=1), bytes(32)
     blobs.blob_put(project, sha256, b"x" * 100_000)
     with (folder / blobs.blob_name(project, sha256)).open("rb") as reader:

@@ -107,7 +107,9 @@ class TestPage:
         assert page.count('role="img"') == len(POLICIES)
 
     @pytest.mark.parametrize(("target", "is_unreachable"), [(10, True), (60, False)])
-    def test_a_target_below_what_stays_is_reported(self, viewer_client, target, is_unreachable):
+    def test_a_target_below_the_fixed_tokens_and_tail_is_reported(
+        self, viewer_client, target, is_unreachable
+    ):
         page = self.ask(viewer_client, target=target, tail=30, turns=5, figures=1).content.decode()
         assert ("cannot be reached" in page) is is_unreachable
 
