@@ -17,13 +17,14 @@ from compaction.messages import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFile:
-    """One log: its name without `.gz` or `.zst`, and its decompressed bytes.
+    """One log: its name without `.gz` or `.zst`, its decompressed bytes, and when the file was last changed.
 
     A folder with one file per model call is also one log, with one call per line (see `reading.py`).
     """
 
     name: str
     data: bytes
+    modified: datetime | None = None
 
     @property
     def stem(self) -> str:

@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import zstandard
@@ -47,7 +48,7 @@ class LogSource:
     def read(self) -> LogFile:
         """Return the decompressed log. Raises UnreadableLogError."""
         data = b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
-        return LogFile(name=self.name, data=data)
+        return LogFile(name=self.name, data=data, modified=_modified(self.files))
 
 
 def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
@@ -100,6 +101,11 @@ def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:
 def _call_time(path: Path) -> float:
     found = re.search(r"-(\d{10}\.\d+)\.json", path.name)
     return float(found.group(1)) if found else 0.0
+
+
+def _modified(files: Sequence[Path]) -> datetime | None:
+    times = [file.stat().st_mtime for file in files if file.exists()]
+    return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
 def _one_line(data: bytes, files: int) -> bytes:

@@ -6,7 +6,8 @@ peak:>50k            also last:, turns: and billed:; >, <, or a number alone for
 cost:>1.50           in dollars
 health:C,D           any of these grades
 compacted:yes        or no
-active:2026-03-01..2026-03-05   days in UTC; both ends are optional; also a single day
+active:2026-03-01..2026-03-05   days of the viewer; both ends are optional; also a single day
+active:7d            within the last 7 days; also h for hours and w for weeks; also today
 subagents:yes        list sub-agents as separate rows
 """
 
@@ -15,14 +16,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+
+from django.utils import timezone
 
 from sessions.selectors.filters import Bound, SessionFilter, first_moment, last_moment
 from sessions.selectors.health import GRADES
 
 _TERM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
+_RECENT = re.compile(r"(\d{1,4})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 #: The largest value that a column can store.
 _MOST = 2_000_000_000
@@ -42,11 +48,13 @@ class InvalidTerm(ValueError):
     """A term is invalid; the message contains an example of a valid one."""
 
 
-def term_read(key: str, value: str, filters: SessionFilter) -> SessionFilter | None:
+def term_read(key: str, value: str, filters: SessionFilter, zone: tzinfo = UTC) -> SessionFilter | None:
     """Add the condition of one term, such as `agent:reader`. Return None if the key is unknown.
 
-    Raises `InvalidTerm`.
+    Days are those of the time zone. Raises `InvalidTerm`.
     """
+    if key.lower() == "active":
+        return _active(zone, filters, value)
     read = _READERS.get(key.lower())
     return read(filters, value) if read is not None else None
 
@@ -59,13 +67,16 @@ class Expression:
     problems: Sequence[str]
 
 
-def expression_read(text: str, filters: SessionFilter) -> Expression:
-    """Parse an expression and add its conditions to the filter."""
+def expression_read(text: str, filters: SessionFilter, zone: tzinfo = UTC) -> Expression:
+    """Parse an expression and add its conditions to the filter. Days are those of the time zone."""
     words, problems = [], []
     for key, quoted, bare in _TERM.findall(text):
         value = quoted or bare
+        if key and (meant := _misspelt(key)):
+            problems.append(f"Unknown filter “{key}:”. Did you mean {meant}:?")
+            continue
         try:
-            changed = term_read(key, value, filters)
+            changed = term_read(key, value, filters, zone)
         except InvalidTerm as error:
             problems.append(str(error))
             continue
@@ -116,15 +127,26 @@ def _flag(value: str, key: str) -> bool:
     return value.lower() == "yes"
 
 
-def _active(filters: SessionFilter, value: str) -> SessionFilter:
+def _misspelt(key: str) -> str:
+    """Return the term that a key resembles, or "" if it is just a word before a colon."""
+    close = get_close_matches(key.lower(), HINTS, n=1, cutoff=0.75)
+    return close[0] if close and close[0] != key.lower() else ""
+
+
+def _active(zone: tzinfo, filters: SessionFilter, value: str) -> SessionFilter:
+    if recent := _RECENT.fullmatch(value.lower()):
+        start = timezone.now() - timedelta(hours=int(recent[1]) * _HOURS[recent[2]])
+        return replace(filters, active_from=start)
+    if value.lower() == "today":
+        value = timezone.now().astimezone(zone).date().isoformat()
     first, dots, last = value.partition("..")
     last = last if dots else first
     try:
-        start = first_moment(date.fromisoformat(first)) if first else None
-        end = last_moment(date.fromisoformat(last)) if last else None
+        earliest = first_moment(date.fromisoformat(first), zone) if first else None
+        latest = last_moment(date.fromisoformat(last), zone) if last else None
     except ValueError:
-        raise InvalidTerm("Invalid date. Example: active:2026-03-01..2026-03-05") from None
-    return replace(filters, active_from=start, active_to=end)
+        raise InvalidTerm("Invalid date. Examples: active:7d, active:2026-03-01..2026-03-05") from None
+    return replace(filters, active_from=earliest, active_to=latest)
 
 
 _READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {
@@ -134,7 +156,6 @@ _READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {
     "health": _health,
     "compacted": lambda filters, value: replace(filters, compacted=_flag(value, "compacted")),
     "subagents": lambda filters, value: replace(filters, sub_agents=_flag(value, "subagents")),
-    "active": _active,
     **{key: _figure(key) for key in FIGURES},
 }
 
@@ -150,7 +171,7 @@ HINTS: Mapping[str, str] = {
     "billed": ">1M tokens in total",
     "health": "C,D,F",
     "compacted": "yes or no",
-    "active": "2026-03-01..2026-03-05",
+    "active": "7d, today or 2026-03-01..2026-03-05",
     "subagents": "yes or no",
 }
-assert HINTS.keys() == _READERS.keys()
+assert HINTS.keys() == {*_READERS, "active"}

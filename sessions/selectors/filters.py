@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import Any
 from uuid import UUID
 
@@ -53,12 +53,12 @@ class SessionFilter:
         return self != SessionFilter()
 
 
-def first_moment(day: date) -> datetime:
-    return datetime.combine(day, time.min, UTC)
+def first_moment(day: date, zone: tzinfo = UTC) -> datetime:
+    return datetime.combine(day, time.min, zone)
 
 
-def last_moment(day: date) -> datetime:
-    return datetime.combine(day, time.max, UTC)
+def last_moment(day: date, zone: tzinfo = UTC) -> datetime:
+    return datetime.combine(day, time.max, zone)
 
 
 #: The column of each order. Lists begin with the largest or newest value.

@@ -2,6 +2,7 @@
 
 import "./palette.js";
 import "./requests.js";
+import "./zone.js";
 
 const THEMES = ["auto", "light", "dark"];
 const YEAR_SECONDS = 31_536_000;

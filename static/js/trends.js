@@ -4,6 +4,7 @@ import { axisStyle } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
+import { wasKnown, zone } from "./zone.js";
 
 const HEIGHT = 280;
 const COLORS = [
@@ -142,11 +143,8 @@ function chartsLoad(within) {
   }
 }
 
-// The server sums by days in the viewer's time zone, which it learns from a cookie. Reload once it is set.
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const isKnown = document.cookie.split("; ").includes(`zone=${zone}`);
-if (!isKnown) document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+// The server sums by days in the viewer's time zone. Reload once it knows the zone.
 const pageZone = document.getElementById("figures")?.dataset.zone;
-if (!isKnown && pageZone !== zone && !new URLSearchParams(location.search).has("zone")) location.reload();
+if (!wasKnown && pageZone !== zone && !new URLSearchParams(location.search).has("zone")) location.reload();
 else chartsLoad(document);
 document.addEventListener("htmx:afterSwap", (event) => chartsLoad(event.target));

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
@@ -51,6 +53,15 @@ def test_a_log_is_imported_once_and_then_its_new_part(tmp_path: Path) -> None:
     assert total(run(path)) == [1, 0, 1, 0, 1, 2]
     session = AgentSession.objects.get(external_id=SESSION)
     assert (session.turn_count, session.message_count) == (2, 4)
+
+
+def test_a_log_without_times_is_dated_by_its_file(tmp_path: Path) -> None:
+    log = tmp_path / "chat.json"
+    log.write_text('[{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]')
+    os.utime(log, (1_700_000_000, 1_700_000_000))
+    run(str(log))
+    session = AgentSession.objects.get(external_id="chat")
+    assert session.started_at == session.last_active_at == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
 def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.urls import reverse
@@ -50,6 +51,7 @@ def read(text):
         ("active:2026-03-01", {"active_from": BEGIN, "active_to": END}),
         ("active:..2026-03-01", {"active_to": END}),
         ("http://x/y", {"text": "http://x/y"}),
+        ("fix: login", {"text": "fix: login"}),
         ("Agent:x", {"agent": "x"}),
     ],
 )
@@ -60,11 +62,37 @@ def test_valid_expressions(text, filters):
 
 @pytest.mark.parametrize(
     "text",
-    ["peak:many", "peak:1.2.3k", "cost:dear", "cost:>NaN", "health:X", "compacted:perhaps", "active:soon"],
+    [
+        "agnet:x",
+        "helth:A",
+        "peak:many",
+        "peak:1.2.3k",
+        "cost:dear",
+        "cost:>NaN",
+        "health:X",
+        "compacted:perhaps",
+        "active:soon",
+    ],
 )
 def test_invalid_terms_are_reported_and_ignored(text):
     assert read(text).filters == SessionFilter()
     assert len(read(text).problems) == 1
+
+
+def test_days_are_those_of_the_viewer():
+    zone = ZoneInfo("America/Los_Angeles")
+    filters = expression_read("active:2026-03-01", SessionFilter(), zone).filters
+    assert filters.active_from == BEGIN + timedelta(hours=8)
+    assert filters.active_to == END + timedelta(hours=8)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"), [("active:7d", 7 * DAY), ("active:24h", DAY), ("active:2w", 14 * DAY)]
+)
+def test_recent_activity(text, span):
+    filters = read(text).filters
+    assert abs(timezone.now() - filters.active_from - span) < timedelta(minutes=1)
+    assert filters.active_to is None
 
 
 @given(st.text(max_size=60))
@@ -133,7 +161,7 @@ class TestTheList:
     def test_an_invalid_term_is_reported(self, member_client, listed):
         response = member_client.get(listed, {"q": "peak:many"})
         assert 'role="alert"' in response.text
-        assert names(response) == {"one", "two"}
+        assert names(response) == set()
 
     def test_rows_have_sparkline_and_grade(self, member_client, listed):
         page = member_client.get(listed).text
@@ -189,8 +217,27 @@ class TestTheList:
         assert {row["external_id"] for row in rows} == {"one", "two"}
         assert {row["title"] for row in rows} == {"First thing", "'=SUM(A1)"}
         assert {row["health"] for row in rows} == {"A"}
+        costs = {f"{session.cost_microusd / 1e6:.6f}" for session in project.agent_sessions.all()}
+        assert {row["cost_usd"] for row in rows} == costs
         narrowed = member_client.get(address, {"q": "tag:nightly"}).getvalue().decode()
         assert len(narrowed.splitlines()) == 2
+
+    def test_an_invalid_filter_selects_nothing(self, member_client, project, listed):
+        for query in ({"q": "peak:lots"}, {"peak": "lots"}, {"q": "agnet:reader"}):
+            response = member_client.get(reverse("sessions", args=[project.slug]), query)
+            assert response.context["page"].rows == []
+            assert "Invalid filter" in response.text
+            assert (
+                member_client.get(reverse("sessions_export", args=[project.slug]), query).status_code == 400
+            )
+
+    def test_days_in_filters_are_those_of_the_viewer(self, member_client, project, listed):
+        at = datetime(2026, 3, 2, 2, tzinfo=UTC)  # March 1 in California
+        AgentSession.objects.update(started_at=at, last_active_at=at)
+        address, day = reverse("sessions", args=[project.slug]), {"active_from": "2026-03-02"}
+        assert len(member_client.get(address, day).context["page"].rows) == 2
+        member_client.cookies["zone"] = "America/Los_Angeles"
+        assert not member_client.get(address, day).context["page"].rows
 
     def test_updated_sessions_are_announced(self, member_client, project, listed):
         address = reverse("sessions_updated", args=[project.slug])

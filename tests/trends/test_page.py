@@ -120,6 +120,13 @@ def test_the_comparison_moves_with_the_period_unless_chosen(used, viewer_client)
     assert "other=2026-01-02" in chosen.query_string(agent="fixer")
 
 
+def test_a_period_that_is_too_long_is_cut_with_a_notice(used, viewer_client):
+    page = viewer_client.get(address(), {"first": "2020-01-01", "last": "2026-03-31"})
+    assert page.context["parameters"].current.span.days == 732
+    assert "Showing the last 732 days of this period" in page.text
+    assert "Showing the last" not in viewer_client.get(address(), MARCH).text
+
+
 def test_client_compactions_are_counted(project, viewer_client):
     session = session_make(project, "s")
     marker = {"trigger": "auto", "tokens_before": 9_000}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from accounts.models import Project
+from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.sessions import SessionRow, sessions_list
@@ -19,8 +21,8 @@ _PAGE = 500
 COLUMNS = (
     "id", "external_id", "title", "agent", "model", "tags", "origin", "started_at", "last_active_at", "turns",
     "messages", "compactions", "last_prompt_tokens", "peak_prompt_tokens", "uncached_tokens",
-    "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_microusd", "unpriced_turns",
-    "saved_tokens", "saved_microusd", "health",
+    "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_usd", "unpriced_turns", "saved_tokens",
+    "saved_usd", "health",
 )  # fmt: skip
 
 
@@ -64,9 +66,13 @@ def _cells(row: SessionRow) -> list[Any]:
         session.cache_read_tokens,
         session.cache_write_tokens,
         session.output_tokens,
-        session.cost_microusd,
+        _dollars(session.cost_microusd),
         session.unpriced_turns,
         saved.tokens if saved else "",
-        saved.microusd if saved else "",
+        _dollars(saved.microusd) if saved else "",
         profile.grade if profile else "",
     ]
+
+
+def _dollars(microusd: int) -> str:
+    return f"{Decimal(microusd) / MICRO:.6f}"

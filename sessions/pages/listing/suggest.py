@@ -16,6 +16,7 @@ _FIXED = {
     "health": ("A", "B", "C", "D", "F"),
     "compacted": ("yes", "no"),
     "subagents": ("yes", "no"),
+    "active": ("today", "24h", "7d", "30d"),
 }
 
 

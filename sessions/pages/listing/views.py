@@ -11,7 +11,15 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    JsonResponse,
+    QueryDict,
+    StreamingHttpResponse,
+)
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -22,6 +30,7 @@ from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fr
 from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
+from sessions.pages.zones import zone_of
 from sessions.selectors.filter_expression import InvalidTerm, expression_read, size_read
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
 from sessions.selectors.sessions import (
@@ -63,11 +72,15 @@ class FilterForm(forms.Form):
     peak = TokensField(required=False, max_length=20, label="Min. peak")
     sub_agents = forms.BooleanField(required=False)
 
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.GET)
+        self.zone = zone_of(request)
+
     def filters(self) -> SessionFilter:
-        """Return the filter. Invalid fields and terms are ignored and reported in `errors`."""
+        """Return the filter. Invalid fields and terms are reported in `errors`."""
         self.is_valid()
         data = self.cleaned_data
-        read = expression_read(_plain(data.get("q")), self._fields(data))
+        read = expression_read(_plain(data.get("q")), self._fields(data), self.zone)
         for problem in read.problems:
             self.add_error("q", problem)
         return read.filters
@@ -78,8 +91,8 @@ class FilterForm(forms.Form):
             model=_plain(data.get("model")),
             tag=_plain(data.get("tag")),
             compacted={"yes": True, "no": False}.get(data.get("compacted") or ""),
-            active_from=first_moment(data["active_from"]) if data.get("active_from") else None,
-            active_to=last_moment(data["active_to"]) if data.get("active_to") else None,
+            active_from=first_moment(data["active_from"], self.zone) if data.get("active_from") else None,
+            active_to=last_moment(data["active_to"], self.zone) if data.get("active_to") else None,
             minimum_peak=data.get("peak"),
             sub_agents=data.get("sub_agents", False),
         )
@@ -101,11 +114,16 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 def session_list(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
-    form = FilterForm(request.GET)
+    form = FilterForm(request)
     filters = form.filters()
     order = _order(request)
     after = Cursor.decode(request.GET.get("after", ""), order)
-    page = sessions_list(project=viewer.project, filters=filters, after=after, order=order)
+    # An invalid filter selects nothing: all sessions would look like its result.
+    page = (
+        SessionsPage(rows=[], next_cursor=None)
+        if form.errors
+        else sessions_list(project=viewer.project, filters=filters, after=after, order=order)
+    )
     first_query = query_clean(request.GET.urlencode())
     context: dict[str, Any] = {
         "viewer": viewer,
@@ -113,7 +131,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "filters": filters,
         "page": page,
         "is_first": after is None,
-        "is_empty": not page.rows and after is None and not filters.is_set,
+        "is_empty": not page.rows and after is None and not filters.is_set and not form.errors,
         "order": order,
         "sorts": _sorts(request.GET, order),
         "next_query": _query(request.GET, after=page.next_cursor) if page.next_cursor else "",
@@ -157,7 +175,7 @@ def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
         since = timezone.now()
     if since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
-    filters = FilterForm(request.GET).filters()
+    filters = FilterForm(request).filters()
     context = {
         "viewer": viewer,
         "updated": sessions_newer(project=viewer.project, filters=filters, since=since),
@@ -168,9 +186,13 @@ def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_safe
-def sessions_export(request: HttpRequest, slug: str) -> StreamingHttpResponse:
+def sessions_export(request: HttpRequest, slug: str) -> HttpResponseBase:
     viewer = viewer_of(request, slug)
-    lines = sessions_csv(project=viewer.project, filters=FilterForm(request.GET).filters())
+    form = FilterForm(request)
+    filters = form.filters()
+    if form.errors:
+        return HttpResponseBadRequest("The filter is invalid.", content_type="text/plain; charset=utf-8")
+    lines = sessions_csv(project=viewer.project, filters=filters)
     response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slug}-sessions.csv"'
     return private(response)

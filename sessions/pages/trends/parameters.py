@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
 from typing import Any
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.http import HttpRequest
 
+from sessions.pages.zones import zone_of
 from sessions.selectors.trends import BUCKETS, GROUPS, TrendQuery
 from sessions.selectors.usage import Span
 
@@ -93,18 +93,14 @@ class Parameters:
         return urlencode({name: value for name, value in values.items() if value})
 
 
-def zone_of(request: HttpRequest) -> ZoneInfo:
-    """Return the viewer's time zone, which the browser sends in a cookie. Defaults to UTC."""
-    name = request.GET.get("zone") or request.COOKIES.get("zone") or "UTC"
-    return ZoneInfo(name if name in _zones() else "UTC")
-
-
 def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
     """Return the parameters of a request, and the form with its errors."""
     form = TrendsForm(request.GET)
     form.is_valid()
     data = form.cleaned_data
     span = _span(data, zone_of(request))
+    if (asked := data.get("first")) and asked < span.first and (data.get("last") or span.last) > asked:
+        form.add_error("first", f"Showing the last {_MAX_DAYS} days of this period, the most that fit.")
     current = TrendQuery(
         span=span,
         agent=_stripped(data.get("agent")),
@@ -160,8 +156,3 @@ def _bucket(span: Span) -> str:
 
 def _stripped(text: str | None) -> str:
     return (text or "").strip()
-
-
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())

@@ -7,7 +7,8 @@ import multiprocessing
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from compaction.errors import FormatError
@@ -19,7 +20,7 @@ from sessions.services.imports.prepare import PreparedSession, session_prepare
 
 #: Part of every digest. Increase it when an importer reads more from a log than before, so that imported
 #: logs are read again.
-_VERSION = b"1"
+_VERSION = b"2"
 
 #: Starting a process takes about as long as reading this many bytes of compressed logs.
 _BYTES_PER_PROCESS = 4 << 20
@@ -93,11 +94,19 @@ class Reader:
                 damages.append(item)
                 continue
             try:
-                sessions.append(session_prepare(item, redaction=self.redaction))
+                dated = replace(item, started_at=_started_at(item, log))
+                sessions.append(session_prepare(dated, redaction=self.redaction))
             except FormatError as error:
                 damages.append(_malformed(log, item, error))
         sessions.sort(key=lambda session: bool(session.facts.parent_external_id))
         return sessions, damages
+
+
+def _started_at(session: ImportedSession, log: LogFile) -> datetime | None:
+    """Return when a session began: as logged, else its first message, else the date of the file."""
+    messages = (message.at for turn in session.turns for message in turn.messages)
+    times = (turn.at for turn in session.turns)
+    return session.started_at or next(filter(None, (*messages, *times)), None) or log.modified
 
 
 def _items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
