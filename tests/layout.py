@@ -1,4 +1,4 @@
-"""How the code is laid out, read from its source: files, entries, imports and writes to the database."""
+"""The layout of the code, derived from its source: files, entries, imports and database writes."""
 
 from __future__ import annotations
 

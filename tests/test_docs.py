@@ -1,4 +1,4 @@
-"""The documentation: links lead somewhere, and every page can be reached from the index."""
+"""The documentation: links have targets, and every page can be reached from the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices, against figures worked out by hand from the providers' tables."""
+"""Prices, compared with figures that were calculated manually from the providers' tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the usage that providers report."""
+"""Parse the usage that providers report."""
 
 from __future__ import annotations
 

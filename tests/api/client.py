@@ -1,4 +1,4 @@
-"""The API as an agent sees it: JSON in, status and JSON out."""
+"""A client of the API for tests, which sends and returns JSON."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class Api:
 
 
 def code(response: HttpResponse) -> str:
-    """The code of an error answer."""
+    """Return the code of an error response."""
     return response.json()["error"]["code"]

@@ -1,4 +1,4 @@
-"""Callers of the API, and a session of theirs."""
+"""API clients with different permissions, and a session."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def api(api_key: str) -> Api:
 
 @pytest.fixture
 def stranger_api(stranger_api_key: str) -> Api:
-    """A key of another project."""
+    """Return a client with a key of another project."""
     return Api(stranger_api_key)
 
 
 @pytest.fixture
 def reader_api(project: Project) -> Api:
-    """A key that may only read."""
+    """Return a client with a read-only key."""
     return Api(api_key_create(project=project, name="reader", scopes=["read"])[1])
 
 

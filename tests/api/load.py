@@ -17,7 +17,7 @@ PATIENCE = 120.0
 
 @dataclass
 class Acknowledged:
-    """What the server said that it stored: by idempotency key, the answer."""
+    """The responses of acknowledged pushes, by idempotency key."""
 
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     retries: int = 0

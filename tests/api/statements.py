@@ -1,4 +1,4 @@
-"""What a call asks of the database."""
+"""Record the SQL statements of a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def statements(ask: Callable[[], Any]) -> list[str]:
-    """What Postgres is asked, by Django's cursors and by psycopg's own, which the hot calls use."""
+    """Record the statements of Django's cursors and of psycopg's, which the hot paths use."""
     found: list[str] = []
     execute = psycopg.Cursor.execute
 

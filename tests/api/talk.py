@@ -1,4 +1,4 @@
-"""What an agent says: messages and turns of our own making, and how its prompt is checked."""
+"""Messages and turns of an agent for tests, and checks of its prompt."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def answer(text: str = "Done.") -> dict[str, Any]:
 
 
 def output(number: int, lines: int = 40) -> str:
-    """A tool's output like no other: some twelve tokens a line."""
+    """Return a unique tool output with about twelve tokens per line."""
     return "\n".join(
         f"{number}.{line} def handler_{number}_{line}(request): return {line}" for line in range(lines)
     )
 
 
 def whole_turn(number: int, *, lines: int = 40) -> list[dict[str, Any]]:
-    """A request, a tool call, its output and the answer: no call stays open."""
+    """Return a request, a tool call, its output and the answer, without open calls."""
     name = f"toolu_{number:05}"
     return [
         request(f"Please read file {number}."),
@@ -54,7 +54,7 @@ def whole_turn(number: int, *, lines: int = 40) -> list[dict[str, Any]]:
 
 
 def openai_turn(number: int, *, lines: int = 40) -> list[dict[str, Any]]:
-    """The same in OpenAI's format."""
+    """Return the same turn in OpenAI's format."""
     name = f"call_{number:05}"
     function = {"name": "read_file", "arguments": f'{{"path": "src/file_{number}.py"}}'}
     tool_calls = [{"id": name, "type": "function", "function": function}]
@@ -67,7 +67,7 @@ def openai_turn(number: int, *, lines: int = 40) -> list[dict[str, Any]]:
 
 
 def push(api: Api, messages: list[dict[str, Any]], session: str = "s1", **fields: Any) -> dict[str, Any]:
-    """Pushes a turn that must be taken; the answer."""
+    """Push a turn, which must succeed, and return the response."""
     response = api.post(f"sessions/{session}/turns/", {"messages": messages, **fields})
     assert response.status_code == 201, response.content
     pushed: dict[str, Any] = response.json()
@@ -75,7 +75,7 @@ def push(api: Api, messages: list[dict[str, Any]], session: str = "s1", **fields
 
 
 def prompt(api: Api, query: str = "", session: str = "s1") -> dict[str, Any]:
-    """The prompt, which must be valid for its provider."""
+    """Return the prompt, which must be valid for its provider."""
     response = api.get(f"sessions/{session}/prompt/{query}")
     assert response.status_code == 200, response.content
     assert_valid(response)

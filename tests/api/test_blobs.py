@@ -1,4 +1,4 @@
-"""Bringing back what a prompt no longer shows, and searching all that was said."""
+"""Retrieve content that a prompt no longer shows, and search all messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shown_handles(api: Api, session: str = "s1") -> list[str]:
 
 @pytest.fixture
 def handles(api: Api) -> dict[int, str]:
-    """A session that compacted: its handles by position."""
+    """Return the handles of a compacted session by position."""
     made = api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
     assert made.status_code == 201
     for number in range(12):

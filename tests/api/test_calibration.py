@@ -1,4 +1,4 @@
-"""Prompts fit the budget in the provider's tokens, whatever the provider counts."""
+"""Prompts fit the budget in the provider's tokens, regardless of how the provider counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compacting on demand, looking at what was done, taking it back."""
+"""Compact on demand, list compactions, revert them."""
 
 from __future__ import annotations
 

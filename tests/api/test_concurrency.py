@@ -1,4 +1,4 @@
-"""Many writers at once against the real web server: no gap, no double, nothing acknowledged and lost."""
+"""Concurrent writers on the real web server: no gaps, no duplicates, no acknowledged turn is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_many_writers_on_one_session(served_url: str, api_key: str) -> None:
 
 
 def test_many_concurrent_retries_of_one_writer(served_url: str, api_key: str) -> None:
-    """As when a client gives up waiting and sends again what is still being stored."""
+    """A client times out and sends a push again while the first one is still being stored."""
     make(served_url, api_key, "twins")
     done = at_once([partial(write, served_url, api_key, "twins", "w", 15) for _ in range(8)])
     assert len(done.answers) == 15
@@ -49,7 +49,7 @@ def test_many_writers_on_many_sessions(served_url: str, api_key: str) -> None:
 
 
 def test_writers_readers_and_compactions_on_one_session(served_url: str, api_key: str) -> None:
-    """Whatever meets whatever: every prompt that is served is whole and valid."""
+    """Every served prompt is complete and valid under concurrent writes and compactions."""
     make(served_url, api_key, "busy", budget={"input_tokens": 1_500}, policy={"soft": 0})
     address = f"{served_url}/api/v1/sessions/busy"
 

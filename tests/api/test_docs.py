@@ -1,4 +1,4 @@
-"""`docs/reference/api.md` says what is true: every call, every error code, and no other."""
+"""`docs/reference/api.md` documents all endpoints and error codes, and no others."""
 
 from __future__ import annotations
 

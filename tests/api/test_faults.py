@@ -38,7 +38,7 @@ def key_of(instance: Instance) -> str:
 
 
 def kill(instance: Instance, part: str, number: signal.Signals, *, maximum: int = 99) -> None:
-    """Sends the signal to the processes whose command line has `part`."""
+    """Send the signal to the processes whose command line contains `part`."""
     found = [pid for pid, command in children(instance.process.pid).items() if part in command]
     assert found
     for pid in sorted(found)[:maximum]:
@@ -50,7 +50,7 @@ def kill_web(instance: Instance) -> None:
 
 
 def stop_postgres_hard(instance: Instance) -> None:
-    """An immediate shutdown: no checkpoint, the next start recovers from the log."""
+    """Shut down immediately: without a checkpoint, so that the next start recovers from the log."""
     data = Path(instance.home) / "postgres" / "postmaster.pid"
     os.kill(int(data.read_text().splitlines()[0]), signal.SIGQUIT)
 

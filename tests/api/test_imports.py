@@ -1,4 +1,4 @@
-"""Logs imported over the API."""
+"""Import logs over the API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log(*messages: Any) -> bytes:
 
 @pytest.fixture
 def upload(api_key: str) -> Any:
-    """Sends a log as the body: `upload(data, "name=run.json")`."""
+    """Return a function that sends a log as the body: `upload(data, "name=run.json")`."""
 
     def send(data: bytes, query: str = "name=run.json", key: str = api_key) -> HttpResponse:
         return Client().generic(

@@ -1,4 +1,4 @@
-"""API keys: what they may do, when they end, how often they may call."""
+"""API keys: scopes, expiry, revocation and rate limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def cold() -> Iterator[None]:
-    """Each test begins with nothing remembered of keys and rates."""
+    """Clear the caches of keys and rates before each test."""
     auth._principals.clear()
     ratelimit._reservations.clear()
     yield
@@ -94,7 +94,7 @@ class TestScopes:
 
 
 class TestEnding:
-    """Also while the process still remembers the key: it was used a moment ago."""
+    """Keys end immediately, even while the process caches them after a recent use."""
 
     def warm(self, project: Project) -> tuple[ApiKey, Api]:
         key, api = key_of(project)

@@ -30,7 +30,7 @@ LISTS = (
 
 @pytest.fixture
 def long(project: Project) -> Any:
-    """A session with some of everything that is listed of it, and two sessions beside it."""
+    """Return a session with several items in each of its lists, and two other sessions."""
     session = make_session(project, [reading_turn(n) for n in range(3)], name="long")
     for number in (1, 2, 3):
         state = Compaction.State.SKIPPED

@@ -1,4 +1,4 @@
-"""What an address answers to another method than that it is made for."""
+"""Responses to HEAD requests and unsupported methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A spike of tool output reaches the answer to the push, webhooks, metrics, the turn and the chart."""
+"""A spike of tool output is reported in the push's response, webhooks, metrics, the turn and the chart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def api(project: Project) -> Api:
 
 
 def pushed_with_spike(api: Api) -> dict[str, Any]:
-    """Push five usual turns and one with a large output; the answer to the last."""
+    """Push five usual turns and one with a large output. Return the last response."""
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 20_000}})
     for number in range(5):
         assert push(api, whole_turn(number, lines=USUAL))["output_spike"] is None

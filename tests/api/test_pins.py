@@ -1,4 +1,4 @@
-"""Messages that no compaction may touch."""
+"""Pinned messages, which no compaction may edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A push is stored and its prompt fits, whatever planning makes of the session's content."""
+"""A push is stored and its prompt fits even if planning a compaction fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`PATCH sessions/{id}/`: another policy for a session that exists."""
+"""`PATCH sessions/{id}/`: change the policy of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching the prompt."""
+"""Fetch the prompt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOOL = {"name": "read_file", "description": "Reads.", "input_schema": {"type": "
 
 
 def small(api: Api, **fields: Any) -> None:
-    """A session `small` whose budget some five turns use up."""
+    """Return a session `small` whose budget is full after about five turns."""
     response = api.post(
         "sessions/", {"id": "small", "budget": {"input_tokens": 2_500}, "policy": {"soft": 0}, **fields}
     )

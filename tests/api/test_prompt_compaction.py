@@ -1,4 +1,4 @@
-"""`prompts/compact/`: a message list and a budget in, a compacted list and its statistics out."""
+"""`prompts/compact/`: compact a message list to a budget, with statistics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def conversation(turns: int, make: Any = whole_turn) -> list[dict[str, Any]]:
 
 
 def compact(api: Api, messages: list[Any], **fields: Any) -> dict[str, Any]:
-    """The answer, whose messages must be valid for their provider."""
+    """Return the response, whose messages must be valid for their provider."""
     response = api.post(COMPACT, {"messages": messages, **fields})
     assert response.status_code == 200, response.content
     assert_valid(response, fields.get("model", ""))

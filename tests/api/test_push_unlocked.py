@@ -1,4 +1,4 @@
-"""A push that decides upon what its process knows of the session, while others change the session."""
+"""Pushes that use the process's cached session state while other processes change the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Push and fetch take the same few statements at turn 2 and at 300; lists do not grow with their rows."""
+"""Push and fetch take the same few statements at turn 2 and at turn 300, and lists for any number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The background waits for an action that the working memory has just planned, and not for long."""
+"""Background compactions wait briefly for an action that the working memory has just planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a recap by hand: what the prompt shows from then on, what it showed before, and both versions."""
+"""Edit a recap: later prompts, earlier prompts, and both versions."""
 
 from __future__ import annotations
 

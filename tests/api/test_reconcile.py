@@ -19,7 +19,7 @@ History = list[dict[str, Any]]
 
 
 def reconcile(api: Api, messages: History, session: str = "s1", **fields: Any) -> dict[str, Any]:
-    """Sends a history that must be taken; the response."""
+    """Send a history, which must succeed, and return the response."""
     response = api.post(f"sessions/{session}/reconcile/", {"messages": messages, **fields})
     assert response.status_code == 200, response.content
     assert_valid(response)

@@ -1,4 +1,4 @@
-"""A secret that an agent pushes reaches neither the database nor an answer nor the log."""
+"""Pushed secrets are not stored, returned or logged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECRET = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
 
 
 def everything_stored() -> bytes:
-    """All columns of all our tables, what is compressed in them unpacked."""
+    """Return all columns of all tables, decompressed."""
     found = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names():

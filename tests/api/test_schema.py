@@ -83,7 +83,7 @@ def test_every_example_matches_its_schema(schema: Any) -> None:
 
 
 def _misfits(value: Any, shape: Any, schema: Any, place: str = "") -> Iterator[str]:
-    """The fields that an object lacks, or has and the schema does not know."""
+    """Return the fields that an object lacks, and those that its schema does not contain."""
     if "$ref" in shape:
         shape = schema["components"]["schemas"][shape["$ref"].rpartition("/")[2]]
     if isinstance(value, list):

@@ -96,7 +96,7 @@ def ids(api: Api) -> dict[str, Any]:
 
 
 def _replay(session_id: str) -> ReplayRun:
-    """A replay of the session, before any worker had it."""
+    """Return a replay of the session that no worker has started."""
     session = AgentSession.objects.select_related("project").get(pk=session_id)
     return run_create(
         project=session.project, sessions=[session], policies=[get_policy("off")], limits=[Limit(ratio=1.0)]
@@ -170,7 +170,7 @@ def test_every_endpoint_requires_a_key(ids: dict[str, Any], method: str, pattern
 def test_the_projects_own_objects_are_found(
     project: Any, api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
 ) -> None:
-    """The other side of the coin: the walk above asks for what exists."""
+    """Counter-check: the objects of the tests above exist."""
     if_match = {"if_match": "*"} if method == "PATCH" else {}
     body = None if method == "GET" else BODIES.get(pattern.name)
     response = api.call(method, address_of(pattern, ids), body, **if_match)
@@ -183,7 +183,7 @@ def test_lists_of_another_project_are_empty(stranger_api: Api, ids: dict[str, An
 
 
 def test_hot_statements_filter_by_project(api: Api, ids: dict[str, Any]) -> None:
-    """Even where a process mixed up what it remembers, the statement itself asks for the project."""
+    """Statements check the project themselves, so that a wrong cache entry cannot leak data."""
     asked = statements(lambda: api.get("sessions/s1/prompt/")) + statements(lambda: push(api, [request()]))
     hot = [sql for sql in asked if "accounts_apikey k" in sql]
     assert len(hot) == 3  # a fetch, what a push decides upon, the push itself

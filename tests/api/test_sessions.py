@@ -1,4 +1,4 @@
-"""Making, listing, showing sessions."""
+"""Create, list and retrieve sessions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TestMaking:
         assert AgentSession.objects.count() == 1
 
     def test_the_uuid_of_another_session_is_a_conflicting_id(self, api: Api) -> None:
-        """Calls take both: a session of such a name could not be reached, its turns would go elsewhere."""
+        """Calls accept ids and external ids, so a session with such an external id could not be reached."""
         first = api.post(SESSIONS, {"id": "a"}).json()
         again = api.post(SESSIONS, {"id": first["id"]})
         assert (again.status_code, code(again)) == (409, "session_exists")
@@ -165,7 +165,7 @@ def test_one_of_many_concurrent_creations_succeeds(api_key: str) -> None:
 class TestListing:
     @pytest.fixture
     def names(self, api: Api) -> list[str]:
-        """Five sessions, the newest last."""
+        """Create five sessions, newest last, and return their names."""
         for number in range(5):
             api.post(
                 SESSIONS,

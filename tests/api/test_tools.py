@@ -1,4 +1,4 @@
-"""The agent's tools: their definitions, and calling them."""
+"""Agent tools: their definitions and calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(api: Api, name: str, arguments: Any = None) -> dict[str, Any]:
 
 @pytest.fixture
 def handle(api: Api) -> str:
-    """The handle of the first output that a compacted session no longer shows."""
+    """Return the handle of the first output that a compacted session no longer shows."""
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
     for number in range(12):
         push(api, whole_turn(number, lines=60))

@@ -61,7 +61,7 @@ LEAST, MOST = 20, 100
 
 
 class Core:
-    """The same session, driven without server and database."""
+    """The same session in the core, without server and database."""
 
     def __init__(self, session: ImportedSession, id: UUID, budget: int) -> None:
         self.format, self.budget = session.format, budget
@@ -103,7 +103,7 @@ class Core:
         self.edits, self.recap = made.view.edits, made.recap
 
     def _shown(self) -> list[Message]:
-        """Without what is evicted: a plan starts from what is shown, not from the history."""
+        """Return the messages that are not evicted: a plan starts from them, not from the history."""
         gone = {at for e in self.edits if e.op is Op.EVICT for at in range(e.position, e.end + 1)}
         return [message for message in self.messages if message.position not in gone]
 
@@ -136,7 +136,7 @@ def chosen(folder: Path, count: int) -> list[ImportedSession]:
 def parsed(
     project: Project, session: ImportedSession
 ) -> list[tuple[str, list[dict[str, Any]], list[Message]]]:
-    """For each turn its model, its messages as pushed, and as the core parses them."""
+    """Return the model of each turn, and its messages as pushed and as parsed by the core."""
     key = redaction_of(project)
     turns, model = [], session.model
     for turn in session.turns:

@@ -1,4 +1,4 @@
-"""Pushing turns and listing them."""
+"""Push and list turns."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PRICED, UNPRICED = "claude-sonnet-4-5", "nobody-knows-it"
 
 
 def turn(api: Api, session: str, at: str, *, model: str = PRICED, tokens: int = 100) -> None:
-    """Pushes a turn as if at the time `at` (UTC)."""
+    """Push a turn with the time `at` (UTC)."""
     usage = {"input_tokens": tokens, "output_tokens": 10}
     body = {"messages": [{"role": "user", "content": "hi"}], "usage": usage, "model": model}
     made = api.post(f"sessions/{session}/turns/", body).json()
@@ -28,7 +28,7 @@ def turn(api: Api, session: str, at: str, *, model: str = PRICED, tokens: int = 
 
 @pytest.fixture
 def history(api: Api) -> None:
-    """Two agents, three sessions, two models, days in January 2026."""
+    """Push turns of two agents in three sessions with two models in January 2026."""
     api.post("sessions/", {"id": "a", "agent": "coder", "tags": ["red", "blue"]})
     api.post("sessions/", {"id": "b", "agent": "coder", "tags": ["red"]})
     api.post("sessions/", {"id": "c", "agent": "writer"})
@@ -39,7 +39,7 @@ def history(api: Api) -> None:
 
 
 def rows(api: Api, query: str, *keys: str) -> list[Any]:
-    """The rows as tuples of their group and their turns."""
+    """Return the rows as tuples of their group and number of turns."""
     data = api.get(f"{SPAN}{query}").json()["data"]
     return [(*(row[key] for key in keys), row["turns"]) for row in data]
 

@@ -27,7 +27,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def world(_world: World) -> Iterator[World]:
-    """The instance with a working provider. After the test nothing may be open, lost or repeated."""
+    """Return the instance with a working provider. After the test, nothing may be open, lost or repeated."""
     _world.provider.otherwise = summary()
     _world.provider.requests.clear()
     eventually(_world.is_ready)

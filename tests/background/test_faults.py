@@ -1,4 +1,4 @@
-"""Servers are killed. Afterwards everything ends within a minute, once, and no turn is lost."""
+"""After servers are killed, all work finishes within a minute, exactly once, and no turn is lost."""
 
 from __future__ import annotations
 

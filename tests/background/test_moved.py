@@ -59,7 +59,7 @@ def resting(project: Project, number: int) -> AgentSession:
 
 @pytest.fixture
 def many(project: Project) -> list[AgentSession]:
-    """Idle sessions with all derived data."""
+    """Create idle sessions with all derived data."""
     made = [resting(project, number) for number in range(3_000)]
     derived = [
         *(RollupCursor(session=session, turns=1) for session in made),
@@ -119,7 +119,7 @@ def test_a_full_pass_finds_untimed_changes(derive: Callable[..., int], many: lis
 
 @pytest.mark.django_db(transaction=True)
 class TestUntimedChanges:
-    """Data derived from them is updated at once, not by the next pass."""
+    """Derived data is updated immediately, not by the next pass."""
 
     def test_a_log_that_is_imported_again(self, api_key: str) -> None:
         api, turns = Api(api_key), []

@@ -1,4 +1,4 @@
-"""Recap upgrades: recaps that have to wait do not block others."""
+"""Recap upgrades: waiting recaps do not block others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def key(settings: Any) -> None:
 
 
 def waiting(project: Project, name: str, ago: timedelta) -> Compaction:
-    """A compaction in an idle session whose deterministic recap awaits a model's."""
+    """Create a compaction in an idle session whose deterministic recap awaits a model's."""
     session = project.agent_sessions.create(
         external_id=name, format="openai", last_active_at=timezone.now() - ago, message_count=2
     )

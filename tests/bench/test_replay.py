@@ -1,4 +1,4 @@
-"""The measure itself: what counts as kept, as distant, as far, and what a prompt costs."""
+"""The benchmark's measures: kept, distant and far references, and the cost of prompts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The client on the real server, and on one that fails on demand."""
+"""The client with the real server, and with one that fails on demand."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def refusal(status: int, type: str, code: str, **headers: str) -> Canned:
 
 
 class FlakyServer:
-    """Gives `answers` in their order, the last one again and again; `seen` are the requests."""
+    """Returns `answers` in order and repeats the last one. `seen` are the requests."""
 
     def __init__(self, answers: Iterable[object]) -> None:
         self.answers = list(answers)
@@ -69,4 +69,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""

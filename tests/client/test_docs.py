@@ -1,4 +1,4 @@
-"""What docs/reference/client.md shows really runs, block after block."""
+"""The code blocks in docs/reference/client.md run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as dictionaries, as objects of the SDKs, as whole responses."""
+"""Messages as dictionaries, SDK objects and whole responses."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ LONG = "\n".join(f"line {number}: nothing to see in module_{number % 7}.py" for 
 
 
 def call(number: int, text: str) -> list[dict[str, Any]]:
-    """The model's call of a tool, and the tool's answer."""
+    """Return a tool call of the model, and the tool's result."""
     id = f"toolu_{number}"
     use = {"type": "tool_use", "id": id, "name": "run_command", "input": {"command": f"make {number}"}}
     result = {"type": "tool_result", "tool_use_id": id, "content": text}
@@ -36,7 +36,7 @@ def call(number: int, text: str) -> list[dict[str, Any]]:
 
 
 def worked(session: Session, turns: int = 4) -> Session:
-    """After some turns with long outputs: more than the budget of 4,000 tokens takes."""
+    """Return a session whose turns with long outputs exceed the budget of 4,000 tokens."""
     session.push([QUESTION])
     for number in range(turns):
         session.push(call(number, f"{number}\n{LONG}"))

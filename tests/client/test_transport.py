@@ -1,4 +1,4 @@
-"""Retries, errors, what goes over the wire."""
+"""Retries, errors and requests of the client's transport."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small transcripts, and checks that do not use the product's code."""
+"""Small transcripts, and checks that do not use contextapp's code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(call_id: str, name: str, text: str | None = None, **arguments: Any) -> 
 
 
 def calls(*specs: tuple[str, str, JSON], text: str | None = None) -> JSON:
-    """One assistant message with parallel calls."""
+    """Return one assistant message with parallel calls."""
     made = [
         {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for i, name, arguments in specs
@@ -83,7 +83,7 @@ def dialogue(turns: int, width: int = 10) -> list[JSON]:
 
 
 def faults(items: list[JSON], format: str) -> list[str]:
-    """Return what a provider would reject. A call may be open at the end."""
+    """Return the violations of provider rules. A call may be open at the end."""
     return _anthropic_faults(items) if format == "anthropic" else _openai_faults(items)
 
 

@@ -1,4 +1,4 @@
-"""The calibration: how the provider's tokens are learned from reported prompt sizes."""
+"""Calibration: learn the provider's tokens from reported prompt sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step that evicts messages runs only if it is needed or worth it, and handles stay reachable."""
+"""Steps that evict messages run only if necessary or worthwhile, and handles remain reachable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last steps: what they may remove, and that it comes back as soon as there is room."""
+"""The last steps: what they may remove, and that it is restored as soon as there is room."""
 
 from __future__ import annotations
 

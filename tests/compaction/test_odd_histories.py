@@ -1,4 +1,4 @@
-"""Histories that clients should not write, but do: every prompt of them is one that the provider accepts."""
+"""Invalid histories that occur in practice: the provider accepts every prompt served from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recap in a person's words, read back."""
+"""Parse recaps that users wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifiers are what a reader who lost them cannot guess; plain words are none."""
+"""Identifiers are strings that a reader cannot guess. Plain words are not identifiers."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which shell commands show files, and what that means for their outputs."""
+"""Shell commands that show files, and the treatment of their outputs."""
 
 from __future__ import annotations
 

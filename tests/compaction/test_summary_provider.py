@@ -40,7 +40,7 @@ Make = Callable[..., AnthropicSummarizer]
 
 @pytest.fixture
 def summarizer(provider: FakeProvider) -> Make:
-    """A summariser that asks the double and is quick to try again."""
+    """Return a summarizer that calls the fake provider and retries quickly."""
 
     def make(**options: object) -> AnthropicSummarizer:
         options = {"backoff": 0.01, "timeout": 5.0, "counter": CharacterCounter(), **options}

@@ -1,4 +1,4 @@
-"""A model's answer is read strictly, and holds nothing that the model made up."""
+"""A model's answer is parsed strictly, and invented identifiers are removed."""
 
 from __future__ import annotations
 

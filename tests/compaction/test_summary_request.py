@@ -1,4 +1,4 @@
-"""What a summarising model is sent: everything of the session as data, and nothing of it as an order."""
+"""The request to a summarizer model: it contains the session as data, never as instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and answers on real sessions: nothing too large, and nothing that was said counts as made up."""
+"""Requests and answers on real sessions: none is too large, and no real identifier counts as invented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token counts: the shipped vocabulary, awkward texts, and what a message adds."""
+"""Token counts: the bundled vocabulary, unusual texts, and the overhead of messages."""
 
 import threading
 
@@ -31,7 +31,7 @@ def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("character", ["a", " ", "\n", "!", "漢", "=", "é"])
 def test_a_run_of_millions_of_characters_is_counted(counter: TiktokenCounter, character: str) -> None:
-    """Of a run of blanks that long the splitting pattern gives up."""
+    """The splitting pattern fails on runs of whitespace of this length."""
     assert 0 < counter.count(character * 3_000_000) <= 3_000_000
 
 

@@ -1,4 +1,4 @@
-"""The small values around a plan: policies, memory, meter, windows, triggers."""
+"""The values used by a plan: policies, memory, meter, windows, triggers."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_calibrated_plan_fits_in_real_tokens() -> None:
 
 
 def saw_tooth(lows: list[int]) -> list[int]:
-    """Rises of 3,000 a turn to 95,000, each after a fall to one of `lows`."""
+    """Return sizes that rise by 3,000 per turn to 95,000 and fall to each of `lows`."""
     return [size for low in lows for size in range(low, 95_000, 3_000)]
 
 

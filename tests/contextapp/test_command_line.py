@@ -1,4 +1,4 @@
-"""`manage.py` without a database: one line, at once."""
+"""`manage.py` without a database fails immediately with a one-line message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduler's table."""
+"""The schedule of periodic tasks."""
 
 from __future__ import annotations
 

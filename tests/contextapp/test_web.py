@@ -1,4 +1,4 @@
-"""Requests as they arrive at the web server: in chunks, slowly, cut off, too large."""
+"""Unusual requests to the web server: chunked, slow, truncated, too large."""
 
 from __future__ import annotations
 

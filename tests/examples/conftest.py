@@ -1,4 +1,4 @@
-"""A place for the examples to work in, and the environment that they read."""
+"""A project folder and environment variables for the examples."""
 
 from __future__ import annotations
 

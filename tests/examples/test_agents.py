@@ -1,4 +1,4 @@
-"""Both example agents really run, against a model that plays a short script."""
+"""Both example agents run with a model that plays a short script."""
 
 from __future__ import annotations
 

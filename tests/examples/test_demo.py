@@ -1,4 +1,4 @@
-"""The whole demo: a session of its length, on the real server and with the real SDK."""
+"""The whole demo, with the real server and the real SDK."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def is_third_turn(state: TriggerState, policy: Policy) -> bool:
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the one line in each registry does."""
+    """Add an entry to each registry."""
     strategy = Strategy(name="shout", meaning="Shouted.", description="Shouts.", run=shout, is_free=True)
     trigger = Trigger(
         name="moon", meaning="The moon was full.", description="Full moon.", condition=is_third_turn

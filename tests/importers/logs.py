@@ -1,4 +1,4 @@
-"""Small logs in each format, of our own making."""
+"""Small synthetic logs in each format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def document(value: Any, name: str = "run.json") -> LogFile:
 
 
 def read(log: LogFile, format: str) -> tuple[list[ImportedSession], list[Damage]]:
-    """The sessions and damages of a log, which must be recognized as `format`."""
+    """Return the sessions and damaged parts of a log, which must be recognized as `format`."""
     importer = recognize(log)
     assert importer is not None
     assert importer.name == format
@@ -31,19 +31,19 @@ def read(log: LogFile, format: str) -> tuple[list[ImportedSession], list[Damage]
 
 
 def user(text: Any, uuid: str, **fields: Any) -> dict[str, Any]:
-    """A Claude Code line of the user's."""
+    """Return a Claude Code line with a user message."""
     return _line("user", uuid, {"role": "user", "content": text}, fields)
 
 
 def result(call: str, text: str, uuid: str) -> dict[str, Any]:
-    """A Claude Code line with a tool's result."""
+    """Return a Claude Code line with a tool result."""
     return user([{"type": "tool_result", "tool_use_id": call, "content": text}], uuid)
 
 
 def block(
     response: str, block: dict[str, Any], uuid: str, *, output: int = 1, **fields: Any
 ) -> dict[str, Any]:
-    """A Claude Code line with one block of a response."""
+    """Return a Claude Code line with one block of a response."""
     usage = {"input_tokens": 3, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 500}
     message = {"id": response, "role": "assistant", "model": "claude-opus-4-5", "content": [block]}
     return _line("assistant", uuid, message | {"usage": usage | {"output_tokens": output}}, fields)

@@ -1,4 +1,4 @@
-"""Figures that no call can have: a log that names them is imported without them."""
+"""Logs with implausible figures are imported without these figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claude Code's logs: merging, forks, sub-agents, compactions, damage."""
+"""Claude Code logs: merged responses, forks, sub-agents, compactions, damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log that is imported while its client writes it: piece after piece ends as the whole at once."""
+"""Importing a growing log in parts has the same result as importing it at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def lines() -> list[dict[str, Any]]:
-    """A Claude Code log with what makes one hard to follow while it grows."""
+    """Return a Claude Code log with difficult cases for incremental imports."""
     thought = {"type": "thinking", "thinking": "Two files at once.", "signature": "c2ln"}
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b1", "sessionId": SESSION}
     lines = [
@@ -77,7 +77,7 @@ def take(project: Project, lines: Sequence[dict[str, Any]], tail: bytes = b"") -
 
 
 def rows(project: Project) -> list[Any]:
-    """All that is stored of a project's sessions, but the ids and times that differ from run to run."""
+    """Return all stored data of a project's sessions, except ids and times that differ between runs."""
     return [_session_rows(session) for session in project.agent_sessions.order_by("external_id")]
 
 
@@ -94,7 +94,7 @@ def _session_rows(session: AgentSession) -> Any:
 
 @pytest.fixture(scope="module")
 def cuts() -> list[int]:
-    """Every place where the log may have been cut; from the first line of the conversation on."""
+    """Return every position at which the log may be cut, from the first line of the conversation on."""
     return list(range(3, len(LINES)))
 
 

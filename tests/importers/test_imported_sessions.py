@@ -1,4 +1,4 @@
-"""Imported sessions in the rest of the product: secrets, prompts over the API, compactions, costs."""
+"""Imported sessions: secrets, prompts over the API, compactions, costs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def message(role: str, content: Any, name: str, **flags: bool) -> ImportedMessag
 
 
 def step(n: int, output: str = "line of output\n" * 120, **facts: Any) -> ImportedTurn:
-    """A turn that brings the result of the call before it and makes the next."""
+    """Return a turn with the result of the previous call and a new call."""
     found = [{"type": "tool_result", "tool_use_id": f"c{n - 1}", "content": f"{n}: {output}"}]
     call = [{"type": "tool_use", "id": f"c{n}", "name": "Bash", "input": {"command": f"make {n}"}}]
     messages = [
@@ -117,7 +117,7 @@ class TestSecrets:
 
 
 def summary(name: str) -> ImportedTurn:
-    """A turn that begins with the client's summary of everything before it."""
+    """Return a turn that begins with the client's summary of all earlier messages."""
     return ImportedTurn(
         messages=[message("user", f"What was done {name}", f"s{name}", is_summary=True)],
         client_compaction=ClientCompaction(trigger="auto", tokens_before=9_000),
@@ -200,7 +200,7 @@ class TestCompacted:
 
     @pytest.fixture
     def compacted(self, project: Project) -> AgentSession:
-        """Its last answer had been imported when only one of its two calls was written."""
+        """Return a session whose last answer was imported when only one of its two calls was written."""
         session = take(project, [step(n) for n in range(12)])
         session.budget_tokens = 3_000
         session.save()

@@ -1,4 +1,4 @@
-"""Each other format: recognized by content, clean messages, usage in disjoint parts."""
+"""The other formats: recognition by content, clean messages, usage in disjoint parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The title of a session that a log does not name: what its first message is about."""
+"""Titles of sessions whose log contains none, derived from the first message."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def test_a_title_is_one_line_of_limited_length(text: str) -> None:
 
 
 def test_unclosed_tags_take_linear_time() -> None:
-    """A pattern that tried all ways to pair them would not come to an end."""
+    """A backtracking pattern would take exponential time."""
     assert title_of("<a>" * 2_000).startswith("<a><a>")
     assert title_of("<a></a>" * 500 + "following " * 1_000).startswith("following following")

@@ -1,4 +1,4 @@
-"""The importers on real transcripts, against figures that were counted without them."""
+"""The importers on real transcripts, compared with independently counted figures."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _api_errors(lines: list[dict[str, Any]]) -> int:
 
 
 def _reported(lines: list[dict[str, Any]]) -> dict[str, int]:
-    """Prompt size by response: of its lines, the one with most output."""
+    """Return the prompt size of each response, from its line with the most output."""
     usages: dict[str, dict[str, Any]] = {}
     for line in lines:
         if line["type"] != "assistant" or line["message"]["model"] == "<synthetic>":

@@ -94,7 +94,7 @@ def agent(served_url: str, key: str) -> Agent:
 
 
 def test_a_lost_edit(agent: Agent) -> None:
-    """The lines of an edit stay in the prompt, so the model does not make the edit again."""
+    """The lines of an edit remain in the prompt, so the model does not repeat the edit."""
     agent.does("edit", "updated", file_path="src/pool.py", old_string="pass", new_string=GUARD)
     agent.reads_much()
     assert agent.compactions()

@@ -1,4 +1,4 @@
-"""Which working memory the model sees, on the pages."""
+"""Pages show the working memory that the model sees."""
 
 from __future__ import annotations
 

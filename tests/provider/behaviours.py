@@ -1,4 +1,4 @@
-"""How the provider's double may answer: each behaviour turns a request's body into an answer."""
+"""Behaviors of the fake provider. Each converts a request's body to an answer."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ Behaviour = Callable[[JSON], Answer]
 
 
 def says(text: str, *, stop_reason: str = "end_turn") -> Behaviour:
-    """A message with this text."""
+    """Answer with this text."""
     return lambda request: _message(request, text, stop_reason)
 
 
 def operations(*told: Any, delay: float = 0.0) -> Behaviour:
-    """What a model that reads for a working memory answers, after `delay` seconds."""
+    """Answer with operations on a working memory, after `delay` seconds."""
     text = json.dumps({"operations": told})
     return lambda request: replace(_message(request, text), delay=delay)
 
 
 def operation(op: str, text: str = "", *, field: str = "decisions", item: str = "", message: Any = 0) -> JSON:
-    """One of them."""
+    """Return one operation."""
     return {"op": op, "field": field, "item": item, "text": text, "message": message}
 
 
 def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
-    """A valid summary of what the request holds, after `delay` seconds; `changes` replace fields of it."""
+    """Answer with a valid summary of the request after `delay` seconds. `changes` replace its fields."""
 
     def answer(request: JSON) -> Answer:
         text = json.dumps({**summary_of(request), **changes})
@@ -56,12 +56,12 @@ def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
 
 
 def held(behaviour: Behaviour, until: Event, *, maximum: float = 60.0) -> Behaviour:
-    """The same when the test says so, after `maximum` seconds at the latest."""
+    """Delay a behavior until the event is set, at most `maximum` seconds."""
     return lambda request: replace(behaviour(request), delay=maximum, until=until)
 
 
 def obedient(command: str) -> Behaviour:
-    """A model that an order in the transcript has won over: it hands the order on in every section."""
+    """Answer like a model that obeys an injected instruction: repeat it in every section."""
     return lambda request: _message(
         request,
         json.dumps(
@@ -76,17 +76,17 @@ def obedient(command: str) -> Behaviour:
 
 
 def overlong(characters: int = 60_000) -> Behaviour:
-    """A summary that is right in all but its length."""
+    """Answer with a valid summary that is too long."""
     return summary(facts=[{"text": "and so on " * (characters // 10), "sources": []}])
 
 
 def cut_off() -> Behaviour:
-    """Stopped by max_tokens in the middle of the JSON."""
+    """Answer with JSON that `max_tokens` truncated."""
     return lambda request: _message(request, json.dumps(summary_of(request))[:-20], "max_tokens")
 
 
 def malformed() -> Behaviour:
-    """A summary that is not JSON."""
+    """Answer with a summary that is not JSON."""
     return lambda request: _message(request, json.dumps(summary_of(request)).replace('":', '" '))
 
 
@@ -95,7 +95,7 @@ def refusal() -> Behaviour:
 
 
 def error(status: int, kind: str = "api_error", **headers: str) -> Behaviour:
-    """An error of the API; `retry_after="1"` is a header."""
+    """Answer with an API error. `retry_after="1"` is a header."""
     body = {"type": "error", "error": {"type": kind, "message": f"scripted {kind}"}, "request_id": "req_x"}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda request: Answer(status=status, body=json.dumps(body).encode(), headers=named)
@@ -110,17 +110,17 @@ def overloaded() -> Behaviour:
 
 
 def cut_connection() -> Behaviour:
-    """The connection ends in the middle of the answer's body."""
+    """Close the connection in the middle of the answer's body."""
     return lambda request: replace(summary()(request), cut=True)
 
 
 def page() -> Behaviour:
-    """What a proxy answers: 200, and no JSON."""
+    """Answer like a proxy: status 200 without JSON."""
     return lambda request: Answer(body=b"<html>Sign in</html>", headers={"content-type": "text/html"})
 
 
 def body(data: bytes) -> Behaviour:
-    """200 and these bytes."""
+    """Answer with status 200 and these bytes."""
     return lambda request: Answer(body=data)
 
 

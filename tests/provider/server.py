@@ -25,7 +25,7 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A request as it came in. `at` is `time.monotonic()`."""
+    """A received request. `at` is `time.monotonic()`."""
 
     path: str
     headers: dict[str, str]
@@ -34,7 +34,7 @@ class Recorded:
 
 
 class FakeProvider:
-    """The server; `requests` are all that came in, `otherwise` is what happens when the script is over."""
+    """The server. `requests` are the received requests, `otherwise` is the behavior after the script."""
 
     def __init__(self, *behaviours: Behaviour, otherwise: Behaviour | None = None) -> None:
         self.requests: list[Recorded] = []
@@ -58,7 +58,7 @@ class FakeProvider:
         self._server.server_close()
 
     def script(self, *behaviours: Behaviour) -> None:
-        """Adds behaviours for the requests to come."""
+        """Add behaviors for the next requests."""
         self._script.extend(behaviours)
 
     def answer(self, request: Recorded) -> Answer:
@@ -73,12 +73,12 @@ class FakeProvider:
         return behaviour(request.body)
 
     def wait(self, seconds: float, until: threading.Event | None = None) -> None:
-        """Waits as long as an answer is to be late: until the event, or no longer than the server lives."""
+        """Wait for an answer's delay: until its event is set, at most until the server stops."""
         (until or self._stopped).wait(seconds)
 
 
 def _fault(request: Recorded) -> Behaviour | None:
-    """What the API would refuse by itself."""
+    """Return the reason why the API would reject the request."""
     body = request.body
     if not (request.headers.get("authorization") or request.headers.get("x-api-key")):
         return error(401, "authentication_error")
@@ -95,7 +95,7 @@ def _fault(request: Recorded) -> Behaviour | None:
 
 
 def _is_closed(schema: Any) -> bool:
-    """Structured outputs want every object to name all of its fields."""
+    """Return whether every object lists all of its fields, as structured outputs require."""
     if isinstance(schema, list):
         return all(map(_is_closed, schema))
     if not isinstance(schema, dict):
@@ -133,4 +133,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = answer.cut
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""A mechanical summary of a request: every word of it comes from the request."""
+"""A mechanical summary of a request that contains only words of the request."""
 
 from __future__ import annotations
 

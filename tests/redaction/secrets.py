@@ -1,4 +1,4 @@
-"""Made-up secrets, put together at run time so that no scanner takes this folder for a leak."""
+"""Fake secrets, generated at run time so that secret scanners do not report this folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 def made(seed: str, length: int, alphabet: str = WORD) -> str:
-    """A random text that a seed determines; letters and digits change often, as in real tokens."""
+    """Return a seeded random text in which letters and digits alternate often, as in real tokens."""
     source = random.Random(hashlib.sha256(seed.encode()).digest())
     return "".join(source.choice(alphabet) for _ in range(length))
 

@@ -1,4 +1,4 @@
-"""A project's own patterns."""
+"""Custom patterns of a project."""
 
 from __future__ import annotations
 

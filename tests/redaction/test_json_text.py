@@ -1,4 +1,4 @@
-"""Redaction of raw JSON: valid, idempotent, untouched where clean, whatever the encoder escaped."""
+"""Redaction of raw JSON: valid, idempotent, unchanged if clean, and independent of the encoder's escapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIECES = [secret for _, secret in TOKENS] + [text.format(secret) for _, text, se
 
 
 def escaped_ascii(value: Any) -> bytes:
-    """As an encoder writes that escapes what HTML minds (Gson), and slashes (PHP)."""
+    """Escape HTML characters like Gson, and slashes like PHP."""
     return re.sub(
         r"[=<>&']|/", lambda m: "\\/" if m[0] == "/" else f"\\u{ord(m[0]):04x}", json.dumps(value)
     ).encode()

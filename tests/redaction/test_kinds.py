@@ -1,4 +1,4 @@
-"""Each kind of secret is found whole, and what only looks like one is left."""
+"""Each kind of secret is redacted completely, and similar text is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pre-filter lets nothing slip that a rule would find, and no detector of the library is overlooked."""
+"""The pre-filter misses nothing that a rule would find, and every detector of the library is considered."""
 
 from __future__ import annotations
 

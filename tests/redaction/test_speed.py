@@ -1,4 +1,4 @@
-"""Redaction costs little beside what a push does anyway: ratios within one run, no stopwatch."""
+"""Redaction takes little time compared with the rest of a push (ratios within one run)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which identifiers are hidden, and which messages refer to them."""
+"""Track hidden identifiers and the messages that refer to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreed prices: they hold on their days for what is pushed, and for nothing that is stored."""
+"""Custom prices apply to pushes on their days, but not to stored turns."""
 
 from __future__ import annotations
 

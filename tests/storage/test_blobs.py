@@ -1,4 +1,4 @@
-"""Large contents in a store beside Postgres: written, read, shared and removed."""
+"""Large contents in object storage: write, read, share and remove."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GIANT = output(0, 900)
 
 @pytest.fixture
 def folder(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which large contents lie from here on."""
+    """Store large contents in this folder."""
     monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", "file")
     monkeypatch.setenv("CONTEXTAPP_BLOB_FOLDER", str(tmp_path))
     settings.STORAGES = settings.STORAGES | blob_storage()
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 @pytest.fixture
 def api(transactional_db: None, project: Project) -> Api:
-    """Real transactions: what a deletion removes, it removes after its commit."""
+    """Return a client with real transactions, because deletions remove contents after the commit."""
     return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 
 
