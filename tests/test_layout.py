@@ -12,7 +12,7 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlin
 PACKAGES: list[str] = CONFIG["root_packages"]
 DJANGO_APPS = ("accounts", "replay", "sessions")
 
-#: What looks like a write to the database and is none, by file.
+#: Expressions that look like database writes but are not, by file.
 NOT_DATABASE = {
     "sessions/selectors/filters.py": {"Q.create"},
     "sessions/store/blobs.py": {"storages['blobs'].save", "storages['blobs'].delete"},

@@ -1,5 +1,6 @@
-"""The product as `make run` starts it, on a database that keeps what it says: its parts are killed in the
-middle of a load, and everything acknowledged is there once."""
+"""An instance started like `make run` with a durable database. Its processes are killed under load, and
+every acknowledged turn is stored exactly once.
+"""
 
 from __future__ import annotations
 

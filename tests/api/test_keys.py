@@ -153,7 +153,7 @@ class TestRates:
         key, api = key_of(project)
         ApiKey.objects.filter(pk=key.pk).update(rate_limit=10)
         statuses = [api.get("sessions/").status_code for _ in range(25)]
-        assert statuses.count(200) in range(10, 21)  # a new minute may begin in between
+        assert statuses.count(200) in range(10, 21)  # a new minute may start in between
         if statuses[-1] == 429:
             response = api.get("sessions/")
             assert code(response) == "rate_limited"

@@ -204,7 +204,7 @@ class TestThePast:
 
     @pytest.mark.slow
     def test_a_past_prompt_of_a_long_session_reads_few_edits(self, api: Api) -> None:
-        """Those that a later eviction covers are left in the database, and nothing changes by it."""
+        """Edits that a later eviction covers are not loaded, and the prompt is the same."""
         small(api)
         for number in range(40):
             push(api, whole_turn(number), session="small")
@@ -230,7 +230,7 @@ class TestThePast:
             assert again.content == response.content
 
     def test_a_prompt_before_a_model_change_can_be_rebuilt(self, api: Api) -> None:
-        """Each model has its context window, and rules for the last message of a prompt."""
+        """Models differ in their context windows and in the rules for the last message of a prompt."""
         api.post("sessions/", {"id": "m", "model": "claude-sonnet-4-5"})
         served = []
         for number, model in enumerate(("", "claude-opus-4-6", "gpt-5", "", "claude-sonnet-4-5")):
@@ -273,7 +273,7 @@ class TestFitting:
         assert served["messages"][-1] == request("Read this. " + output(9, 60))
 
     def test_the_reason_describes_the_current_prompt(self, api: Api) -> None:
-        """A policy that compacts nothing lets the prompt grow on."""
+        """With a policy that never compacts, the prompt continues to grow."""
         api.post("sessions/", {"id": "off", "budget": {"input_tokens": 300}, "policy": {"preset": "off"}})
         for number in range(2):
             push(api, whole_turn(number), session="off")

@@ -14,7 +14,7 @@ from tests.api.client import Api, code
 from tests.api.talk import TURNS, answer, push, request, whole_turn
 from tests.api.test_query_counts import statements
 
-# Committed for real: within a transaction of the test every push would lock.
+# Real commits: within a transaction of the test, every push would lock the session.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
 
 
@@ -31,7 +31,7 @@ def test_a_push_after_one_by_another_process_is_stored(api: Api) -> None:
     known = state_cached(AgentSession.objects.get().pk)
     assert known is not None
     push(api, whole_turn(1))
-    state_remember(known)  # as the process knows it that did not take the second turn
+    state_remember(known)  # the cached state of a process that did not store the second turn
     assert push(api, whole_turn(2)) | {"prompt": None} == {
         "turn": 2,
         "positions": {"first": 8, "last": 11},

@@ -38,7 +38,7 @@ def test_push_and_fetch_take_constant_statements(api: Api, session: dict[str, An
         while at < turn:
             push(api, whole_turn(at, lines=10))
             at += 1
-        while True:  # a push that compacts takes more, and not with each turn
+        while True:  # a push that compacts takes more statements, but their number does not grow
             fired: list[Any] = []
             found = own(statements(lambda: fired.extend(push(api, whole_turn(at, lines=10))["fired"])))  # noqa: B023
             at += 1

@@ -21,7 +21,7 @@ WRITTEN = """## Decisions
 - [open] the tariff of 2027
 a line of its own"""
 
-#: Compacts only when asked, and nothing but a recap helps: the texts are prose.
+#: Compacts only on request. Only a recap helps, because the texts are prose.
 BY_HAND = {"soft": 0, "hard": 0, "tail_share": 0.01, "target": 0.05}
 
 

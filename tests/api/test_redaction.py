@@ -11,7 +11,7 @@ from sessions.store import bodies
 from tests.api.client import Api
 from tests.api.talk import PROMPT, TURNS, answer, call, push, request, result
 
-#: Has the shape of a real token, but is not one.
+#: Has the format of a real token, but is not one.
 SECRET = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
 
 

@@ -105,7 +105,7 @@ def test_tags_begin_with_sessions_and_are_complete(schema: Any) -> None:
 
 @pytest.mark.django_db
 def test_every_endpoint_rejects_unknown_parameters(schema: Any, project: Project) -> None:
-    """Of a list whose filter is misspelt everything would come, and of a prompt the newest."""
+    """A misspelled filter would otherwise return everything."""
     api = Api(api_key_create(project=project, name="all", scopes=["push", "read", "admin"])[1])
     for path, method, _ in operations(schema):
         address = re.sub(r"{(\w+)}", "1", path)

@@ -1,5 +1,5 @@
-"""Every call with whatever its schema allows, and with what it does not: no fault of the server, no status
-and no shape that the schema does not name.
+"""Every endpoint with valid and invalid generated data: no server errors, and only responses that the schema
+describes.
 
 CONTEXTAPP_SCHEMATHESIS is the number of examples for each call and kind of data.
 """
@@ -55,7 +55,7 @@ OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
 
 @contextmanager
 def one_connection() -> Iterator[None]:
-    """The calls are made within the test's transaction, as those of Django's own test client are."""
+    """Run the calls within the test's transaction, like those of Django's test client."""
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -66,7 +66,7 @@ def one_connection() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def known(module_db: None) -> dict[str, Any]:
-    """A key that may everything, and for every name in an address something that is there."""
+    """Return a key with all scopes, and an existing object for each URL parameter."""
     project = project_create(name="Alpha", slug="alpha")
     key = api_key_create(project=project, name="fuzz", scopes=["push", "read", "admin"])[1]
     api = Api(key)

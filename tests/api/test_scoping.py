@@ -1,5 +1,6 @@
-"""Whose key it is not gets 404 at every address. The addresses come from the URL configuration, so that a
-new one cannot be forgotten."""
+"""Keys of other projects get 404 at every URL. The URLs come from the URL configuration, so that new ones are
+included.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SECRET_WORD = "xylophone"
 #: URLs of the API without authentication: the schema and its documentation.
 PUBLIC = {"api-schema", "api-docs", "schema", "docs", "swagger", "redoc"}
 
-#: A body that each call takes; one that is not here is called without.
+#: A valid body for each call. Calls that are not listed are made without a body.
 BODIES: dict[str, Any] = {
     "turns": {"messages": [request()]},
     "tool_calls": {"name": "search_history", "arguments": {"query": SECRET_WORD}},
@@ -75,7 +76,7 @@ def api(project: Project) -> Api:
 
 @pytest.fixture(scope="module")
 def ids(api: Api) -> dict[str, Any]:
-    """What another project has, for every name that an address may have; a new name needs one here."""
+    """Return an object of another project for each URL parameter. Add one here for a new parameter."""
     made = api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 3_000}, "title": SECRET_WORD}).json()
     for number in range(6):
         push(api, whole_turn(number))
@@ -131,7 +132,7 @@ def test_an_id_of_another_project_is_not_found(
     if_match = {"if_match": "*"} if method == "PATCH" else {}
     body = None if method == "GET" else BODIES.get(pattern.name)
     response = stranger_api.call(method, address, body, **if_match)
-    # Only a key that may do it learns whether there is something to do it to.
+    # Only keys with the required scope learn whether an object exists.
     expected = 403 if pattern.callback.view_class.scopes[method] == "admin" else 404
     assert response.status_code == expected, response.content
     assert SECRET_WORD.encode() not in response.content
@@ -186,5 +187,5 @@ def test_hot_statements_filter_by_project(api: Api, ids: dict[str, Any]) -> None
     """Statements check the project themselves, so that a wrong cache entry cannot leak data."""
     asked = statements(lambda: api.get("sessions/s1/prompt/")) + statements(lambda: push(api, [request()]))
     hot = [sql for sql in asked if "accounts_apikey k" in sql]
-    assert len(hot) == 3  # a fetch, what a push decides upon, the push itself
+    assert len(hot) == 3  # a fetch, the read of a push, the push
     assert all("project_id =" in sql for sql in hot)

@@ -188,7 +188,7 @@ class TestListing:
     @pytest.mark.django_db(transaction=True)  # Postgres' clock does not advance within a transaction
     def test_the_most_recently_active_comes_first(self, api: Api, names: list[str]) -> None:
         assert self.found(api, "") == names[::-1]
-        # A burst of pushes writes the time once a second.
+        # A burst of pushes writes the time once per second.
         AgentSession.objects.update(last_active_at=F("last_active_at") - timedelta(seconds=2))
         push(api, [request(), answer()], session="run-1")
         assert self.found(api, "")[0] == "run-1"

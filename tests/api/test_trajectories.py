@@ -1,6 +1,6 @@
-"""Real transcripts through the API, turn by turn, with a quarter of the room that they took.
+"""Real transcripts over the API, turn by turn, with a quarter of their original budget.
 
-A sample by default; CONTEXTAPP_ALL_TRAJECTORIES=1 takes every session.
+Uses a sample by default; CONTEXTAPP_ALL_TRAJECTORIES=1 takes every session.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.trajectories]
 
 ALL = os.environ.get("CONTEXTAPP_ALL_TRAJECTORIES") == "1"
 SHARE = 0.25
-POLICY = {"soft": 0}  # what the background does is no business of a push
+POLICY = {"soft": 0}  # pushes do not run background compactions
 
-#: Folders, and how many of their sessions the sample has: of those with LEAST turns, the first MOST.
+#: Folders, and the number of their sessions in the sample: of those with LEAST turns, the first MOST.
 SAMPLE = {
     "entire-claude-code": 2,
     "mini-swe-agent": 2,

@@ -1,5 +1,4 @@
-"""Pushes that no agent should send: a clear refusal and nothing stored, or stored unchanged and still
-served as a valid prompt."""
+"""Odd pushes are either rejected with a clear error, or stored unchanged and served as a valid prompt."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class TestSums:
             api.get(f"{SPAN}&group_by=day,model,agent,tag")
         about_usage = [query for query in queries if "agent_sessions" in query["sql"]]
         assert len(about_usage) == 1
-        assert len(queries) <= 2  # and the API key, where the process has not known it lately
+        assert len(queries) <= 2  # and the API key, if the process has not cached it
 
 
 @pytest.mark.django_db

@@ -64,7 +64,7 @@ def test_one_process_of_the_worker_killed_during_the_model_call(world: World) ->
     eventually(lambda: world.provider.requests)
     asking = connected(world.processes("celery"), urlsplit(world.provider.url).port or 0)
     assert asking
-    for process in asking:  # one asks; another may have kept its connection from an earlier summary
+    for process in asking:  # one is calling; another may have kept its connection from an earlier summary
         os.kill(process, signal.SIGKILL)
     go_on.set()
     [done] = world.settled(session)
@@ -87,7 +87,7 @@ def open_files(pid: int) -> list[str]:
 def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None:
     session = world.session()
     number = fills(world, session)
-    world.kill("valkey-server", signal.SIGSTOP)  # it takes connections and answers none: dispatch waits
+    world.kill("valkey-server", signal.SIGSTOP)  # accepts connections only
     try:
         body = {"messages": turn(number)}
         pushing = in_background(lambda: world.stubborn("POST", f"sessions/{session}/turns/", body, "k"))
@@ -115,7 +115,7 @@ def test_an_unresponsive_broker_does_not_delay_pushes(world: World) -> None:
     finally:
         world.kill("valkey-server", signal.SIGCONT)
     assert fired[0]["state"] == "pending"
-    assert took < 15  # half a second of patience, on a machine however busy
+    assert took < 15  # the half-second timeout, with a margin for busy machines
     [done] = world.settled(session)
     assert done["state"] == "done"
 
@@ -141,7 +141,7 @@ def test_a_database_restarted_under_load(world: World) -> None:
     with ThreadPoolExecutor(4) as pool:
         working = [pool.submit(work, session) for session in sessions]
         eventually(lambda: world.provider.requests)
-        os.kill(world.processes("bin/postgres")[0], signal.SIGQUIT)  # at once, without a checkpoint
+        os.kill(world.processes("bin/postgres")[0], signal.SIGQUIT)  # immediately, without a checkpoint
         for one in working:
             one.result(PATIENCE)
     eventually(world.is_ready)

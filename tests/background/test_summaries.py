@@ -34,7 +34,7 @@ def test_a_soft_trigger_summarizes_in_the_background(world: World) -> None:
 def test_no_model_is_called_if_the_free_steps_suffice(world: World) -> None:
     session = world.session(budget=20_000)
     for number in range(30):
-        # Outputs of such a size are collapsed, and that is enough.
+        # Outputs of this size are collapsed, which is sufficient.
         if world.push(session, number, lines=200)["fired"]:
             break
     [done] = world.settled(session)
@@ -156,7 +156,7 @@ def test_a_hard_trigger_does_not_wait_for_the_model(world: World) -> None:
     go_on = Event()
     world.provider.otherwise = held(summary(), go_on)
     session, _ = world.fire()
-    eventually(lambda: world.provider.requests)  # claimed: the model is being asked
+    eventually(lambda: world.provider.requests)  # claimed: the model is being called
     number = 100
     while not (fired := [one for one in world.push(session, number)["fired"] if one["trigger"] == "hard"]):
         number += 1

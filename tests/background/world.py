@@ -24,7 +24,7 @@ from tests.running.instance import Instance, children
 
 OPEN = ("pending", "running")
 BUDGET = 4_000
-# Short, and long enough that a busy machine is no time-out.
+# Short, but long enough that a busy machine causes no timeout.
 SETTINGS = {
     "CONTEXTAPP_ANTHROPIC_API_KEY": "key of the tests",
     "CONTEXTAPP_SUMMARIZER_TIMEOUT": "5",
@@ -37,13 +37,13 @@ SETTINGS = {
     "CONTEXTAPP_MEMORY_REST_SECONDS": "1",
     "CONTEXTAPP_COOLDOWN_SECONDS": "2",
     "CONTEXTAPP_UPGRADE_IDLE_SECONDS": "3",
-    "CONTEXTAPP_WORKER_NICE": "0",  # the tests wait for it, and beside other tests it would starve
+    "CONTEXTAPP_WORKER_NICE": "0",  # the tests wait for the worker, which would starve next to other tests
     "CONTEXTAPP_WEB_WORKERS": "1",
     "CONTEXTAPP_WEB_THREADS": "8",
     "CONTEXTAPP_DB_POOL": "4",
 }
 
-#: Seconds that anything may take.
+#: Maximum seconds for any operation.
 PATIENCE = 120.0
 
 #: An external broker to run these tests on; "" for the embedded one.
@@ -187,7 +187,7 @@ class World:
             """SELECT compaction_id FROM agent_sessions_recap GROUP BY compaction_id, version
                HAVING count(*) > 1"""
         )
-        # A span that shows two evictions, or edits of a compaction that is not done, was applied twice.
+        # Two evictions of one span, or edits of an unfinished compaction, mean that it was applied twice.
         assert not self.rows(
             """SELECT a.id FROM agent_sessions_edit a JOIN agent_sessions_edit b
                  ON a.session_id = b.session_id AND a.id < b.id

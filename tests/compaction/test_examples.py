@@ -1,4 +1,4 @@
-"""Worked examples of a compaction course, rebuilt in their shape: what each mechanism is achieve."""
+"""Worked examples of a compaction course: the effect of each mechanism."""
 
 from dataclasses import replace
 

@@ -34,7 +34,7 @@ from tests.compaction.builders import (
     view_of,
 )
 
-#: 331 messages, user turns throughout; 317 messages, one request and then only (parallel) tool calls.
+#: 331 messages with user turns throughout; 317 messages with one request and then only (parallel) tool calls.
 INPUT_A = [*dialogue(82, 20), assistant("All done.")]
 INPUT_B = tool_loop(105, parallel=2, width=12)
 

@@ -86,7 +86,7 @@ def test_results_do_not_depend_on_the_caches(monkeypatch: pytest.MonkeyPatch) ->
     forget()
     fresh = [*mentions(TOLD)]
     assert [*mentions(TOLD)] == fresh
-    monkeypatch.setattr(module, "_CLASSIFIED_RUNS", 2)  # full all the time
+    monkeypatch.setattr(module, "_CLASSIFIED_RUNS", 2)  # the cache is always full
     forget()
     assert [*mentions(TOLD)] == fresh
     assert counted_mentions(TOLD) == dict(MentionCache().counted(TOLD))

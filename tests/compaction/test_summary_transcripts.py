@@ -22,7 +22,7 @@ from tests.provider.summaries import summary_of
 COUNTER = TiktokenCounter()
 CAP = 2_000
 
-#: Every so-manieth log, and of each the first sessions.
+#: Sampling interval of logs, and number of sessions per log.
 LOGS, SESSIONS = 29, 2
 
 

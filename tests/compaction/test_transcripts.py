@@ -1,6 +1,6 @@
 """Real sessions, step by step, at a tenth, a quarter and a half of their final size.
 
-A sample by default; `CONTEXTAPP_ALL_TRANSCRIPTS=1` takes every session and every step.
+Uses a sample by default; `CONTEXTAPP_ALL_TRANSCRIPTS=1` takes every session and every step.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Provider:
         self.received: list[Received] = []
         self.script: list[Reply | Behaviour] = []
         self.otherwise: Behaviour = lambda _: Reply()
-        self.cancelled = threading.Event()  #: a client closed its connection before it had everything
+        self.cancelled = threading.Event()  #: a client closed its connection before the end of the response
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._stopping = asyncio.Event()

@@ -22,7 +22,7 @@ from gateway.recording.record import call_record
 from gateway.recording.recorder import Recorder
 from gateway.recording.spool import Spool
 
-#: Seconds for what takes milliseconds on a machine with nothing else to do.
+#: Seconds to wait for operations that take milliseconds on an idle machine.
 PATIENCE = 30
 
 

@@ -37,7 +37,7 @@ def lines() -> list[dict[str, Any]]:
         block("m1", tool_use("c1"), "a3", output=30),
         result("c1", "first file\n" * 40, "r1"),
         block("m1", tool_use("c2"), "a4", output=55),
-        # A word of the user's that came before the second result.
+        # A user message that arrived before the second result.
         user("And be quick", "u2"),
         result("c2", "x" * (bodies.BLOB_BYTES + 1), "r2"),
         block("m2", tool_use("c3"), "a5", output=12),
@@ -167,7 +167,7 @@ def test_importing_the_same_or_an_older_state_changes_nothing(
         try:
             results = take(project, LINES[:cut])
         except ImportConflictError:
-            assert cut < len(LINES) - 2  # cut within an answer that was finished long ago
+            assert cut < len(LINES) - 2  # cut within an earlier answer
             continue
         assert not any(result.changed for result in results), f"cut after line {cut}"
     assert [row[2:] for row in rows(project)] == [row[2:] for row in whole]

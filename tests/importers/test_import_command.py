@@ -90,7 +90,7 @@ def test_an_unchanged_log_takes_one_statement(
 ) -> None:
     path = write(tmp_path, *OPENING, *CHILD)
     run(path)
-    with django_assert_num_queries(2):  # the project, and the logs that are known
+    with django_assert_num_queries(2):  # the project, and the known logs
         assert total(run(path)) == [1, 0, 0, 2, 0, 0]
 
 

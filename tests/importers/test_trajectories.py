@@ -17,7 +17,7 @@ from tests.importers.pairing import calls, misplaced, results
 
 pytestmark = pytest.mark.trajectories
 
-#: Folders in formats that have an importer, and how many sessions and tool calls their README names.
+#: Folders with supported formats, and the numbers of sessions and tool calls in their README.
 KNOWN = {
     "entire-claude-code": ("claude-code", 54, 5947),
     "pi-coding-agent": ("pi", 2, 580),
@@ -84,7 +84,7 @@ def test_claude_code_messages_and_prompt_sizes_are_those_of_the_log(trajectories
         importer = recognize(log)
         assert importer is not None
         (session,) = [item for item in importer.read(log) if isinstance(item, ImportedSession)]
-        # The manifest counts each result line; an API error was never sent, so it is no message here.
+        # The manifest counts each result line. API errors were never sent, so they are not messages here.
         merged = len(results(session)) - _messages_with_results(session)
         messages = sum(len(turn.messages) for turn in session.turns) + merged + _api_errors(lines)
         assert messages == counted[file]["messages"], file

@@ -30,8 +30,10 @@ Ran = Callable[[str, str], None]
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch, stored: UUID) -> list[tuple[str, str]]:
-    """What was sent to the workers about the session: task and id. The thread that sends may still have
-    something of the test before."""
+    """Record the tasks sent to workers for the session: task and id.
+
+    Ignores other sessions, because the sending thread may still process those of an earlier test.
+    """
     told: list[tuple[str, str]] = []
 
     def send(task: str, row_id: str) -> None:

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.django_db
 
 MODEL = "claude-haiku-4-5"
 FAILS = "FAILED tests/test_a.py::test_b - assert 1 == 2\n1 failed"
-#: More than the model is asked for at once.
+#: More content than fits into one request.
 LONG = "The pool evicts by a queue. " * (READ_TOKENS // 5)
 SECRET = "AKIA" + "QWERTYUIOPASDFGH"
 
@@ -457,7 +457,7 @@ class TestFailures:
     ) -> None:
         push(assistant(LONG))
         memory_update(session_id=stored)
-        assert extraction._claim_turns(stored) is not None  # and there it dies
+        assert extraction._claim_turns(stored) is not None  # the worker dies here
         work()
         assert provider.requests == []
         later(stored)

@@ -1,7 +1,7 @@
-"""The six ways in which compacted agents go wrong, each against the whole system over HTTP.
+"""Six failure modes of compacted agents, each tested with the whole system over HTTP.
 
 Lost edit, stale duplicate, stale belief, compaction in mid-plan, memory bloat, a secret in a tool result. The
-web server is the real one; what a worker would do is done by its own function, between two requests.
+web server is real; the functions of workers are called directly between requests.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def address(name: str, session: AgentSession, *more: Any) -> str:
 def test_the_tab_shows_since_when_the_model_sees_the_memory(
     api: Api, owner_client: Client, stored: AgentSession
 ) -> None:
-    assert NOT_YET not in tab(owner_client, stored)  # there is none yet
+    assert NOT_YET not in tab(owner_client, stored)  # no prompt contains one yet
     decide(stored, "use a clock")
     assert NOT_YET in tab(owner_client, stored)
     assert session_compact(session=stored, trigger="user").state == "done"

@@ -291,7 +291,7 @@ def test_concurrent_passes_count_each_session_once(
     api: Api, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = [f"fact {n}" for n in range(30)]
-    for turned in range(20):  # any two overlap, and each two in another place
+    for turned in range(20):  # any two sets overlap, each pair at another place
         say(*(told[(turned + n) % 30] for n in range(12)), name=f"session {turned}")
     ago = timezone.now() - idle_time()
     AgentSession.objects.update(last_active_at=ago)
@@ -308,7 +308,7 @@ def test_concurrent_passes_count_each_session_once(
         thread.start()
     for thread in threads:
         thread.join()
-    memory_propose()  # a session that another pass held was left to the next one
+    memory_propose()  # sessions locked by another pass are left to the next one
     assert not ProposalScan.objects.exists()
     assert "proposals of session" not in caplog.text
     seen_in = {text: fact["seen_in"] for text, fact in facts(api).items()}

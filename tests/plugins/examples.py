@@ -5,7 +5,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 # The duration of an example depends on the load of the machine, so there is no deadline.
-# CI repeats the same examples, so that a run says something about the change and not about luck.
+# CI uses the same examples in each run, so that results depend on the change only.
 settings.register_profile(
     "tests",
     deadline=None,

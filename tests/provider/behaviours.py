@@ -15,8 +15,10 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What goes back after `delay` seconds, or as soon as `until` is set. `cut` closes the connection in the
-    middle of the body."""
+    """A response that is sent after `delay` seconds, or as soon as `until` is set.
+
+    `cut` closes the connection in the middle of the body.
+    """
 
     status: int = 200
     body: bytes = b""

@@ -1,11 +1,10 @@
-"""A local double of Anthropic's Messages API with scripted behavior.
+"""A local fake of Anthropic's Messages API with scripted behavior.
 
     with FakeProvider(rate_limited(), summary(delay=3)) as provider:
         AnthropicSummarizer("key", base_url=provider.url).summarize(...)
         assert len(provider.requests) == 2
 
-Behaviours are used up in their order; after them every request gets a valid summary. It answers other
-processes too, several at a time.
+Behaviors are used in order; further requests get a valid summary. Other processes can use the server, too.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._send(answer)
         except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # whoever asked did not wait
+            self.close_connection = True  # the client has disconnected
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)

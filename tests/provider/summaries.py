@@ -21,8 +21,10 @@ _CHARACTERS_PER_TOKEN = 3
 
 
 def summary_of(request: JSON) -> JSON:
-    """Decisions of the assistant's words, entities of the paths, facts of the outputs, open items of the
-    requests; the record so far first, and no more than was asked for."""
+    """Return a summary of the requested size, after the previous record.
+
+    Decisions come from assistant messages, entities from paths, facts from outputs, open items from requests.
+    """
     content = request["messages"][0]["content"]
     record = _RECORD.search(content)
     sections: JSON = json.loads(record[2]) if record else {}

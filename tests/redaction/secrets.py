@@ -37,7 +37,7 @@ def private_key(kind: str = "RSA ") -> str:
     return f"{begin}\n{private_key_body()}\n{end}"
 
 
-#: Kind, and a secret of it.
+#: Kind, and a secret of this kind.
 TOKENS: tuple[tuple[str, str], ...] = (
     ("aws-access-key", "AKI" + "A" + made("aws", 16, UPPER)),
     ("aws-access-key", "ASI" + "A" + made("sts", 16, UPPER)),
@@ -103,7 +103,7 @@ IN_PLACE: tuple[tuple[str, str, str], ...] = (
     ("url-password", "git clone https://me:{}@host/x.git", "s7rong" + "horse!$"[:-1]),
 )
 
-#: Text that agents read all day and that must stay unchanged.
+#: Common text that must not be redacted.
 CLEAN: tuple[str, ...] = (
     'password = os.environ["DB_PASSWORD"]',
     "def login(token: str, password: str | None = None) -> Token: ...",

@@ -11,7 +11,7 @@ import pytest
 from redaction import redact_bytes
 from tests.redaction.secrets import KEY
 
-#: Share of lines that may change. Public transcripts hold hardly any secrets, so more would be false alarms.
+#: Maximum share of changed lines. Public transcripts contain few secrets, so more would be false positives.
 MOST_CHANGED = 0.005
 
 

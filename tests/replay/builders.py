@@ -17,8 +17,10 @@ BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 def items(reads: int = 60, back: int = 8) -> list[dict[str, Any]]:
-    """OpenAI messages: a request, then a call and its output for each read. What is needed was read `back`
-    reads earlier."""
+    """Return OpenAI messages: a request, then a call and its output for each read.
+
+    Every tenth call needs the result of the read `back` reads earlier.
+    """
     made: list[dict[str, Any]] = [{"role": "user", "content": "Find out what calls what."}]
     for n in range(reads):
         wanted = f" after told_name_{n - back}" if n % 10 == 9 and n >= back else ""
@@ -33,8 +35,10 @@ def items(reads: int = 60, back: int = 8) -> list[dict[str, Any]]:
 def transcript(
     reads: int = 60, *, back: int = 8, usage: Usage | None = None, gap: float = 10, restart: int | None = None
 ) -> Transcript:
-    """A turn for each read, `gap` seconds apart, each with the same `usage`. The client compacts before turn
-    `restart`."""
+    """Return a transcript with a turn for each read, `gap` seconds apart, each with the same `usage`.
+
+    The client compacts before turn `restart`.
+    """
     messages = parse(items(reads, back), format="openai", counter=COUNTER)
     turns = [
         RecordedTurn(

@@ -69,7 +69,7 @@ def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -
     ]
     assert all(row.total.calls == 30 and row.valid_share == 1 for row in rows)
     assert rows[0].fits_share == 1
-    assert rows[3].fits_share < 1  # everything shown, at half the budget
+    assert rows[3].fits_share < 1  # all messages shown, at half the budget
     assert not rows[3].on_front
     assert any(row.on_front for row in rows)
     founds = target_results(run, session_id=run.targets.get().session_id)

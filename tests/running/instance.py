@@ -21,7 +21,7 @@ UNSET = (
     "CONTEXTAPP_SECRET_KEY",
     "CONTEXTAPP_HOST",
     "CONTEXTAPP_GATEWAY_PORT",
-    "PROMETHEUS_MULTIPROC_DIR",  # an instance empties it at the start, and the tests use it
+    "PROMETHEUS_MULTIPROC_DIR",  # instances clear this folder at the start, and the tests use it
 )
 START_SECONDS = 180  # a slow start on a busy machine is not a failure
 

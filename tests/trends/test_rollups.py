@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 START = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
 
-#: Zones with whole hours, half hours, quarters, and a change of the clock within the span.
+#: Zones with offsets in hours, half-hours and quarter-hours, and a clock change within the period.
 ZONES = [
     ZoneInfo(name) for name in ("UTC", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "Pacific/Apia")
 ]
@@ -97,7 +97,7 @@ def test_rollups_equal_the_sums_of_the_turns(project: Project, work: list) -> No
         elif kind == "push" or session.turn_count == 0:
             turns_add(session, turns_of(session, session.turn_count, made))
         else:
-            # As an import does with the end of a log: the last turns are stored again.
+            # store the last turns again, as an import does with the end of a log
             first = max(session.turn_count - 2, 0)
             rollups_invalidate(session.pk)
             session.turns.filter(index__gte=first).delete()
@@ -164,7 +164,7 @@ def test_removed_tokens_are_priced_as_cached_if_the_call_read_from_the_cache(pro
     rollups_fill()
     cached, uncached = input_rates("claude-sonnet-4-5", START.replace(hour=0))
     rows = {row.model: row for row in UsageRollup.objects.all()}
-    # The provider counts twice as many tokens as we do.
+    # The provider counts twice as many tokens as the estimate.
     assert rows["claude-sonnet-4-5"].hidden_tokens == 2 * 200_000
     expected = (cached + uncached) * 200_000 * 1_000_000
     assert rows["claude-sonnet-4-5"].saved_microusd == expected

@@ -12,7 +12,7 @@ from threading import Thread
 @dataclass
 class Receiver:
     url: str
-    statuses: list[int] = field(default_factory=list)  #: what it answers, in order; 200 behind them
+    statuses: list[int] = field(default_factory=list)  #: statuses of the responses, in order, then 200
     heard: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
 
 
