@@ -9,7 +9,7 @@ from typing import Any
 import dj_database_url
 from csp.constants import NONE, SELF
 
-from contextapp import env
+from contextapp import env, queues
 from contextapp.blob_storage import blob_storage
 from contextapp.embedded.home import broker_url, database_url
 from contextapp.openapi import openapi_settings
@@ -123,6 +123,10 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CELERY_BROKER_URL = env.text("CELERY_BROKER_URL") or broker_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = queues.TRANSPORT_OPTIONS
+CELERY_TASK_QUEUES = queues.QUEUES
+CELERY_TASK_DEFAULT_QUEUE = queues.DEFAULT
+CELERY_TASK_ROUTES = queues.ROUTES
 CELERY_TASK_IGNORE_RESULT = True  # tasks store their results in the database
 # Redeliver running tasks after the connection to the broker was lost. Celery's default from 6.0.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True

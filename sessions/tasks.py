@@ -39,7 +39,7 @@ def compactions_upgrade() -> None:
 
 @shared_task(name=dispatch.WEBHOOK_DELIVER)  # type: ignore[untyped-decorator]
 def webhook_deliver(delivery_id: str) -> None:
-    deliveries.delivery_send(delivery_id=UUID(delivery_id))
+    deliveries.delivery_send_in_background(delivery_id=UUID(delivery_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]

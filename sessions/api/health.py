@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from functools import cache
 from ipaddress import ip_address
+from threading import Lock
 
 import psycopg
 from celery import current_app
@@ -35,7 +36,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """Readiness: report the state of each backing service, with status 503 if one is down."""
-    services = {"database": _database(), "broker": _broker()}
+    services = _services()
     ready = all(state == "ok" for state in services.values())
     return json_response(
         {"status": "ok" if ready else "unavailable", **services}, status=200 if ready else 503
@@ -64,6 +65,21 @@ def _may_see_metrics(request: HttpRequest) -> bool:
         return False
 
 
+_checking = Lock()
+_checked: dict[str, str] = {}
+
+
+def _services() -> dict[str, str]:
+    """Return the state of each backing service. While a thread checks them, others get the last result."""
+    global _checked
+    if _checking.acquire(blocking=not _checked):
+        try:
+            _checked = {"database": _database(), "broker": _broker()}
+        finally:
+            _checking.release()
+    return _checked
+
+
 def _database() -> str:
     """Check the database, bypassing the connection pool, which would wait too long if it is down."""
     parameters = connection.get_connection_params()
@@ -88,7 +104,8 @@ def _migrations() -> frozenset[tuple[str, str]]:
 def _broker() -> str:
     try:
         with current_app.connection_for_write(
-            connect_timeout=_TIMEOUT, transport_options={"socket_connect_timeout": _TIMEOUT}
+            connect_timeout=_TIMEOUT,
+            transport_options={"socket_connect_timeout": _TIMEOUT, "socket_timeout": _TIMEOUT},
         ) as broker:
             broker.ensure_connection(max_retries=1, interval_start=0.1, timeout=_TIMEOUT)
     except (BrokerError, OSError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -33,6 +35,19 @@ class TestHealth:
         monkeypatch.setattr("celery.current_app.conf.broker_write_url", "redis://127.0.0.1:9/0")
         response = client.get("/readyz")
         assert (response.status_code, response.json()["broker"]) == (503, "unreachable")
+
+    def test_not_ready_if_the_broker_accepts_connections_but_does_not_respond(
+        self, db: None, client: Client, monkeypatch: Any
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+            monkeypatch.setattr("celery.current_app.conf.broker_write_url", address)
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(client.get, "/readyz")
+                try:
+                    assert answer.result(timeout=20).json()["broker"] == "unreachable"
+                finally:
+                    silent.close()
 
     @pytest.mark.django_db(transaction=True)
     def test_not_ready_while_a_migration_is_missing(self, client: Client) -> None:

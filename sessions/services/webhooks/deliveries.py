@@ -6,14 +6,18 @@ never waits for the receiver.
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from http.client import HTTPException
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from sessions.models import Compaction, Webhook, WebhookDelivery
@@ -23,12 +27,20 @@ from sessions.services.dispatch import delivery_dispatch
 from sessions.services.webhooks.transport import ForbiddenAddress, post, target_of
 from sessions.store import bodies
 
+log = logging.getLogger(__name__)
+
 #: Pause after each attempt, in seconds. The eighth attempt is the last, 20.6 hours after the first; the pause
 #: after it applies only if the worker died during that attempt.
 PAUSES = (10, 60, 300, 1_800, 7_200, 21_600, 43_200, 43_200)
 
 #: Maximum number of deliveries per sweep.
 _BATCH = 200
+
+#: Requests that a worker process sends at the same time, and those of one webhook among them.
+_THREADS, _PER_WEBHOOK = 16, 4
+
+_lock = Lock()
+_in_progress: Counter[UUID] = Counter()
 
 
 def compaction_event_emit(*, compaction: Compaction, event: str) -> None:
@@ -63,7 +75,9 @@ def delivery_send(*, delivery_id: UUID) -> None:
     delivery = claim(pending, lease=_pause_after)
     if delivery is None:
         return
-    # Outside of any transaction: the receiver may be slow.
+    # Without a transaction and a connection to the database: the receiver may be slow.
+    if not connection.in_atomic_block:
+        connection.close()
     status, error = _attempt(delivery)
     is_accepted = status is not None and 200 <= status < 300
     state = delivery.state
@@ -71,6 +85,36 @@ def delivery_send(*, delivery_id: UUID) -> None:
         state = WebhookDelivery.State.SENT if is_accepted else WebhookDelivery.State.FAILED
     # The lease is kept: it is the pause before the next attempt.
     still_own(delivery).update(state=state, status=status, error=error[:500])
+
+
+def delivery_send_in_background(*, delivery_id: UUID) -> None:
+    """Try to send a delivery in a thread, so that slow receivers do not hold up the tasks of a worker.
+
+    If the webhook has too many requests in progress, the delivery is left to the next sweep. So is one whose
+    worker ends before its thread.
+    """
+    webhook = WebhookDelivery.objects.filter(pk=delivery_id).values_list("webhook_id", flat=True).first()
+    with _lock:
+        if webhook is None or _in_progress[webhook] >= _PER_WEBHOOK:
+            return
+        _in_progress[webhook] += 1
+    _threads().submit(_send_in_thread, delivery_id, webhook)
+
+
+def _send_in_thread(delivery_id: UUID, webhook: UUID) -> None:
+    try:
+        delivery_send(delivery_id=delivery_id)
+    except Exception:
+        log.exception("webhook delivery %s", delivery_id)
+    finally:
+        connection.close()
+        with _lock:
+            _in_progress[webhook] -= 1
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="webhook")
 
 
 def _pause_after(attempt: int) -> timedelta:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
+import re
 import socket
 import ssl
 import time
@@ -15,11 +16,24 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-#: Seconds to connect, and for each read.
-TIMEOUT = 10
+#: Seconds for one request, from the connection to the status line.
+TIMEOUT = 10.0
 
-#: IPv4 addresses translated to IPv6 (RFC 6052, RFC 3056); they may contain a private address.
-_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("2002::/16"))
+#: Bytes within which the status line of a response ends.
+_STATUS_BYTES = 8_192
+
+#: IPv6 addresses that contain an IPv4 address, which may be private (RFC 4291, RFC 2765, RFC 6052, RFC 3056,
+#: RFC 4380), and site-local ones (RFC 3879).
+_REFUSED = tuple(
+    map(
+        IPv6Network,
+        ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"),
+    )
+)
+
+
+#: The status of a final response; interim ones (1xx) precede it.
+_STATUS = re.compile(rb"(?:^|\r\n\r\n)HTTP/1\.[01] ([2-9]\d\d)[^\r\n]*\r?\n")
 
 
 class ForbiddenAddress(ValueError):
@@ -97,7 +111,7 @@ def _is_public(text: str) -> bool:
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             address = address.ipv4_mapped
-        elif any(address in network for network in _TRANSLATED):
+        elif any(address in network for network in _REFUSED):
             return False
     return address.is_global and not address.is_multicast
 
@@ -111,18 +125,41 @@ def signature(secret: str, body: bytes, *, at: int) -> str:
 def post(target: Target, *, secret: str, body: bytes, headers: Mapping[str, str]) -> int:
     """Send a request and return the HTTP status.
 
-    Redirects are not followed. Raises OSError, HTTPException.
+    Redirects are not followed. Raises OSError, HTTPException; TimeoutError if all of it takes too long.
     """
+    deadline = time.monotonic() + TIMEOUT
     path = (target.url.path or "/") + (f"?{target.url.query}" if target.url.query else "")
     with socket.create_connection((target.address, target.port), timeout=TIMEOUT) as plain:
         connection = http.client.HTTPConnection(target.url.hostname or "", target.port, timeout=TIMEOUT)
+        plain.settimeout(_left(deadline))
         connection.sock = _wrap_tls(plain, target) if target.url.scheme == "https" else plain
+        connection.sock.settimeout(_left(deadline))
         try:
             signed = {"Contextapp-Signature": signature(secret, body, at=int(time.time()))}
             connection.request("POST", path, body=body, headers={**headers, **signed})
-            return connection.getresponse().status
+            return _read_status(connection.sock, deadline)
         finally:
             connection.close()
+
+
+def _read_status(connection: socket.socket, deadline: float) -> int:
+    """Return the status of the response. http.client would wait as long as the receiver sends anything."""
+    received = b""
+    while not (found := _STATUS.search(received)):
+        connection.settimeout(_left(deadline))
+        more = connection.recv(4_096)
+        if not more or len(received) > _STATUS_BYTES:
+            raise http.client.BadStatusLine(repr(received[:100]))
+        received += more
+    return int(found[1])
+
+
+def _left(deadline: float) -> float:
+    """Return the seconds until the deadline. Raises TimeoutError after it."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(f"no response within {TIMEOUT:g} s")
+    return left
 
 
 def _wrap_tls(plain: socket.socket, target: Target) -> ssl.SSLSocket:
