@@ -133,7 +133,7 @@ def test_the_stack_names_the_components(at, page, sample):
 def test_the_chart_is_also_a_table(at, page, sample):
     at(address(sample))
     page.get_by_text("Show data table").click()
-    expect(page.locator(".sizes tbody tr")).to_have_count(sample.turn_count)
+    expect(page.locator(".chart-table .sizes tbody tr")).to_have_count(sample.turn_count)
 
 
 def test_one_turn_has_a_chart_too(at, page, project):
