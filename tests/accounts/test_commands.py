@@ -52,7 +52,7 @@ def test_add_change_and_remove_a_member(project, owner):
 
 @pytest.mark.parametrize("change", [("remove", "olga"), ("role", "olga", "viewer")])
 def test_the_last_owner_cannot_be_removed_or_demoted(project, owner, change):
-    with pytest.raises(CommandError, match="last owner"):
+    with pytest.raises(CommandError, match="at least one owner"):
         run("members", "--project", "alpha", *change)
 
 

@@ -104,7 +104,7 @@ class TestBudget:
     def test_a_prompt_that_cannot_fit_has_a_reason(self, api: Api) -> None:
         compacted = compact(api, [request("word " * 500)], budget={"input_tokens": 50})
         assert compacted["fits"] is False
-        assert "the budget is 50" in compacted["reason"]
+        assert "the budget of 50" in compacted["reason"]
 
 
 class TestFormats:

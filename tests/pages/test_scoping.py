@@ -27,7 +27,7 @@ WITHOUT_PROJECT = {
     "password_change": (302, 200),
 }
 #: URLs that are not pages; their access is tested elsewhere.
-NOT_PAGES = ("api/", "healthz", "readyz", "metrics")
+NOT_PAGES = ("api/", "mcp", "healthz", "readyz", "metrics")
 
 
 def addresses(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
