@@ -109,7 +109,7 @@ async function load(host) {
     if (data.turns.length) draw(host, data);
     else host.replaceChildren(element("p", "chart-state", "This session has no model calls."));
   } catch (error) {
-    host.replaceChildren(element("p", "chart-state", `The chart could not be loaded (${error.message}). Reload the page to try again.`));
+    host.replaceChildren(element("p", "chart-state", `Could not load the chart (${error.message}). Reload the page to try again.`));
   }
 }
 

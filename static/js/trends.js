@@ -138,7 +138,7 @@ async function chartLoad(host) {
 function chartsLoad(within) {
   for (const host of within.querySelectorAll("[data-trend]")) {
     chartLoad(host).catch((error) => {
-      host.querySelector(".chart-state")?.replaceChildren(`The chart could not be loaded (${error.message}). Reload the page to try again.`);
+      host.querySelector(".chart-state")?.replaceChildren(`Could not load the chart (${error.message}). Reload the page to try again.`);
     });
   }
 }

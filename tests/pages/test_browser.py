@@ -83,7 +83,7 @@ def test_a_spike_of_tool_output_is_marked(at, page, project):
     at(address(session))
     spike = session.turns.get(output_spike__isnull=False)
     assert spike.index == 8
-    assert f"Spike of tool output: {spike.output_spike:,} tokens" in tooltip_at(page, 8 / 11)
+    assert f"Tool output spike: {spike.output_spike:,} tokens" in tooltip_at(page, 8 / 11)
     expect(page.locator(".chart-legend .key-spike")).to_be_visible()
 
 

@@ -38,12 +38,12 @@ def snippets(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="claude-code",
             title="Claude Code",
-            place="In the shell, or as the object env in ~/.claude/settings.json. Works with an API key and "
-            "with a subscription.",
+            place="Run in your shell, or add to the object env in ~/.claude/settings.json. Works with an API key "
+            "and with a Claude subscription.",
             text=f"export ANTHROPIC_BASE_URL={url}/anthropic\n"
             f'export ANTHROPIC_CUSTOM_HEADERS="X-Contextapp-Key: {key}"\n',
         ),
-        Snippet(id="codex", title="Codex", place="In ~/.codex/config.toml.", text=_codex(url, key)),
+        Snippet(id="codex", title="Codex", place="Add to ~/.codex/config.toml.", text=_codex(url, key)),
         Snippet(
             id="anthropic-sdk",
             title="Anthropic SDK",
@@ -63,7 +63,7 @@ def snippets(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="litellm",
             title="LiteLLM",
-            place="In the model_list of config.yaml.",
+            place="Add to the model_list in config.yaml.",
             text="- model_name: claude-sonnet-5-5\n  litellm_params:\n"
             "    model: anthropic/claude-sonnet-5-5\n"
             f"    api_base: {url}/anthropic\n    extra_headers:\n      X-Contextapp-Key: {key}\n",
@@ -71,7 +71,7 @@ def snippets(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="url",
             title="Clients without custom headers",
-            place="The key is part of the base URL.",
+            place="The base URL contains the key.",
             text=f"{url}/k/{key}/anthropic\n{url}/k/{key}/openai/v1\n",
         ),
     )

@@ -24,8 +24,8 @@ from sessions.services.webhooks.transport import ForbiddenAddress, url_check
 
 _PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"))
 _MODES = (
-    ("observe", "Observe: record calls, change nothing"),
-    ("compact", "Compact: also apply compactions to the requests"),
+    ("observe", "Observe: record calls and forward them unchanged"),
+    ("compact", "Compact: record calls and compact their prompts"),
 )
 
 
@@ -35,8 +35,8 @@ class GatewayForm(PlainForm):
         required=False,
         min_value=1_000,
         max_value=2_000_000_000,
-        label="Budget of new sessions",
-        help_text="Input tokens. Leave blank to use the model's context window.",
+        label="Budget for new sessions",
+        help_text="In input tokens. Leave blank to use the model's context window.",
     )
     compacts_subscriptions = forms.BooleanField(
         required=False,

@@ -36,10 +36,10 @@ _MAX_LENGTH = 60_000
 
 #: Explanations of the tail's start, by `tail_bound` of the record.
 _TAIL_RULES = {
-    "tokens": "their start is set by their share of the budget",
-    "messages": "their start is set by the minimum number of messages",
-    "both": "their share of the budget and the minimum number of messages have the same start",
-    "giant": "they start after an oversized message",
+    "tokens": "set by their minimum share of the budget",
+    "messages": "set by the minimum number of messages",
+    "both": "set by both their minimum share of the budget and the minimum number of messages",
+    "giant": "starting after an oversized message",
     "all": "everything after the first messages",
 }
 

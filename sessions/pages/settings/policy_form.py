@@ -17,14 +17,14 @@ from sessions.pages.terms import preset_meaning
 
 #: The policy fields in the form and their help texts. The other fields are set over the API.
 FORM_FIELDS: Mapping[str, str] = {
-    "soft": "Share of the budget that starts a compaction in the background. 0 turns it off.",
-    "hard": "Share of the budget that starts a compaction immediately. 0 turns it off.",
-    "target": "Share of the budget that a compaction reduces the prompt to.",
-    "tail_share": "Share of the budget, or of a smaller prompt, that recent messages keep at least.",
+    "soft": "Share of the budget at which a background compaction starts. 0 turns it off.",
+    "hard": "Share of the budget at which a push compacts immediately. 0 turns it off.",
+    "target": "Share of the budget to which a compaction reduces the prompt.",
+    "tail_share": "Minimum share of the budget, or of the prompt if smaller, that stays unchanged.",
     "tail_messages": "Minimum number of recent messages that stay unchanged.",
-    "collapse_tokens": "Older tool outputs of at least this size become one line.",
-    "clip_tokens": "Older tool outputs that may not collapse are shortened to this size.",
-    "every_turns": "Also compacts each time this many turns were added. 0 turns it off.",
+    "collapse_tokens": "Older tool outputs of at least this size are reduced to one line.",
+    "clip_tokens": "Older tool outputs that must not be collapsed are shortened to this size.",
+    "every_turns": "Also compacts whenever this many turns have been added. 0 turns it off.",
     "idle_seconds": "Also compacts after this many seconds without a turn. 0 turns it off.",
 }
 
@@ -88,17 +88,17 @@ class PolicyForm(PlainForm):
 
     preset = forms.ChoiceField(
         choices=[(name, f"{name}: {preset_meaning(name)}") for name in PRESETS],
-        help_text="Fields left blank use the preset's value.",
+        help_text="Leave a field blank to use the preset's value.",
     )
     soft = forms.FloatField(required=False, label="Soft threshold")
     hard = forms.FloatField(required=False, label="Hard threshold")
     target = forms.FloatField(required=False, label="Target")
     tail_share = forms.FloatField(required=False, label="Recent messages (share)")
-    tail_messages = forms.IntegerField(required=False, label="Recent messages (minimum)")
+    tail_messages = forms.IntegerField(required=False, label="Recent messages (number)")
     collapse_tokens = forms.IntegerField(required=False, label="Collapse outputs (tokens)")
     clip_tokens = forms.IntegerField(required=False, label="Clip outputs (tokens)")
-    every_turns = forms.IntegerField(required=False, label="Turn interval (turns)")
-    idle_seconds = forms.IntegerField(required=False, label="Idle time (seconds)")
+    every_turns = forms.IntegerField(required=False, label="Compact every (turns)")
+    idle_seconds = forms.IntegerField(required=False, label="Compact when idle (seconds)")
 
     def __init__(self, data: Any = None, *, stored: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__(data, initial=stored, **options)

@@ -18,8 +18,8 @@ export function legend(data, isStacked) {
   if (windowShown(data)) keys.push(["window", `Context window (${exact(data.window)})`]);
   if (data.compactions.length) keys.push(["compaction", "Compaction by the client"]);
   if (data.own_compactions.length) keys.push(["own", "Compaction by contextapp"]);
-  if (data.spikes.length) keys.push(["spike", "Spike of tool output"]);
-  if (data.idle.length) keys.push(["idle", "Idle for more than 5 minutes before"]);
+  if (data.spikes.length) keys.push(["spike", "Tool output spike"]);
+  if (data.idle.length) keys.push(["idle", "Idle for more than 5 minutes"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
   if (isStacked) list.append(element("li", "key-none", has(data.served) ? "Served prompt (estimate)" : "Estimate"));
   if (data.is_sampled) {

@@ -1,4 +1,4 @@
-// Lines across the plot for compactions, spikes of tool output, idle gaps, budget and window.
+// Lines across the plot for compactions, tool output spikes, idle gaps, budget and window.
 
 import { windowShown } from "./format.js";
 

@@ -59,9 +59,9 @@ function fill(tip, plot, data, index, isStacked, left) {
   }
   tip.replaceChildren(element("b", "", `Turn ${data.turns[index]}`), rows);
   const idle = data.idle.find(({ turn }) => turn === data.turns[index]);
-  if (idle) tip.append(element("p", "idle", `Idle for ${duration(idle.seconds)} before`));
+  if (idle) tip.append(element("p", "idle", `Idle for ${duration(idle.seconds)} before this turn`));
   const spike = data.spikes.find(({ turn }) => turn === data.turns[index]);
-  if (spike) tip.append(element("p", "spike", `Spike of tool output: ${exact(spike.tokens)} tokens`));
+  if (spike) tip.append(element("p", "spike", `Tool output spike: ${exact(spike.tokens)} tokens`));
   const compacted = near(plot, data.own_compactions, left);
   if (compacted) tip.append(own(compacted));
   const compaction = near(plot, data.compactions, left);
