@@ -38,8 +38,8 @@ def snippets(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="claude-code",
             title="Claude Code",
-            place="Run in your shell, or add to the object env in ~/.claude/settings.json. Works with an API key "
-            "and with a Claude subscription.",
+            place="Run in your shell, or add to the object env in ~/.claude/settings.json. Works with an "
+            "API key and with a Claude subscription.",
             text=f"export ANTHROPIC_BASE_URL={url}/anthropic\n"
             f'export ANTHROPIC_CUSTOM_HEADERS="X-Contextapp-Key: {key}"\n',
         ),
