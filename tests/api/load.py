@@ -40,14 +40,14 @@ def write(url: str, key: str, session: str, writer: str, turns: int, *, repeat: 
                 {"role": "user", "content": f"{name} asks. " + "lorem ipsum " * chance.randrange(60)},
                 {"role": "assistant", "content": f"{name} is answered."},
             ]
-            pushed = _until_taken(client, address, name, messages, done)
+            pushed = _push_until_accepted(client, address, name, messages, done)
             known = done.answers.setdefault(name, pushed)
             while chance.random() < repeat:
-                assert _until_taken(client, address, name, messages, done) == known
+                assert _push_until_accepted(client, address, name, messages, done) == known
     return done
 
 
-def _until_taken(
+def _push_until_accepted(
     client: requests.Session, address: str, name: str, messages: list[dict[str, Any]], done: Acknowledged
 ) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE
@@ -78,7 +78,7 @@ def _read(client: requests.Session, address: str) -> dict[str, Any]:
     return read
 
 
-def at_once(jobs: list[Callable[[], Acknowledged]]) -> Acknowledged:
+def run_concurrently(jobs: list[Callable[[], Acknowledged]]) -> Acknowledged:
     """Run the jobs concurrently and return what was acknowledged to any of them."""
     whole = Acknowledged()
     with ThreadPoolExecutor(len(jobs)) as pool:
@@ -97,11 +97,11 @@ def assert_all_stored_once(url: str, key: str, session: str, answers: dict[str, 
         while cursor is not None:
             page = _read(client, f"{base}turns/?limit=200&cursor={cursor}")
             turns, cursor = turns + page["data"], page["next_cursor"]
-        told = _read(client, base)
+        data = _read(client, base)
     assert [turn["turn"] for turn in turns] == list(range(len(turns)))
     assert [turn["positions"]["first"] for turn in turns] == list(range(0, 2 * len(turns), 2))
     assert all(len(turn["messages"]) == 2 for turn in turns)
-    assert (told["turns"], told["messages"]) == (len(turns), 2 * len(turns))
+    assert (data["turns"], data["messages"]) == (len(turns), 2 * len(turns))
     stored = [turn["messages"][0]["content"].split()[0] for turn in turns]
     assert sorted(stored) == sorted(answers)
     assert {name: turn["turn"] for name, turn in zip(stored, turns, strict=True)} == {

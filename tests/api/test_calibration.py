@@ -55,7 +55,7 @@ def test_every_prompt_fits_once_usage_is_reported(api: Api, provider: str, model
     assert [tokens for tokens, _ in prompts if count(tokens) > budget] == []
     assert all(served["fits"] for _, served in prompts)
     occupancies = [(count(tokens) / budget, served["occupancy"]) for tokens, served in prompts[10:]]
-    assert all(told == pytest.approx(true, abs=0.03) for true, told in occupancies)
+    assert all(data == pytest.approx(true, abs=0.03) for true, data in occupancies)
 
 
 @pytest.mark.slow

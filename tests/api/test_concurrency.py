@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from compaction.validation import validate
-from tests.api.load import assert_all_stored_once, at_once, client_of, write
+from tests.api.load import assert_all_stored_once, client_of, run_concurrently, write
 
 WRITERS = 16
 
@@ -23,7 +23,7 @@ def make(url: str, key: str, name: str, **fields: Any) -> None:
 
 def test_many_writers_on_one_session(served_url: str, api_key: str) -> None:
     make(served_url, api_key, "one")
-    done = at_once([partial(write, served_url, api_key, "one", f"w{n}", 12) for n in range(WRITERS)])
+    done = run_concurrently([partial(write, served_url, api_key, "one", f"w{n}", 12) for n in range(WRITERS)])
     assert len(done.answers) == 12 * WRITERS
     assert done.retries == 0
     assert_all_stored_once(served_url, api_key, "one", done.answers)
@@ -32,7 +32,7 @@ def test_many_writers_on_one_session(served_url: str, api_key: str) -> None:
 def test_many_concurrent_retries_of_one_writer(served_url: str, api_key: str) -> None:
     """A client times out and sends a push again while the first one is still being stored."""
     make(served_url, api_key, "twins")
-    done = at_once([partial(write, served_url, api_key, "twins", "w", 15) for _ in range(8)])
+    done = run_concurrently([partial(write, served_url, api_key, "twins", "w", 15) for _ in range(8)])
     assert len(done.answers) == 15
     assert_all_stored_once(served_url, api_key, "twins", done.answers)
 
@@ -104,8 +104,8 @@ def test_concurrent_retries_with_an_expected_turn_are_stored_once(served_url: st
         body = {"messages": [{"role": "user", "content": "x"}], "expected_turn": 0}
 
         def push(_: int, address: str = address, body: dict[str, Any] = body) -> tuple[int, str]:
-            told = requests.post(address, json=body, headers=headers, timeout=30)
-            return told.status_code, told.text
+            response = requests.post(address, json=body, headers=headers, timeout=30)
+            return response.status_code, response.text
 
         with ThreadPoolExecutor(6) as pool:
             answers = set(pool.map(push, range(6)))

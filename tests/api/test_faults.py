@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.api.load import assert_all_stored_once, at_once, write
+from tests.api.load import assert_all_stored_once, run_concurrently, write
 from tests.running.instance import Instance, children, running
 
 pytestmark = [
@@ -73,7 +73,7 @@ def test_everything_acknowledged_is_stored_once(
 
     striker = threading.Thread(target=strike, daemon=True)
     striker.start()
-    done = at_once([partial(write, url, key, name, f"w{n}", TURNS) for n in range(WRITERS)])
+    done = run_concurrently([partial(write, url, key, name, f"w{n}", TURNS) for n in range(WRITERS)])
     striker.join()
     assert done.retries > 0, "the fault came too late to be felt"
     assert len(done.answers) == WRITERS * TURNS

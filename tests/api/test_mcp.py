@@ -111,8 +111,8 @@ class TestSdk:
 
 class TestBothForms:
     def test_the_handshake_negotiates_a_version_the_server_knows(self, api_key):
-        for asked, agreed in [("2025-06-18", "2025-06-18"), ("1999-01-01", HANDSHAKE)]:
-            asking = request("initialize", protocolVersion=asked, capabilities={}, clientInfo={"name": "t"})
+        for sent, agreed in [("2025-06-18", "2025-06-18"), ("1999-01-01", HANDSHAKE)]:
+            asking = request("initialize", protocolVersion=sent, capabilities={}, clientInfo={"name": "t"})
             result = post(api_key, asking).json()["result"]
             assert result["protocolVersion"] == agreed
             assert result["capabilities"] == {"tools": {}}

@@ -14,8 +14,8 @@ FIRST_RESULT = 6  # of the second turn: a request, a call, its result, an answer
 
 def compacted(api: Api) -> list[dict[str, Any]]:
     """Compact as far as possible and return the messages that the prompt still shows, by position."""
-    told = api.post("sessions/s1/compact/", {"policy": {"preset": "balanced", "target": 0.1}}).json()
-    assert told["state"] == "done"
+    data = api.post("sessions/s1/compact/", {"policy": {"preset": "balanced", "target": 0.1}}).json()
+    assert data["state"] == "done"
     return api.get("sessions/s1/prompt/?manifest=1").json()["manifest"]
 
 

@@ -58,8 +58,8 @@ def test_a_failed_plan_is_recorded_and_cheaper_steps_make_the_prompt_fit(api: Ap
     assert failed["reason"].startswith("planning failed (RecursionError)")
     assert (served["trigger"], served["state"]) == ("hard", "done")
     assert Turn.objects.count() == 8
-    told = prompt(api)
-    assert told["fits"]
+    data = prompt(api)
+    assert data["fits"]
     record = api.get(f"sessions/s1/compactions/{served['compaction']}/").json()["record"]
     assert {step["name"] for step in record["steps"]} <= {"drop_oldest", "shed", "last_resort"}
     assert "sk-secret" not in api.get("sessions/s1/compactions/").content.decode()
@@ -85,6 +85,6 @@ def test_a_push_is_stored_when_no_step_can_be_planned(api: Api, monkeypatch: pyt
     fired = [push(api, whole_turn(number))["fired"] for number in range(8)]
     assert {one["state"] for turn in fired for one in turn} == {"failed"}
     assert Turn.objects.count() == 8
-    told = prompt(api)
-    assert not told["fits"]
-    assert told["reason"]
+    data = prompt(api)
+    assert not data["fits"]
+    assert data["reason"]

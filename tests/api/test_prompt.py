@@ -156,8 +156,8 @@ class TestManifest:
             beside = api.get("sessions/small/turns/?last=1").json()["data"][0]["components"]
             assert len(manifest) == len(served["messages"])
             assert [entry["role"] for entry in manifest] == [m["role"] for m in served["messages"]]
-            told = sum(entry["tokens"] for entry in manifest) + beside["system"] + beside["tools"]
-            assert told == served["tokens"]
+            total = sum(entry["tokens"] for entry in manifest) + beside["system"] + beside["tools"]
+            assert total == served["tokens"]
         assert served["compactions"] > 0
         assert {entry["rule"] for entry in manifest} > {"verbatim"}
 

@@ -72,9 +72,9 @@ def test_the_same_history_changes_nothing(api: Api) -> None:
 
 def test_cache_breakpoints_thinking_and_the_form_of_content_do_not_matter(api: Api) -> None:
     thinking = {"type": "thinking", "thinking": "The user wants files.", "signature": "c2ln"}
-    asked = call("toolu_1", path="a.py")
-    asked["content"].insert(0, thinking)
-    reconcile(api, [request("Read a.py"), asked, result("toolu_1", "x = 1")])
+    sent = call("toolu_1", path="a.py")
+    sent["content"].insert(0, thinking)
+    reconcile(api, [request("Read a.py"), sent, result("toolu_1", "x = 1")])
     rewritten = [
         {"role": "user", "content": [{"type": "text", "text": "Read a.py"}]},
         call("toolu_1", path="a.py"),
@@ -95,7 +95,7 @@ def test_cache_breakpoints_thinking_and_the_form_of_content_do_not_matter(api: A
     served = reconcile(api, rewritten)
     assert served["reconciled"]["status"] == "appended"
     assert served["reconciled"]["first_new"] == 3
-    assert stored(api, "s1")[1] == asked
+    assert stored(api, "s1")[1] == sent
 
 
 def test_an_edited_request_forks_a_session_that_shares_the_beginning(api: Api) -> None:

@@ -50,9 +50,9 @@ def test_the_secret_is_stored_nowhere(
     answers = [response, api.post(TURNS, push_fields, idempotency_key="k1")]
     answers.append(api.post("sessions/s1/compact/"))
     answers += [api.get(a) for a in (TURNS, PROMPT, f"{PROMPT}?format=openai", "sessions/s1/search/?q=token")]
-    assert all(told.status_code in {200, 201} for told in answers)
-    for told in answers:
-        assert SECRET.encode() not in told.content
+    assert all(answer.status_code in {200, 201} for answer in answers)
+    for answer in answers:
+        assert SECRET.encode() not in answer.content
     assert SECRET.encode() not in everything_stored()
     assert SECRET not in caplog.text
 
@@ -60,8 +60,8 @@ def test_the_secret_is_stored_nowhere(
 def test_the_response_names_the_kind_of_secret(api: Api, session: dict[str, Any]) -> None:
     pushed = push(api, [request(f"My token is {SECRET}."), answer()])
     assert [finding["count"] for finding in pushed["redacted"]] == [1]
-    [told] = api.get(PROMPT).json()["messages"][:1]
-    assert told["content"].startswith("My token is ")
+    [message] = api.get(PROMPT).json()["messages"][:1]
+    assert message["content"].startswith("My token is ")
 
 
 @pytest.mark.django_db

@@ -64,10 +64,10 @@ def test_every_endpoint_has_request_and_response_examples(schema: Any) -> None:
 def _has_examples(operation: Any) -> bool:
     bodies = operation.get("requestBody", {}).get("content", {})
     json_body = bodies.get("application/json")
-    asked = json_body is None or "examples" in json_body
+    has_request_example = json_body is None or "examples" in json_body
     answers = [answer for status, answer in operation["responses"].items() if status in {"200", "201"}]
     shown = [content for answer in answers for content in answer.get("content", {}).values()]
-    return asked and (not shown or any("examples" in content for content in shown))
+    return has_request_example and (not shown or any("examples" in content for content in shown))
 
 
 def test_every_example_matches_its_schema(schema: Any) -> None:

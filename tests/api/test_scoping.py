@@ -185,7 +185,7 @@ def test_lists_of_another_project_are_empty(stranger_api: Api, ids: dict[str, An
 
 def test_hot_statements_filter_by_project(api: Api, ids: dict[str, Any]) -> None:
     """Statements check the project themselves, so that a wrong cache entry cannot leak data."""
-    asked = statements(lambda: api.get("sessions/s1/prompt/")) + statements(lambda: push(api, [request()]))
-    hot = [sql for sql in asked if "accounts_apikey k" in sql]
+    sent = statements(lambda: api.get("sessions/s1/prompt/")) + statements(lambda: push(api, [request()]))
+    hot = [sql for sql in sent if "accounts_apikey k" in sql]
     assert len(hot) == 3  # a fetch, the read of a push, the push
     assert all("project_id =" in sql for sql in hot)

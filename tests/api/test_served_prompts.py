@@ -20,8 +20,8 @@ def fill(api: Api, turns: int = 8) -> None:
 
 
 def past(api: Api, turn: int) -> dict[str, Any]:
-    told: dict[str, Any] = api.get(f"{PROMPT}&at_turn={turn}").json()
-    return told
+    data: dict[str, Any] = api.get(f"{PROMPT}&at_turn={turn}").json()
+    return data
 
 
 def compact(api: Api) -> int:
@@ -80,7 +80,7 @@ def test_sizes_do_not_change_with_later_usage_and_budgets(api: Api) -> None:
         usage = {"input_tokens": 400 + 1_300 * number} if number in (2, 4) else None
         push(api, whole_turn(number), session="s2", usage=usage)
         served.append(api.get("sessions/s2/prompt/?manifest=1").json())
-    assert len({told["fits"] for told in served}) == 2
+    assert len({data["fits"] for data in served}) == 2
     assert [api.get(f"sessions/s2/prompt/?manifest=1&at_turn={n}").json() for n in range(6)] == served
     api.patch("sessions/s2/", {"budget": {"input_tokens": 9_000}})
     push(api, [request()], session="s2")

@@ -104,8 +104,8 @@ class Core:
 
     def _shown(self) -> list[Message]:
         """Return the messages that are not evicted: a plan starts from them, not from the history."""
-        gone = {at for e in self.edits if e.op is Op.EVICT for at in range(e.position, e.end + 1)}
-        return [message for message in self.messages if message.position not in gone]
+        removed = {at for e in self.edits if e.op is Op.EVICT for at in range(e.position, e.end + 1)}
+        return [message for message in self.messages if message.position not in removed]
 
     def prompt(self, format: str, model: str) -> tuple[Any, int]:
         view = apply(self.edits, self.messages)

@@ -45,9 +45,9 @@ class TestPushing:
         push(api, [answer()], system="Be brief.", tools=[tool])
         push(api, [request("And now?")])
         push(api, [answer()], system="Be kind.")
-        told = [api.get(f"sessions/s1/prompt/?at_turn={turn}").json() for turn in range(4)]
-        assert [prompt["system"] for prompt in told] == ["Be brief."] * 3 + ["Be kind."]
-        assert [prompt.get("tools") for prompt in told[:3]] == [[tool]] * 3
+        prompts = [api.get(f"sessions/s1/prompt/?at_turn={turn}").json() for turn in range(4)]
+        assert [prompt["system"] for prompt in prompts] == ["Be brief."] * 3 + ["Be kind."]
+        assert [prompt.get("tools") for prompt in prompts[:3]] == [[tool]] * 3
         assert AgentSession.objects.get().preamble_version == 2
 
 
@@ -56,8 +56,8 @@ def test_an_identifier_with_a_secret_is_rejected(api: Api) -> None:
     secret = "ghp_" + "a1B2" * 9
     model = api.post(TURNS, {"messages": [request()], "model": secret})
     key = api.post(TURNS, {"messages": [request()]}, idempotency_key=secret)
-    told = [(code(refused), refused.json()["error"]["param"]) for refused in (model, key)]
-    assert told == [("secret_in_field", "model"), ("secret_in_field", "Idempotency-Key")]
+    errors = [(code(refused), refused.json()["error"]["param"]) for refused in (model, key)]
+    assert errors == [("secret_in_field", "model"), ("secret_in_field", "Idempotency-Key")]
     assert secret not in (model.content + key.content).decode()
     assert not Turn.objects.exists()
 
@@ -103,11 +103,11 @@ class TestIdempotency:
         api.post("sessions/", {"id": "small", "budget": {"input_tokens": 1_500}, "policy": {"soft": 0}})
         for number in range(3):
             body = {"messages": whole_turn(number)}
-            told = api.post("sessions/small/turns/", body, idempotency_key=f"k{number}")
-        assert told.json()["fired"]
+            response = api.post("sessions/small/turns/", body, idempotency_key=f"k{number}")
+        assert response.json()["fired"]
         again = api.post("sessions/small/turns/", body, idempotency_key="k2")
-        assert again.content == told.content
-        assert len(api.get("sessions/small/compactions/").json()["data"]) == len(told.json()["fired"])
+        assert again.content == response.content
+        assert len(api.get("sessions/small/compactions/").json()["data"]) == len(response.json()["fired"])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -220,8 +220,8 @@ class TestUsage:
     def test_a_model_without_a_price_is_counted_as_unpriced(self, api: Api) -> None:
         pushed = push(api, [request()], usage={"input_tokens": 1_000}, model="of-our-own")
         assert pushed["cost_microusd"] is None
-        told = api.get("sessions/s1/").json()
-        assert (told["cost_microusd"], told["unpriced_turns"]) == (0, 1)
+        data = api.get("sessions/s1/").json()
+        assert (data["cost_microusd"], data["unpriced_turns"]) == (0, 1)
 
     def test_a_push_without_usage_is_neither_priced_nor_unpriced(self, api: Api) -> None:
         assert push(api, [request()])["cost_microusd"] is None

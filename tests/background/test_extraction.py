@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from tests.background.world import World, eventually
-from tests.provider.behaviours import held, operation, operations
+from tests.provider.behaviours import delayed, operation, operations
 
 A_QUEUE = operation("add", "we evict by a queue")
 
@@ -35,7 +35,7 @@ def decisions(world: World, session: str) -> list[str]:
     return found
 
 
-def asked(world: World, words: str) -> int:
+def request_count(world: World, words: str) -> int:
     """Return how many requests contained these words."""
     return sum(words in request.body["messages"][0]["content"] for request in world.provider.requests)
 
@@ -61,12 +61,12 @@ def test_an_idle_session_is_extracted_automatically(reading_world: World) -> Non
 
 def test_a_worker_killed_during_extraction_loses_nothing(reading_world: World) -> None:
     go_on = Event()
-    reading_world.provider.otherwise = held(operations(A_QUEUE), go_on)
+    reading_world.provider.otherwise = delayed(operations(A_QUEUE), go_on)
     session = push(reading_world, "Mend the queue")
-    eventually(lambda: asked(reading_world, "Mend the queue"))
+    eventually(lambda: request_count(reading_world, "Mend the queue"))
     reading_world.kill("celery")
     go_on.set()
     eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
-    told = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["reading"]
-    assert (told["turn"], told["told"], told["next_try_at"]) == (1, None, None)
-    assert asked(reading_world, "Mend the queue") == 2
+    data = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["reading"]
+    assert (data["turn"], data["told"], data["next_try_at"]) == (1, None, None)
+    assert request_count(reading_world, "Mend the queue") == 2

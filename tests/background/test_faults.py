@@ -18,7 +18,7 @@ from celery import Celery
 
 from sessions.services.dispatch import COMPACTION_RUN
 from tests.background.world import OTHER_BROKER, PATIENCE, World, eventually, turn
-from tests.provider.behaviours import held, summary
+from tests.provider.behaviours import delayed, summary
 
 stops_the_broker = pytest.mark.skipif(bool(OTHER_BROKER), reason="the broker is not ours to stop")
 
@@ -26,9 +26,9 @@ stops_the_broker = pytest.mark.skipif(bool(OTHER_BROKER), reason="the broker is 
 def fills(world: World, session: str, until: str = "soft") -> int:
     """Push until the next push triggers. Returns its number."""
     for number in range(30):
-        told = world.push(session, number)
-        assert not told["fired"]
-        if told["prompt"]["occupancy"] > 0.6:
+        pushed = world.push(session, number)
+        assert not pushed["fired"]
+        if pushed["prompt"]["occupancy"] > 0.6:
             return number + 1
     raise AssertionError("never full")
 
@@ -45,7 +45,7 @@ def running(world: World, session: str) -> bool:
 
 def test_a_worker_killed_during_the_model_call(world: World) -> None:
     go_on = Event()
-    world.provider.otherwise = held(summary(), go_on)
+    world.provider.otherwise = delayed(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)
     world.kill("celery")
@@ -59,7 +59,7 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
 
 def test_one_process_of_the_worker_killed_during_the_model_call(world: World) -> None:
     go_on = Event()
-    world.provider.otherwise = held(summary(), go_on)
+    world.provider.otherwise = delayed(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)
     asking = connected(world.processes("celery"), urlsplit(world.provider.url).port or 0)
@@ -76,7 +76,7 @@ def connected(pids: list[int], port: int) -> set[int]:
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     to_port = {line[9] for line in lines if int(line[2].split(":")[1], 16) == port and line[3] == "01"}
     sockets = {f"socket:[{inode}]" for inode in to_port}
-    return {pid for pid in pids if any(held in sockets for held in open_files(pid))}
+    return {pid for pid in pids if any(delayed in sockets for delayed in open_files(pid))}
 
 
 def open_files(pid: int) -> list[str]:
@@ -186,7 +186,7 @@ def test_a_revert_during_the_model_call_wins(world: World) -> None:
     session, _ = world.fire()
     world.settled(session)
     go_on = Event()
-    world.provider.otherwise = held(summary(), go_on)
+    world.provider.otherwise = delayed(summary(), go_on)
     world.provider.requests.clear()
     number = 100
     while not world.push(session, number)["fired"]:

@@ -95,9 +95,9 @@ def test_a_pass_reads_no_idle_session(derive: Callable[[], int], many: list[Agen
     AgentSession.objects.filter(pk=many[7].pk).update(last_active_at=timezone.now(), turn_count=2)
     with CaptureQueriesContext(connection) as queries:
         assert derive() == 1
-    [asked] = [query["sql"] for query in queries if "agent_sessions_compaction" in query["sql"]][:1]
+    [statement] = [query["sql"] for query in queries if "agent_sessions_compaction" in query["sql"]][:1]
     with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {asked}")
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")
         plan = json.loads(json.dumps(cursor.fetchone()[0]))[0]["Plan"]
     read = [
         (node["Relation Name"], node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
@@ -123,8 +123,8 @@ class TestUntimedChanges:
 
     def test_a_log_that_is_imported_again(self, api_key: str) -> None:
         api, turns = Api(api_key), []
-        for told in (LOG[:2], LOG):
-            log = jsonl(*told).data
+        for lines in (LOG[:2], LOG):
+            log = jsonl(*lines).data
             [stored] = api.post(f"imports/?name={SESSION}.jsonl", log).json()["sessions"]
             if not turns:
                 assert profiles_refresh() == rollups_fill() == 1

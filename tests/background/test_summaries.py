@@ -9,7 +9,7 @@ import pytest
 
 from tests.background.world import World, eventually
 from tests.provider import behaviours
-from tests.provider.behaviours import Behaviour, held, summary
+from tests.provider.behaviours import Behaviour, delayed, summary
 
 
 def test_a_soft_trigger_summarizes_in_the_background(world: World) -> None:
@@ -119,12 +119,12 @@ def test_user_requests_return_at_once_and_pass_on_instructions(world: World) -> 
     session = world.session(policy={"soft": 0})
     for number in range(5):
         world.push(session, number)
-    asked = {"instructions": "Keep every handler's name."}
-    status, told = world.call("POST", f"sessions/{session}/compact/", asked)
-    assert (status, told["state"], told["trigger"]) == (202, "pending", "user")
+    sent = {"instructions": "Keep every handler's name."}
+    status, data = world.call("POST", f"sessions/{session}/compact/", sent)
+    assert (status, data["state"], data["trigger"]) == (202, "pending", "user")
     [done] = world.settled(session)
     assert done["record"]["summary_used"]
-    assert asked["instructions"] in str(world.provider.requests[-1].body)
+    assert sent["instructions"] in str(world.provider.requests[-1].body)
 
 
 def test_repeated_failures_open_the_circuit_breaker(world: World) -> None:
@@ -154,7 +154,7 @@ def test_an_idle_session_is_compacted_if_its_policy_enables_it(world: World) -> 
 
 def test_a_hard_trigger_does_not_wait_for_the_model(world: World) -> None:
     go_on = Event()
-    world.provider.otherwise = held(summary(), go_on)
+    world.provider.otherwise = delayed(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)  # claimed: the model is being called
     number = 100

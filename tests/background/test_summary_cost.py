@@ -44,12 +44,12 @@ def ask(project: Project) -> SummaryAttempt:
 
 
 def assert_cheap(attempt: SummaryAttempt) -> None:
-    told = attempt.notes["summary"]
-    assert told["requests"] > 1
-    assert told["uncached_tokens"] > DEAR.above
-    usage = Usage(uncached_tokens=told["uncached_tokens"], output_tokens=told["output_tokens"])
+    summary = attempt.notes["summary"]
+    assert summary["requests"] > 1
+    assert summary["uncached_tokens"] > DEAR.above
+    usage = Usage(uncached_tokens=summary["uncached_tokens"], output_tokens=summary["output_tokens"])
     assert attempt.cost_microusd is not None
-    assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= told["requests"]
+    assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= summary["requests"]
 
 
 @pytest.mark.slow

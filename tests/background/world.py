@@ -74,9 +74,9 @@ class World:
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Call the API. Returns status and JSON. Reads are retried after a 503."""
         while True:
-            status, told = self._call(method, path, body, **headers)
+            status, result = self._call(method, path, body, **headers)
             if status != 503 or method != "GET":
-                return status, told
+                return status, result
             time.sleep(0.1)
 
     def _call(self, method: str, path: str, body: Any, **headers: str) -> tuple[int, Any]:
@@ -97,10 +97,10 @@ class World:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                status, told = self.call(method, path, body, **{"Idempotency-Key": key})
+                status, result = self.call(method, path, body, **{"Idempotency-Key": key})
                 if status < 500:
-                    assert status == 201, told
-                    return told
+                    assert status == 201, result
+                    return result
             except OSError:
                 pass
             assert time.monotonic() < deadline
@@ -109,14 +109,14 @@ class World:
     def session(self, *, budget: int = BUDGET, **fields: Any) -> str:
         name = f"s{next(_names)}"
         body = {"id": name, "format": "anthropic", "budget": {"input_tokens": budget}, **fields}
-        status, told = self.call("POST", "sessions/", body)
-        assert status == 201, told
+        status, result = self.call("POST", "sessions/", body)
+        assert status == 201, result
         return name
 
     def push(self, session: str, number: int, *, lines: int = 40) -> dict[str, Any]:
-        status, told = self.call("POST", f"sessions/{session}/turns/", {"messages": turn(number, lines)})
-        assert status == 201, told
-        return told
+        status, result = self.call("POST", f"sessions/{session}/turns/", {"messages": turn(number, lines)})
+        assert status == 201, result
+        return result
 
     def fire(self, **fields: Any) -> tuple[str, dict[str, Any]]:
         """Return a session whose soft trigger has just been reached, and the push's response."""

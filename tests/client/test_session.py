@@ -226,9 +226,9 @@ class TestTools:
         worked(session)
         handle = re.search(r"\bh_[a-z2-7]{10}\b", str(session.prompt().params["messages"]))
         assert handle
-        told = session.call_tool("expand_clip", {"handle": handle[0], "grep": "line 399"})
-        assert not told["is_error"]
-        assert "line 399" in told["content"]
+        result = session.call_tool("expand_clip", {"handle": handle[0], "grep": "line 399"})
+        assert not result["is_error"]
+        assert "line 399" in result["content"]
         assert session.call_tool("expand_clip", '{"handle": "h_none"}')["is_error"]
 
 
@@ -248,10 +248,10 @@ class TestMemory:
 
     def test_facts_of_other_sessions(self, app: ContextApp, session: Session) -> None:
         session.patch_memory({"decisions": ["no new tools", "pin the compiler"]})
-        told = AgentSession.objects.get(external_id=session.id)
-        facts = facts_propose(session=told)
-        facts_decide(project=told.project, ids=[fact.pk for fact in facts], state="accepted")
-        other = app.session("other", create={"agent": told.agent})
+        stored = AgentSession.objects.get(external_id=session.id)
+        facts = facts_propose(session=stored)
+        facts_decide(project=stored.project, ids=[fact.pk for fact in facts], state="accepted")
+        other = app.session("other", create={"agent": stored.agent})
         offered = {fact["text"]: fact["id"] for fact in other.memory_offers()}
         now = other.take_offers([offered["pin the compiler"]])
         assert now["memory"]["decisions"] == ["pin the compiler"]

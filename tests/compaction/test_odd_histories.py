@@ -148,10 +148,10 @@ def test_a_legacy_function_call_is_answered() -> None:
 @pytest.mark.parametrize("apart", [False, True])
 def test_parallel_calls_with_the_same_id_keep_their_results(apart: bool) -> None:
     pair = [call("a", '{"n": 1}'), call("a", '{"n": 2}')]
-    asked = [pair[:1], pair[1:]] if apart else [pair]
+    sent = [pair[:1], pair[1:]] if apart else [pair]
     items = [
         {"role": "user", "content": "go"},
-        *({"role": "assistant", "content": None, "tool_calls": each} for each in asked),
+        *({"role": "assistant", "content": None, "tool_calls": each} for each in sent),
         tool("a", "first"),
         tool("a", "second"),
     ]

@@ -195,5 +195,5 @@ def test_a_models_recap_has_the_same_format() -> None:
 
 def test_every_identifier_in_a_recap_occurs_in_the_messages() -> None:
     transcript = worked_session()
-    held = frozenset().union(*map(message_references, transcript.messages))
-    assert {m.name for item in recap_of(transcript).entities for m in item.mentions} <= held
+    value = frozenset().union(*map(message_references, transcript.messages))
+    assert {m.name for item in recap_of(transcript).entities for m in item.mentions} <= value

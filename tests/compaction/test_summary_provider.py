@@ -127,9 +127,9 @@ def test_a_retry_after_beyond_the_total_timeout_is_ignored(provider: FakeProvide
 @pytest.mark.slow
 def test_a_timed_out_request_is_retried(provider: FakeProvider, summarizer: Make) -> None:
     provider.script(it.summary(delay=0.5), it.summary(delay=30))
-    asked = summarizer(timeout=3)
-    assert summarize(asked).requests == 1
-    assert summarize(asked).requests == 2
+    client = summarizer(timeout=3)
+    assert summarize(client).requests == 1
+    assert summarize(client).requests == 2
 
 
 def test_all_attempts_share_a_time_limit(provider: FakeProvider, summarizer: Make) -> None:
@@ -280,7 +280,7 @@ def test_a_failure_between_pieces_reports_the_cost_so_far(provider: FakeProvider
 
 def test_concurrent_summaries_are_independent(provider: FakeProvider, summarizer: Make) -> None:
     provider.otherwise = it.summary(delay=0.3)
-    asked = summarizer()
+    client = summarizer()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: summarize(asked).recap, range(16)))
+        found = list(pool.map(lambda _: summarize(client).recap, range(16)))
     assert all(recap == found[0] for recap in found)

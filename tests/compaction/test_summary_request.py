@@ -177,8 +177,8 @@ def test_a_long_session_is_split_between_tool_groups() -> None:
     assert len(cut) > 3
     assert [m for piece in cut for m in piece] == list(messages)
     for piece in cut:
-        asked = {c.call_id for m in piece for c in m.tool_calls}
-        assert asked == {r.call_id for m in piece for r in m.tool_results}
+        called = {c.call_id for m in piece for c in m.tool_calls}
+        assert called == {r.call_id for m in piece for r in m.tool_results}
         assert sum(COUNTER.count(text) for text in message_texts(piece)) <= 2_000
 
 

@@ -111,9 +111,9 @@ def test_an_upload_that_is_cut_off_is_not_imported(
 def test_early_errors_reach_the_client(api_url: str, api_key: str, key: str, size: int, status: int) -> None:
     headers = {"Authorization": f"Bearer {key or api_key}"}
     body = {"id": "x" * size}
-    told = requests.post(f"{api_url}/sessions/", json=body, headers=headers, timeout=TIMEOUT)
-    assert told.status_code == status
-    assert told.json()["error"]["message"]
+    answer = requests.post(f"{api_url}/sessions/", json=body, headers=headers, timeout=TIMEOUT)
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"]
 
 
 # -- Without a server -----------------------------------------------------------------------------

@@ -101,12 +101,12 @@ class Provider:
         if chunked:
             lines.append(b"transfer-encoding: chunked")
         writer.write(b"\r\n".join(lines) + b"\r\n\r\n")
-        gone = asyncio.create_task(reader.read(1)) if reply.go else None
+        removed = asyncio.create_task(reader.read(1)) if reply.go else None
         for number, part in enumerate(reply.parts):
-            if number and reply.go is not None and gone is not None:
+            if number and reply.go is not None and removed is not None:
                 while not reply.go.is_set():
                     await asyncio.sleep(0.005)
-                    if gone.done():
+                    if removed.done():
                         self.cancelled.set()
                         return False
             writer.write(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
@@ -117,8 +117,8 @@ class Provider:
         if chunked:
             writer.write(b"0\r\n\r\n")
         await writer.drain()
-        if gone is not None:
-            gone.cancel()
+        if removed is not None:
+            removed.cancel()
             return False
         return True
 

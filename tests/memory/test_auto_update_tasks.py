@@ -34,14 +34,14 @@ def sent(monkeypatch: pytest.MonkeyPatch, stored: UUID) -> list[tuple[str, str]]
 
     Ignores other sessions, because the sending thread may still process those of an earlier test.
     """
-    told: list[tuple[str, str]] = []
+    dispatched: list[tuple[str, str]] = []
 
     def send(task: str, row_id: str) -> None:
         if row_id == str(stored):
-            told.append((task, row_id))
+            dispatched.append((task, row_id))
 
     monkeypatch.setattr(dispatch, "_send", send)
-    return told
+    return dispatched
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ class TestAfterAPush:
     def test_a_disabled_project_is_left_alone(
         self, ran: Ran, stored: UUID, other_project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        told: list[str] = []
-        monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
+        dispatched: list[str] = []
+        monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
         Project.objects.filter(pk=other_project.pk).update(memory_upkeep=True)
         other = Api(api_key_create(project=other_project, name="theirs")[1])
         kept = other.post("sessions/", {"id": "kept", "format": "openai"}).json()["id"]
@@ -67,8 +67,8 @@ class TestAfterAPush:
         # Wake-ups are collected and sent in any order; those after a sent message are collected again.
         for times in (1, 2):
             other.post("sessions/kept/turns/", {"messages": [user("Mend it")]})
-            eventually(lambda: told.count(kept) >= times)  # noqa: B023
-        assert str(stored) not in told
+            eventually(lambda: dispatched.count(kept) >= times)  # noqa: B023
+        assert str(stored) not in dispatched
         assert memory_update(session_id=stored) == 0
 
     @pytest.mark.usefixtures("upkeep_on")
@@ -161,11 +161,11 @@ class TestCatchingUp:
 
 @pytest.mark.usefixtures("upkeep_on")
 def test_an_imported_session_is_updated_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
+    dispatched: list[str] = []
+    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
     chat = [user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant("One fails.")]
     [stored] = api.post("imports/?name=chat.json", {"messages": chat}).json()["sessions"]
-    assert stored["id"] in told
+    assert stored["id"] in dispatched
     memory_update(session_id=UUID(stored["id"]))
     assert len(api.get(f"sessions/{stored['id']}/memory/").json()["memory"]["blockers"]) == 1
 

@@ -47,7 +47,7 @@ AGENT = Origin(author=Author.MODEL, via=Via.TOOL)
 READER = Origin(author=Author.MODEL, via=Via.EXTRACTION)
 
 
-def held(*groups: tuple[Origin, dict[str, Any]]) -> Notes:
+def notes_of(*groups: tuple[Origin, dict[str, Any]]) -> Notes:
     """Return notes to which each origin has written fields in turn."""
     notes = Notes()
     for origin, fields in groups:
@@ -112,7 +112,7 @@ class TestAdditions:
         assert made.reason == "decisions, next, risks, tried"
 
     def test_an_answer_without_operations_changes_nothing(self) -> None:
-        notes = held((PERSON, {"decisions": ["mine"]}))
+        notes = notes_of((PERSON, {"decisions": ["mine"]}))
         made = read(notes)
         assert made.notes is notes
         assert made.reason == ""
@@ -127,7 +127,7 @@ class TestAdditions:
         assert made.notes.memory.decisions == ("use src/pool.py",)
 
     def test_identifiers_in_the_memory_are_known(self) -> None:
-        notes = held((AGENT, {"decisions": ["PoolGuard stays"]}))
+        notes = notes_of((AGENT, {"decisions": ["PoolGuard stays"]}))
         assert (
             "is PoolGuard needed?"
             in read(
@@ -166,20 +166,20 @@ class TestAdditions:
         assert made.notes.memory.decisions == ("a queue Blockers: - none",)
 
     def test_similar_items_are_not_added(self) -> None:
-        notes = held((PERSON, {"decisions": ["We take a queue, not a timer"]}))
+        notes = notes_of((PERSON, {"decisions": ["We take a queue, not a timer"]}))
         assert read(notes, op("add", "we take a queue not a timer.", field="tried")).reason == ""
 
     def test_items_with_different_numbers_differ(self) -> None:
-        notes = held((PERSON, {"decisions": ["the limit of the pool is 12"]}))
+        notes = notes_of((PERSON, {"decisions": ["the limit of the pool is 12"]}))
         assert len(read(notes, op("add", "the limit of the pool is 4096")).notes.memory.decisions) == 2
 
     def test_a_full_custom_list_is_not_extended(self) -> None:
-        notes = held((PERSON, {"risks": ["one", "two"]}))
+        notes = notes_of((PERSON, {"risks": ["one", "two"]}))
         assert read(notes, op("add", "three", field="risks")).reason == ""
 
 
 class TestOwnItems:
-    notes = held((READER, {"decisions": ["a timer"], "next": "look around"}))
+    notes = notes_of((READER, {"decisions": ["a timer"], "next": "look around"}))
 
     def test_own_items_can_be_reworded_resolved_and_removed(self) -> None:
         number = number_of(self.notes, "a timer")
@@ -194,7 +194,7 @@ class TestOwnItems:
 
     def test_above_the_limit_stale_and_old_items_are_dropped_first(self) -> None:
         texts = {letter: " ".join(letter * 120) for letter in "abcdefg"}
-        notes = held(
+        notes = notes_of(
             *(
                 (replace(READER, turn=turn), {"decisions": [texts[letter]]})
                 for turn, letter in enumerate("abcde")
@@ -210,11 +210,11 @@ class TestItemsOfOthers:
     @pytest.mark.parametrize("origin", [PERSON, AGENT, Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)])
     @pytest.mark.parametrize("step", ["replace", "resolve", "remove"])
     def test_items_of_others_are_not_changed(self, origin: Origin, step: str) -> None:
-        notes = held((origin, {"decisions": ["a timer"]}))
+        notes = notes_of((origin, {"decisions": ["a timer"]}))
         assert read(notes, op(step, "a queue", item="i1")).notes is notes
 
     def test_items_of_others_are_marked_stale_with_a_reason(self) -> None:
-        notes = held((PERSON, {"decisions": ["a timer"]}))
+        notes = notes_of((PERSON, {"decisions": ["a timer"]}))
         made = read(notes, op("stale", "a queue is used since t3", item="i1"))
         assert made.notes.memory == notes.memory
         assert made.notes.origin("decisions", "a timer").stale == "a queue is used since t3"
@@ -222,7 +222,7 @@ class TestItemsOfOthers:
         assert made.reason == "1 stale"
 
     def test_items_of_others_are_not_marked_for_an_overruled_finding(self) -> None:
-        notes = held((PERSON, {"decisions": ["a timer"]}))
+        notes = notes_of((PERSON, {"decisions": ["a timer"]}))
         marked = read(notes, op("stale", "a queue is used since t3", item="i1")).notes
         confirmed = marked.confirmed([("decisions", "a timer")])
         assert read(confirmed, op("stale", "Since t3, a queue is used", item="i1")).notes is confirmed
@@ -230,17 +230,17 @@ class TestItemsOfOthers:
 
     @pytest.mark.parametrize("reason", ["", "PoolGuard is used", "word " * 40])
     def test_items_of_others_are_not_marked_for_an_invalid_reason(self, reason: str) -> None:
-        notes = held((PERSON, {"decisions": ["a timer"]}))
+        notes = notes_of((PERSON, {"decisions": ["a timer"]}))
         assert read(notes, op("stale", reason, item="i1")).notes is notes
 
     @pytest.mark.parametrize("field", ["task", "next", "ticket"])
     def test_a_single_string_of_others_is_kept(self, field: str) -> None:
-        notes = held((AGENT, {field: "something else"}))
+        notes = notes_of((AGENT, {field: "something else"}))
         assert read(notes, op("add", "make the pool evict", field=field)).notes is notes
 
     def test_an_observed_task_is_replaced(self) -> None:
         observed = Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)
-        notes = held((observed, {"task": "something else"}))
+        notes = notes_of((observed, {"task": "something else"}))
         made = read(notes, op("add", "make the pool evict", field="task")).notes
         assert made.memory.task == "make the pool evict"
         assert made.origin("task", "make the pool evict").via is Via.EXTRACTION
@@ -258,9 +258,9 @@ class TestRemovedItems:
 
     def test_removed_items_include_those_reworded_by_others(self) -> None:
         observed = Origin(author=Author.HARNESS, via=Via.AUTO_UPDATE)
-        first = held((READER, {"decisions": ["a", "b"], "next": "x"}), (observed, {"blockers": ["c"]}))
-        second = held((READER, {"decisions": ["b2"], "next": "y"}))
-        third = held((READER, {"decisions": ["b2"]}))
+        first = notes_of((READER, {"decisions": ["a", "b"], "next": "x"}), (observed, {"blockers": ["c"]}))
+        second = notes_of((READER, {"decisions": ["b2"], "next": "y"}))
+        third = notes_of((READER, {"decisions": ["b2"]}))
         assert removed_items([first, second, third]) == ("a", "b", "y")
 
     def test_automatic_updates_remember_removed_items_when_they_shrink(self) -> None:
@@ -297,7 +297,7 @@ class TestReply:
             answer_of(reply)
 
     def test_the_request_contains_rules_notes_and_removed_items(self) -> None:
-        notes = held((PERSON, {"decisions": ["a timer"]}), (READER, {"next": "look"}))
+        notes = notes_of((PERSON, {"decisions": ["a timer"]}), (READER, {"next": "look"}))
         request = Extraction(
             messages=MESSAGES, notes=notes, schema=SCHEMA, dismissed=("use threads",)
         ).request
@@ -361,7 +361,7 @@ def test_any_reply_leaves_items_of_others_and_the_size_limit_intact(
     work = messages_of(
         [call("c", "Bash", command="pytest"), result("c", "FAILED a.py::b - assert 1\n1 failed")]
     )
-    kept = update_notes(held(*groups), UpdaterState(), work, counter=COUNTER)
+    kept = update_notes(notes_of(*groups), UpdaterState(), work, counter=COUNTER)
     notes = kept.notes
     made = read(notes, *operations, dismissed=tuple(dismissed), state=kept.state).notes
 

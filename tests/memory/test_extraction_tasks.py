@@ -66,9 +66,9 @@ def provider(settings: Any) -> Iterator[FakeProvider]:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sessions that were dispatched to workers."""
-    told: list[str] = []
-    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: told.append(row_id))
-    return told
+    dispatched: list[str] = []
+    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
+    return dispatched
 
 
 @pytest.fixture
@@ -178,9 +178,9 @@ class TestSchedule:
             with CaptureQueriesContext(connection) as captured:
                 work()
             counts.append(len(captured))
-        told = provider.requests[-1].body["messages"][0]["content"]
-        assert "the fourth of them" in told
-        assert "the third of them" not in told
+        content = provider.requests[-1].body["messages"][0]["content"]
+        assert "the fourth of them" in content
+        assert "the third of them" not in content
         assert counts[1] == counts[2] == counts[3] <= 60
 
     @pytest.mark.slow
@@ -345,8 +345,8 @@ class TestCosts:
         assert (row.state, row.model, row.first_turn, row.end_turn, row.requests) == ("done", MODEL, 0, 1, 1)
         assert row.uncached_tokens > 1_000
         rates = pricing.rates(MODEL, row.at.replace(minute=0, second=0, microsecond=0))[0]
-        told = (rates.uncached * row.uncached_tokens + rates.output * row.output_tokens) * 1_000_000
-        assert row.cost_microusd == round(told) > 0
+        expected = (rates.uncached * row.uncached_tokens + rates.output * row.output_tokens) * 1_000_000
+        assert row.cost_microusd == round(expected) > 0
 
     def test_unused_calls_are_counted_too(self, provider: FakeProvider, push: Push, work: Any) -> None:
         provider.script(it.says("no JSON"), it.says("no JSON either"))
@@ -389,9 +389,9 @@ class TestFailures:
         provider.otherwise = operations(op("add", "a queue"))
         assert extractions_sweep() == 1
         work()
-        told = provider.requests[-1].body["messages"][0]["content"]
-        assert "Mend it" in told
-        assert "#3 t1" in told
+        content = provider.requests[-1].body["messages"][0]["content"]
+        assert "Mend it" in content
+        assert "#3 t1" in content
         row.refresh_from_db()
         assert (row.turn, row.attempts, row.lease_until, row.last_error) == (2, 0, None, "")
 
@@ -491,11 +491,11 @@ class TestFailures:
     ) -> None:
         suggestions = extraction._suggestions
 
-        def gone(*arguments: Any) -> Any:
+        def delete_session(*arguments: Any) -> Any:
             AgentSession.objects.filter(pk=stored).delete()
             return suggestions(*arguments)
 
-        monkeypatch.setattr(extraction, "_suggestions", gone)
+        monkeypatch.setattr(extraction, "_suggestions", delete_session)
         push(assistant(LONG))
         work()
         assert not MemoryExtraction.objects.exists()
@@ -507,10 +507,10 @@ class TestFailures:
 def test_concurrent_workers_pay_once(
     api: Api, provider: FakeProvider, push: Push, stored: UUID, sent: list[str]
 ) -> None:
-    asked = []
+    requested = []
 
     def answer(request: dict[str, Any]) -> it.Answer:
-        asked.append(request)
+        requested.append(request)
         provider.wait(0.5)
         return operations(op("add", "a queue"))(request)
 
@@ -524,7 +524,7 @@ def test_concurrent_workers_pay_once(
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(worker, range(8)))
     eventually(lambda: MemoryExtraction.objects.count() == 1)
-    assert len(asked) == 1
+    assert len(requested) == 1
     assert memory(api)["decisions"] == ["a queue"]
 
 
@@ -555,8 +555,8 @@ class TestSettingsAndState:
         refused = owner_client.post(page, {"upkeep": "on", "model": "two words"})
         assert refused.status_code == 422
         assert "Model names cannot contain spaces." in refused.content.decode()
-        told = owner_client.post(page, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
-        assert f"{MODEL} is unavailable: no API key is set." in told
+        shown = owner_client.post(page, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
+        assert f"{MODEL} is unavailable: no API key is set." in shown
         project.refresh_from_db()
         assert project.memory_model == MODEL
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
@@ -575,30 +575,30 @@ class TestSettingsAndState:
     ) -> None:
         url = reverse("session_memory", args=[project.slug, stored])
 
-        def told() -> tuple[dict[str, Any], str]:
+        def state_and_page() -> tuple[dict[str, Any], str]:
             state: dict[str, Any] = api.get(f"{MEMORY}upkeep/").json()["reading"]
             return state, " ".join(owner_client.get(url).content.decode().split())
 
         push(assistant(LONG))
-        state, page = told()
+        state, page = state_and_page()
         assert (state["missing"], state["turn"], state["readings"]) == ("no model is set", 0, 0)
         assert MODEL not in page
         Project.objects.filter(pk=project.pk).update(memory_model=MODEL)
-        assert f"{MODEL} is unavailable: automatic updates are off." in told()[1]
+        assert f"{MODEL} is unavailable: automatic updates are off." in state_and_page()[1]
         Project.objects.filter(pk=project.pk).update(memory_upkeep=True)
         provider.script(*[it.overloaded()] * 3)
         work()
-        state, page = told()
+        state, page = state_and_page()
         assert "529" in state["told"]
         assert state["next_try_at"] is not None
         assert f"{MODEL} failed at turn 0: " in page
         later(stored)
         memory_update(session_id=stored)
         assert extraction._claim_turns(stored) is not None
-        assert f"{MODEL} is extracting from turn 0 onward." in told()[1]
+        assert f"{MODEL} is extracting from turn 0 onward." in state_and_page()[1]
         later(stored)
         work()
-        state, page = told()
+        state, page = state_and_page()
         assert (state["turn"], state["told"], state["next_try_at"]) == (1, None, None)
         assert state["readings"] == 2
         assert (
@@ -610,4 +610,4 @@ class TestSettingsAndState:
         provider.script(it.refusal())
         push(assistant(LONG))
         work()
-        assert "The last attempt failed: the model declined to answer." in told()[1]
+        assert "The last attempt failed: the model declined to answer." in state_and_page()[1]

@@ -138,19 +138,19 @@ def test_a_stale_belief(agent: Agent) -> None:
 
 def test_a_belief_confirmed_by_the_agent(agent: Agent) -> None:
     """The agent confirms an item with its tool; the same finding does not mark it again."""
-    held = "the test framework is pytest"
-    agent.send("PATCH", "memory/?author=person", json={"decisions": [held]}, headers={"If-Match": "*"})
+    value = "the test framework is pytest"
+    agent.send("PATCH", "memory/?author=person", json={"decisions": [value]}, headers={"If-Match": "*"})
     agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
-    said = agent.uses_memory({"op": "confirm", "field": "decisions", "item": held}, reason="one old module")
+    said = agent.uses_memory({"op": "confirm", "field": "decisions", "item": value}, reason="one old module")
     assert said == {"content": "working memory is at revision 4", "is_error": False}
     step = agent.send("GET", "memory/timeline/").json()["data"][0]
     assert (step["author"], step["reason"]) == ("model", "one old module")
-    assert (step["changes"], step["confirmed"]) == ([], [{"field": "decisions", "text": held}])
-    again = agent.uses_memory({"op": "confirm", "field": "decisions", "item": held})
+    assert (step["changes"], step["confirmed"]) == ([], [{"field": "decisions", "text": value}])
+    again = agent.uses_memory({"op": "confirm", "field": "decisions", "item": value})
     assert again == said, "nothing was left to confirm"
     agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
     [item] = [item for item in agent.memory()["items"] if item["field"] == "decisions"]
-    assert (item["text"], item["author"], item["stale"]) == (held, "person", None)
+    assert (item["text"], item["author"], item["stale"]) == (value, "person", None)
     refused = agent.uses_memory({"op": "confirm", "field": "decisions", "item": "not there"})
     assert refused == {"content": "decisions: decisions has no item 'not there'", "is_error": True}
 

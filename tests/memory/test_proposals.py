@@ -290,9 +290,9 @@ def test_a_fact_outlives_its_session(api: Api, say: Say) -> None:
 def test_concurrent_passes_count_each_session_once(
     api: Api, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = [f"fact {n}" for n in range(30)]
+    texts = [f"fact {n}" for n in range(30)]
     for turned in range(20):  # any two sets overlap, each pair at another place
-        say(*(told[(turned + n) % 30] for n in range(12)), name=f"session {turned}")
+        say(*(texts[(turned + n) % 30] for n in range(12)), name=f"session {turned}")
     ago = timezone.now() - idle_time()
     AgentSession.objects.update(last_active_at=ago)
     ProposalScan.objects.update(scan_at=ago)
@@ -313,7 +313,7 @@ def test_concurrent_passes_count_each_session_once(
     assert "proposals of session" not in caplog.text
     seen_in = {text: fact["seen_in"] for text, fact in facts(api).items()}
     assert seen_in == {
-        text: sum(1 for turned in range(20) if (n - turned) % 30 < 12) for n, text in enumerate(told)
+        text: sum(1 for turned in range(20) if (n - turned) % 30 < 12) for n, text in enumerate(texts)
     }
 
 

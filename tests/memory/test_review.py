@@ -31,7 +31,7 @@ def says(project: Project, name: str, *decisions: str) -> AgentSession:
 
 
 @pytest.fixture
-def seen(project: Project) -> AgentSession:
+def fact_session(project: Project) -> AgentSession:
     """Three facts. Three sessions had `run pytest -q`, and a user removed it from the last one."""
     says(project, "first", "run pytest -q", "no clock")
     says(project, "second", "Run pytest -q.", "pin the compiler")
@@ -52,7 +52,7 @@ def stored(text: str) -> SharedFact:
 @pytest.mark.django_db
 class TestOverHttp:
     def test_common_facts_come_first_and_doubts_are_explained(
-        self, owner_client: Client, project: Project, seen: AgentSession
+        self, owner_client: Client, project: Project, fact_session: AgentSession
     ) -> None:
         page = listed(owner_client, project)
         assert page.index("run pytest -q") < page.index("pin the compiler") < page.index("no clock")
@@ -60,7 +60,7 @@ class TestOverHttp:
         assert "removed by a user in revision 2" in page
 
     def test_a_fact_is_decided_in_place_and_undone(
-        self, owner_client: Client, project: Project, seen: AgentSession
+        self, owner_client: Client, project: Project, fact_session: AgentSession
     ) -> None:
         fact = stored("no clock")
         url = reverse("memory_fact", args=[project.slug, fact.pk])
@@ -74,7 +74,7 @@ class TestOverHttp:
         assert (fact.state, fact.text) == ("proposed", "use no clock")
 
     def test_an_invalid_decision_shows_an_error_in_its_row(
-        self, owner_client: Client, project: Project, seen: AgentSession
+        self, owner_client: Client, project: Project, fact_session: AgentSession
     ) -> None:
         url = reverse("memory_fact", args=[project.slug, stored("no clock").pk])
         data = {"state": "accepted", "text": "Pin the compiler!", "list": "proposed"}
@@ -83,7 +83,7 @@ class TestOverHttp:
         assert stored("no clock").state == "proposed"
 
     def test_several_are_accepted_at_once(
-        self, member_client: Client, project: Project, seen: AgentSession
+        self, member_client: Client, project: Project, fact_session: AgentSession
     ) -> None:
         ids = [str(fact.pk) for fact in SharedFact.objects.exclude(text="no clock")]
         url = reverse("memory_facts", args=[project.slug])
@@ -96,7 +96,7 @@ class TestOverHttp:
         assert member_client.post(url, {"state": "old", "fact": ids}).status_code == 404
 
     def test_facts_of_another_project_are_not_found(
-        self, stranger_client: Client, other_project: Project, project: Project, seen: AgentSession
+        self, stranger_client: Client, other_project: Project, project: Project, fact_session: AgentSession
     ) -> None:
         fact = stored("no clock")
         page = listed(stranger_client, other_project)
@@ -110,7 +110,9 @@ class TestOverHttp:
         assert stranger_client.post(theirs, {"state": "accepted"}).status_code == 404
         assert stored("no clock").state == "proposed"
 
-    def test_viewers_cannot_decide(self, viewer_client: Client, project: Project, seen: AgentSession) -> None:
+    def test_viewers_cannot_decide(
+        self, viewer_client: Client, project: Project, fact_session: AgentSession
+    ) -> None:
         url = reverse("memory_facts", args=[project.slug])
         fact = stored("no clock")
         assert viewer_client.post(url, {"state": "accepted", "fact": str(fact.pk)}).status_code == 403
@@ -132,7 +134,9 @@ class TestOverHttp:
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 class TestInABrowser:
-    def test_by_keyboard(self, page_as: Any, owner: Any, project: Project, seen: AgentSession) -> None:
+    def test_by_keyboard(
+        self, page_as: Any, owner: Any, project: Project, fact_session: AgentSession
+    ) -> None:
         page: Page = page_as(owner)
         page.goto(reverse("memory", args=[project.slug]))
         rows = page.locator("[data-fact]")
@@ -163,7 +167,7 @@ class TestInABrowser:
         }
 
     def test_bulk_decisions_skip_edited_facts(
-        self, page_as: Any, owner: Any, project: Project, seen: AgentSession
+        self, page_as: Any, owner: Any, project: Project, fact_session: AgentSession
     ) -> None:
         page: Page = page_as(owner)
         page.goto(reverse("memory", args=[project.slug]))
@@ -176,7 +180,7 @@ class TestInABrowser:
 
     @pytest.mark.parametrize("theme", ["light", "dark"])
     def test_accessibility_and_width(
-        self, page_as: Any, owner: Any, project: Project, seen: AgentSession, theme: str
+        self, page_as: Any, owner: Any, project: Project, fact_session: AgentSession, theme: str
     ) -> None:
         page: Page = page_as(owner)
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")

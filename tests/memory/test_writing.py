@@ -36,10 +36,10 @@ class TestProvenance:
         api.patch(f"{MEMORY}?author=person", {"decisions": ["a"]}, if_match="*")
         api.patch(f"{MEMORY}?author=model&turn=1&message=1", {"decisions": ["a", "b"]}, if_match="*")
         tool(api, {"op": "add", "field": "tried", "item": "c"})
-        told = items(api)
-        assert (told["a"]["author"], told["a"]["turn"], told["a"]["message"]) == ("person", 2, None)
-        assert (told["b"]["author"], told["b"]["turn"], told["b"]["message"]) == ("model", 1, 1)
-        assert (told["c"]["author"], told["c"]["via"]) == ("model", "tool")
+        data = items(api)
+        assert (data["a"]["author"], data["a"]["turn"], data["a"]["message"]) == ("person", 2, None)
+        assert (data["b"]["author"], data["b"]["turn"], data["b"]["message"]) == ("model", 1, 1)
+        assert (data["c"]["author"], data["c"]["via"]) == ("model", "tool")
 
     def test_existing_items_keep_their_origin(self, api: Api) -> None:
         api.patch(f"{MEMORY}?author=model", {"decisions": ["a"]}, if_match="*")

@@ -282,11 +282,11 @@ def test_clicking_a_column_from_the_filter_sends_one_request(at, page, project):
     at(reverse("sessions", args=[project.slug]))
     page.locator("#q").fill("read")
     page.wait_for_url(re.compile("q=read"))
-    asked: list[str] = []
-    page.on("request", lambda request: "/sessions/?" in request.url and asked.append(request.url))
+    sent: list[str] = []
+    page.on("request", lambda request: "/sessions/?" in request.url and sent.append(request.url))
     page.get_by_role("columnheader", name="Turns").get_by_role("link").click()
     expect(page.get_by_role("columnheader", name="Turns")).to_have_attribute("aria-sort", "descending")
-    assert ["sort=turns" in address for address in asked] == [True]
+    assert ["sort=turns" in address for address in sent] == [True]
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1024, 1280])

@@ -53,8 +53,8 @@ class TestTheList:
     def test_a_compaction_is_requested_listed_and_reverted(
         self, member_client: Client, session: AgentSession
     ) -> None:
-        asked = {"instructions": "keep the paths"}
-        shown = member_client.post(address("session_compact", session), asked, headers=HTMX).text
+        sent = {"instructions": "keep the paths"}
+        shown = member_client.post(address("session_compact", session), sent, headers=HTMX).text
         row = Compaction.objects.get()
         assert (row.state, row.instructions, row.trigger) == ("done", "keep the paths", "user")
         assert "<html" not in shown

@@ -28,8 +28,8 @@ def served(request: Any, api_key: str, project: Any) -> AgentSession:
     session = {"id": "s1", "format": format, "model": "claude-sonnet-4-5", "budget": {"input_tokens": 6_000}}
     api.post("sessions/", {**session, "system": "Be brief.", "tools": []})
     for number in range(20):
-        asked, *rest = request.param(number)
-        push(api, [asked])
+        question, *rest = request.param(number)
+        push(api, [question])
         push(api, rest)
     made: AgentSession = project.agent_sessions.get(external_id="s1")
     assert made.compaction_count > 1
@@ -97,9 +97,9 @@ def test_the_difference_of_two_turns(project):
     assert difference.shared >= 1
     kinds = {change.kind for change in difference.changes}
     assert "new" in kinds
-    gone = [change for change in difference.changes if change.kind == "removed"]
+    removed = [change for change in difference.changes if change.kind == "removed"]
     evicted = session.edits.filter(op=Op.EVICT).exists()
-    assert bool(gone) == evicted
+    assert bool(removed) == evicted
     assert outline_diff(after, after).changes == []
     # Without a compaction the prompt only grows at its end.
     growing = outline_diff(*(outline_at(session=session, index=n) for n in (4, 5)))

@@ -82,11 +82,11 @@ def test_search_reports_whether_hits_were_in_the_prompt(member_client, session):
 
 def test_removed_hits_link_to_their_compaction(member_client, session, project):
     hits = get(member_client, "session_past_prompt", session, 12, q="f0.py")
-    gone = [hit for hit in hits.context["hits"].hits if hit.fate == "removed"]
+    removed = [hit for hit in hits.context["hits"].hits if hit.fate == "removed"]
     edit = session.edits.get(op="evict")
-    assert gone
-    assert {(hit.evicted_by.compaction, hit.evicted_by.turn) for hit in gone} == {(1, 11)}
-    assert all(edit.position <= hit.hit.position <= edit.end for hit in gone)
+    assert removed
+    assert {(hit.evicted_by.compaction, hit.evicted_by.turn) for hit in removed} == {(1, 11)}
+    assert all(edit.position <= hit.hit.position <= edit.end for hit in removed)
     assert "removed since turn 12" in one_line(hits)
     assert address("session_compaction", session, 1) in hits.text
     # Nothing was removed before that compaction.
@@ -107,7 +107,7 @@ def test_messages_of_a_row_are_not_displayed_as_notices(member_client, session):
 
 
 @pytest.mark.parametrize(
-    ("text", "asked", "shown"),
+    ("text", "query", "shown"),
     [
         ("a <b> ROUNDING x", "rounding", "a &lt;b&gt; <mark>ROUNDING</mark> x"),
         ("<script>", "<script>", "<mark>&lt;script&gt;</mark>"),
@@ -116,8 +116,8 @@ def test_messages_of_a_row_are_not_displayed_as_notices(member_client, session):
         ("one & two", " ", "one &amp; two"),
     ],
 )
-def test_highlight_marks_words_and_escapes_text(text, asked, shown):
-    assert highlight(text, asked) == shown
+def test_highlight_marks_words_and_escapes_text(text, query, shown):
+    assert highlight(text, query) == shown
 
 
 def test_show_changes_only(member_client, session):

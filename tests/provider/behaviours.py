@@ -36,9 +36,9 @@ def says(text: str, *, stop_reason: str = "end_turn") -> Behaviour:
     return lambda request: _message(request, text, stop_reason)
 
 
-def operations(*told: Any, delay: float = 0.0) -> Behaviour:
+def operations(*operations_: Any, delay: float = 0.0) -> Behaviour:
     """Answer with operations on a working memory, after `delay` seconds."""
-    text = json.dumps({"operations": told})
+    text = json.dumps({"operations": operations_})
     return lambda request: replace(_message(request, text), delay=delay)
 
 
@@ -57,7 +57,7 @@ def summary(*, delay: float = 0.0, **changes: Any) -> Behaviour:
     return answer
 
 
-def held(behaviour: Behaviour, until: Event, *, maximum: float = 60.0) -> Behaviour:
+def delayed(behaviour: Behaviour, until: Event, *, maximum: float = 60.0) -> Behaviour:
     """Delay a behavior until the event is set, at most `maximum` seconds."""
     return lambda request: replace(behaviour(request), delay=maximum, until=until)
 

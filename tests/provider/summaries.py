@@ -30,9 +30,9 @@ def summary_of(request: JSON) -> JSON:
     sections: JSON = json.loads(record[2]) if record else {}
     room = int(_ASKED.findall(content)[-1]) * _CHARACTERS_PER_TOKEN
     made: JSON = {"decisions": [], "entities": [], "facts": [], "open_items": []}
-    told = [(name, item) for name in made for item in sections.get(name, ())]
+    data = [(name, item) for name in made for item in sections.get(name, ())]
     seen: set[str] = set()
-    for name, item in [*told, *_items(content)]:
+    for name, item in [*data, *_items(content)]:
         subject = item.get("name") or item["text"]
         if subject in seen:
             continue

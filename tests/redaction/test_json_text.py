@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from redaction import redact, redact_bytes
 from sessions.selectors.redaction import redaction_key
-from tests.redaction.secrets import IN_PLACE, KEY, TOKENS, made
+from tests.redaction.secrets import IN_PLACE, KEY, TOKENS, random_text
 
 SECRET = TOKENS[2][1]
 PIECES = [secret for _, secret in TOKENS] + [text.format(secret) for _, text, secret in IN_PLACE]
@@ -89,7 +89,10 @@ def test_a_text_of_escapes_only_is_redacted() -> None:
 
 def test_json_within_json_remains_valid() -> None:
     arguments = json.dumps(
-        {"command": f'export X="1"\nexport API_KEY="{made("x", 30)}"\n', "password": "a\\1b" + made("q", 12)}
+        {
+            "command": f'export X="1"\nexport API_KEY="{random_text("x", 30)}"\n',
+            "password": "a\\1b" + random_text("q", 12),
+        }
     )
     nested = json.dumps({"outer": arguments})
     raw, findings = redact_bytes(
@@ -132,7 +135,7 @@ def test_lone_surrogates_and_nul_beside_a_secret() -> None:
 def test_keys_of_objects_identify_secrets_and_may_be_secrets() -> None:
     value = {
         "password": "Wint" + "er2031!x",
-        "Authorization": "Bearer " + made("b", 40),
+        "Authorization": "Bearer " + random_text("b", 40),
         SECRET: 1,
         "token": "NOUN12345",
     }

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from redaction import Finding, Redaction, redact
-from tests.redaction.secrets import CLEAN, IN_PLACE, KEY, TOKENS, made, private_key, private_key_body
+from tests.redaction.secrets import CLEAN, IN_PLACE, KEY, TOKENS, private_key, private_key_body, random_text
 
 AROUND = ("{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31m{}\x1b[0m")
 
@@ -44,7 +44,7 @@ def test_common_code_is_not_redacted(text: str) -> None:
 def test_a_token_within_a_longer_word_is_not_a_secret() -> None:
     for kind, secret in TOKENS:
         if kind in ("aws-access-key", "github-token", "google-api-key"):
-            assert redact(f"{made('blob', 30)}{secret}", redaction=KEY)[1] == ()
+            assert redact(f"{random_text('blob', 30)}{secret}", redaction=KEY)[1] == ()
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])

@@ -40,8 +40,8 @@ def answer(index: int, text: str) -> ImportedTurn:
 
 
 def grown(project: Project, *more: ImportedTurn) -> AgentSession:
-    told = {3: f"def {NAME}(): pass"}
-    turns = [reading_turn(n, told.get(n, f"plain words {n} ") * 60) for n in range(20)]
+    contents = {3: f"def {NAME}(): pass"}
+    turns = [reading_turn(n, contents.get(n, f"plain words {n} ") * 60) for n in range(20)]
     return make_session(project, [*turns, *more], name="grown")
 
 
@@ -54,7 +54,7 @@ def compacted(project: Project) -> AgentSession:
     return session
 
 
-def looked_at(session: AgentSession) -> int:
+def scan(session: AgentSession) -> int:
     """Scan the session as if its pause were over."""
     ReferenceScan.objects.filter(pk=session.pk).update(lease_until=timezone.now())
     return reference_scans.session_references_scan(session_id=session.pk)
@@ -90,20 +90,20 @@ def test_collapsed_and_evicted_content_marks_the_eviction(project: Project) -> N
     assert set(Edit.objects.values_list("strategy", "tool")) == {("collapse", "Read"), ("recap", "")}
     tools = rates_by_tool(edits_of_session(session.pk))
     assert [rate.name for rate in tools] == ["Read"]
-    looked_at(session)
+    scan(session)
     tracker = reference_scans._tracker_of(ReferenceScan.objects.get(pk=session.pk))
     recap = Edit.objects.get(strategy="recap")
-    assert set(tracker.names.values()) <= {recap.pk, *standing_collapses(recap)}
+    assert set(tracker.names.values()) <= {recap.pk, *collapses_in_force(recap)}
     assert not {h for h, key in tracker.handles.items() if key == recap.pk}
 
 
-def standing_collapses(recap: Edit) -> list[int]:
+def collapses_in_force(recap: Edit) -> list[int]:
     return list(Edit.objects.filter(strategy="collapse", position__gt=recap.end).values_list("pk", flat=True))
 
 
 def test_pages_show_references(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
     grown(project, answer(20, f"As {NAME} does."))
-    looked_at(compacted)
+    scan(compacted)
     for address in ("replay/", "compactions/1/"):
         page = viewer_client.get(f"/p/alpha/sessions/{compacted.pk}/{address}").content.decode()
         assert NAME in page
@@ -116,22 +116,22 @@ def test_partial_scans_find_the_same(
 ) -> None:
     monkeypatch.setattr(reference_scans, "MESSAGES", 1)
     grown(project, answer(20, "Going on."), answer(21, f"As {NAME} does."))
-    found = [looked_at(compacted) for _ in range(6)]
+    found = [scan(compacted) for _ in range(6)]
     assert sum(found) == 1
 
 
 def test_a_revert_removes_the_mark(project: Project, compacted: AgentSession) -> None:
     grown(project, answer(20, f"As {NAME} does."))
-    looked_at(compacted)
+    scan(compacted)
     compaction_revert(session=compacted, number=1)
-    assert looked_at(compacted) == 0
+    assert scan(compacted) == 0
     assert not Edit.objects.filter(referenced_turn__isnull=False).exists()
 
 
 def test_quiet_sessions_are_scanned_less_often(compacted: AgentSession) -> None:
     pauses = []
     for _ in range(10):
-        looked_at(compacted)
+        scan(compacted)
         pauses.append(ReferenceScan.objects.get(pk=compacted.pk).pause_seconds)
     assert pauses == sorted(pauses)
     assert pauses[-1] == reference_scans.LONGEST_PAUSE
@@ -160,15 +160,15 @@ def test_a_compaction_during_a_scan_is_scanned_next(
         return run(self)
 
     monkeypatch.setattr(reference_scans._Scan, "run", interrupted)
-    looked_at(compacted)
+    scan(compacted)
     row = ReferenceScan.objects.get(pk=compacted.pk)
     assert row.lease_until is None
     assert row.compaction == 1
 
 
 def test_a_scan_takes_few_queries(project: Project, compacted: AgentSession) -> None:
-    looked_at(compacted)
+    scan(compacted)
     grown(project, answer(20, "Going on."), answer(21, "Still."), answer(22, "Done."))
     with CaptureQueriesContext(connection) as queries:
-        looked_at(compacted)
+        scan(compacted)
     assert 4 <= len(queries) <= 8, [query["sql"] for query in queries]

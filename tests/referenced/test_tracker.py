@@ -97,12 +97,12 @@ TEXTS = st.lists(WORDS | st.sampled_from([" ", "\n", "\\n", "→", ":", "-", "é
 
 
 @given(TEXTS, TEXTS)
-def test_a_name_is_hidden_if_the_prompt_does_not_contain_it(gone: str, shown: str) -> None:
-    messages = [output(1, gone), says(2, shown)]
+def test_a_name_is_hidden_if_the_prompt_does_not_contain_it(removed: str, shown: str) -> None:
+    messages = [output(1, removed), says(2, shown)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=1)
     [full] = with_references([edit], messages[:1], apply([edit], messages))
     assert set(full.references) == {
-        name for name in references(gone) if is_distinctive(name) and name not in shown
+        name for name in references(removed) if is_distinctive(name) and name not in shown
     }
 
 

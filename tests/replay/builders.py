@@ -21,15 +21,15 @@ def items(reads: int = 60, back: int = 8) -> list[dict[str, Any]]:
 
     Every tenth call needs the result of the read `back` reads earlier.
     """
-    made: list[dict[str, Any]] = [{"role": "user", "content": "Find out what calls what."}]
+    result: list[dict[str, Any]] = [{"role": "user", "content": "Find out what calls what."}]
     for n in range(reads):
-        wanted = f" after told_name_{n - back}" if n % 10 == 9 and n >= back else ""
+        reference = f" after told_name_{n - back}" if n % 10 == 9 and n >= back else ""
         function = {"name": "read_file", "arguments": json.dumps({"path": f"src/file_{n}.py"})}
         call = {"id": f"c{n}", "type": "function", "function": function}
-        made.append({"role": "assistant", "content": f"Reading{wanted}.", "tool_calls": [call]})
+        result.append({"role": "assistant", "content": f"Reading{reference}.", "tool_calls": [call]})
         text = f"told_name_{n} " + "plain words " * 100
-        made.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
-    return made
+        result.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
+    return result
 
 
 def transcript(

@@ -28,7 +28,7 @@ def admin(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=scopes)[1])
 
 
-def made(admin: Api, **body: Any) -> dict[str, Any]:
+def create_replay(admin: Api, **body: Any) -> dict[str, Any]:
     answer = admin.post("replays/", {"policies": ["off", "balanced"], "ratios": [1.0, 0.5]} | body)
     assert answer.status_code == 201, answer.content
     return answer.json()
@@ -40,7 +40,7 @@ def finished(replay: dict[str, Any]) -> None:
 
 
 def test_create_and_read_a_replay(admin: Api, session: AgentSession) -> None:
-    replay = made(admin, sessions=["long"], title="half the budget")
+    replay = create_replay(admin, sessions=["long"], title="half the budget")
     assert (replay["state"], replay["steps"], replay["done"]) == ("running", 4, 0)
     finished(replay)
     shown = admin.get(f"replays/{replay['id']}/").json()
@@ -62,7 +62,7 @@ def test_create_and_read_a_replay(admin: Api, session: AgentSession) -> None:
 
 
 def test_reprice_by_model_or_rates(admin: Api, session: AgentSession) -> None:
-    replay = made(admin)
+    replay = create_replay(admin)
     finished(replay)
     shown = [
         admin.get(f"replays/{replay['id']}/?prices={prices}").json()["rows"][0]["cost_microusd"]
@@ -73,7 +73,7 @@ def test_reprice_by_model_or_rates(admin: Api, session: AgentSession) -> None:
 
 
 def test_cancel_and_resume_a_replay(admin: Api, session: AgentSession) -> None:
-    address = f"replays/{made(admin)['id']}/"
+    address = f"replays/{create_replay(admin)['id']}/"
     assert admin.patch(address, {"state": "cancelled"}).json()["state"] == "cancelled"
     assert code(admin.patch(address, {"state": "cancelled"})) == "invalid_field"
     assert admin.patch(address, {"state": "running"}).json()["state"] == "running"
@@ -82,7 +82,7 @@ def test_cancel_and_resume_a_replay(admin: Api, session: AgentSession) -> None:
 
 
 def test_replays_are_listed_newest_first(admin: Api, session: AgentSession) -> None:
-    ids = [made(admin)["id"] for _ in range(3)]
+    ids = [create_replay(admin)["id"] for _ in range(3)]
     first = admin.get("replays/?limit=2").json()
     rest = admin.get(f"replays/?limit=2&cursor={first['next_cursor']}").json()
     assert [run["id"] for run in first["data"] + rest["data"]] == ids[::-1]
@@ -113,12 +113,12 @@ def test_a_session_of_another_project_is_not_found(
 ) -> None:
     foreign = make_session(other_project, name="foreign")
     assert admin.post("replays/", {"sessions": [str(foreign.pk)]}).status_code == 404
-    replay = made(admin)
+    replay = create_replay(admin)
     assert admin.get(f"replays/{replay['id']}/sessions/{foreign.pk}/").status_code == 404
 
 
 def test_reading_takes_few_queries(admin: Api, session: AgentSession) -> None:
-    replay = made(admin)
+    replay = create_replay(admin)
     finished(replay)
     for address, most in ((f"replays/{replay['id']}/", 4), ("replays/", 3)):
         admin.get(address)

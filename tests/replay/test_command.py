@@ -86,14 +86,14 @@ def test_an_invalid_policy_is_reported(log: Path, policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], "no path given"),
         (["/nowhere/at/all"], "no such file"),
         (["."], "no session"),
     ],
 )
-def test_errors_are_reported(arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_errors_are_reported(arguments: list[str], message: str, tmp_path: Path) -> None:
     given = [str(tmp_path) if argument == "." else argument for argument in arguments]
-    with pytest.raises(CommandError, match=told):
+    with pytest.raises(CommandError, match=message):
         call_command("replay", *given, verbosity=0)

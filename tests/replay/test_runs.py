@@ -213,6 +213,6 @@ def test_custom_policies_are_stored_as_differences_from_their_preset(
     run = finish(make(policies=[get_policy("off"), own], limits=[Limit(ratio=0.5)]))
     assert advice_apply(project=project, run_id=run.pk, setting=1, actor=Actor(user=owner)) == own
     project.refresh_from_db()
-    told = {"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2}
-    assert project.default_policy == told
-    assert Policy.from_json(told) == own
+    expected = {"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2}
+    assert project.default_policy == expected
+    assert Policy.from_json(expected) == own

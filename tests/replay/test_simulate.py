@@ -135,12 +135,12 @@ class Rote:
     """A summarizer with a constant result that counts its calls."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.count = 0
 
     def summarize(
         self, evicted: object, *, previous: Recap | None = None, cap_tokens: int, instructions: str = ""
     ) -> SummaryResult:
-        self.asked += 1
+        self.count += 1
         usage = Usage(uncached_tokens=100, output_tokens=10)
         return SummaryResult(recap=Recap(first_turn=0, last_turn=1), calls=[usage], model="rote", requests=1)
 
@@ -150,8 +150,8 @@ def test_a_real_summarizer_is_called_and_paid_for() -> None:
     result = replay(
         session, get_policy("balanced"), COUNTER, budget=Limit(ratio=0.2).budget(session), summarizer=rote
     )
-    assert rote.asked > 0
-    assert [call.uncached_tokens for call in result.summaries] == [100] * rote.asked
+    assert rote.count > 0
+    assert [call.uncached_tokens for call in result.summaries] == [100] * rote.count
     assert result.valid == result.fits == 60
 
 
@@ -163,11 +163,11 @@ def test_the_messages_are_never_changed() -> None:
 
 
 def test_a_working_memory_is_part_of_the_prompt() -> None:
-    def told(view: View, until: int) -> str:
+    def memory_text(view: View, until: int) -> str:
         return f"noted up to message {until} of {len(view.entries)} entries"
 
     session, policy = transcript(), without_model(get_policy("balanced"))
-    served = Served(session, policy, COUNTER, budget=session.peak // 5, memory_text=told)
+    served = Served(session, policy, COUNTER, budget=session.peak // 5, memory_text=memory_text)
     prompts = [served.prompt(call) for call in session.calls]
     at = next(n for n, prompt in enumerate(prompts) if any(entry.is_generated for entry in prompt.entries))
     first = f"noted up to message {session.calls[at].answer} of {len(prompts[at - 1].entries) + 2} entries"

@@ -21,8 +21,8 @@ def receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            told.heard.append((dict(self.headers), body))
-            self.send_response(told.statuses.pop(0) if told.statuses else 200)
+            server_state.heard.append((dict(self.headers), body))
+            self.send_response(server_state.statuses.pop(0) if server_state.statuses else 200)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
 
@@ -30,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
             """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        told = Receiver(url=f"http://127.0.0.1:{server.server_address[1]}/hook?x=1")
+        server_state = Receiver(url=f"http://127.0.0.1:{server.server_address[1]}/hook?x=1")
         Thread(target=server.serve_forever, daemon=True).start()
-        yield told
+        yield server_state
         server.shutdown()

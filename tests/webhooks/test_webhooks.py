@@ -35,8 +35,8 @@ def api(project: Project) -> Api:
 def other(settings: Any) -> Iterator[Receiver]:
     """A receiver on this machine; private addresses are allowed for it."""
     settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = True
-    with receiver() as told:
-        yield told
+    with receiver() as data:
+        yield data
 
 
 @pytest.fixture
@@ -48,18 +48,18 @@ def compact(api: Api, django_capture_on_commit_callbacks: Any) -> Callable[[], d
         for number in range(6):
             push(api, whole_turn(number))
         with django_capture_on_commit_callbacks(execute=True):
-            told: dict[str, Any] = api.post("sessions/s1/compact/", {}).json()
-        assert told["state"] == "done"
-        return told
+            data: dict[str, Any] = api.post("sessions/s1/compact/", {}).json()
+        assert data["state"] == "done"
+        return data
 
     return done
 
 
-def made(api: Api, url: str = URL, **fields: Any) -> dict[str, Any]:
+def webhook_create(api: Api, url: str = URL, **fields: Any) -> dict[str, Any]:
     response = api.post("webhooks/", {"url": url, **fields})
     assert response.status_code == 201, response.content
-    told: dict[str, Any] = response.json()
-    return told
+    data: dict[str, Any] = response.json()
+    return data
 
 
 def due_now() -> None:
@@ -67,7 +67,7 @@ def due_now() -> None:
 
 
 def test_start_and_end_are_reported(api: Api, other: Receiver, compact: Any) -> None:
-    made(api, other.url)
+    webhook_create(api, other.url)
     compacted = compact()
     for delivery in WebhookDelivery.objects.order_by("created_at", "pk"):
         delivery_send(delivery_id=delivery.pk)
@@ -83,13 +83,13 @@ def test_start_and_end_are_reported(api: Api, other: Receiver, compact: Any) -> 
 
 def test_a_revert_is_reported(api: Api, other: Receiver, compact: Any) -> None:
     compact()
-    made(api, other.url, events=["compaction.finished"])
+    webhook_create(api, other.url, events=["compaction.finished"])
     assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
     [delivery] = WebhookDelivery.objects.all()
     delivery_send(delivery_id=delivery.pk)
     [(_, body)] = other.heard
-    told = json.loads(body)
-    assert (told["event"], told["compaction"]["state"]) == ("compaction.finished", "reverted")
+    data = json.loads(body)
+    assert (data["event"], data["compaction"]["state"]) == ("compaction.finished", "reverted")
 
 
 def test_the_last_attempt_is_as_documented() -> None:
@@ -97,7 +97,7 @@ def test_the_last_attempt_is_as_documented() -> None:
 
 
 def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None:
-    secret = made(api, other.url, events=["compaction.finished"])["secret"]
+    secret = webhook_create(api, other.url, events=["compaction.finished"])["secret"]
     compact()
     delivery = WebhookDelivery.objects.get()
     delivery_send(delivery_id=delivery.pk)
@@ -113,7 +113,7 @@ def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None
 @pytest.mark.parametrize("status", [500, 404, 302])
 def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, status: int) -> None:
     other.statuses = [status]
-    made(api, other.url, events=["compaction.finished"])
+    webhook_create(api, other.url, events=["compaction.finished"])
     compact()
     delivery = WebhookDelivery.objects.get()
     delivery_send(delivery_id=delivery.pk)
@@ -129,7 +129,7 @@ def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, 
 
 
 def test_a_delivery_fails_after_the_last_attempt(api: Api, other: Receiver, compact: Any) -> None:
-    made(api, "http://127.0.0.1:9/", events=["compaction.finished"])
+    webhook_create(api, "http://127.0.0.1:9/", events=["compaction.finished"])
     compact()
     delivery = WebhookDelivery.objects.get()
     for _ in range(len(PAUSES) + 2):
@@ -141,7 +141,7 @@ def test_a_delivery_fails_after_the_last_attempt(api: Api, other: Receiver, comp
 
 
 def test_the_sweep_dispatches_lost_work(api: Api, other: Receiver, compact: Any) -> None:
-    made(api, other.url)
+    webhook_create(api, other.url)
     compact()
     assert deliveries_sweep() == 2
     WebhookDelivery.objects.update(state="sent")
@@ -149,7 +149,7 @@ def test_the_sweep_dispatches_lost_work(api: Api, other: Receiver, compact: Any)
 
 
 def test_a_disabled_webhook_receives_nothing(api: Api, other: Receiver, compact: Any) -> None:
-    hook = made(api, other.url, events=["compaction.started"])
+    hook = webhook_create(api, other.url, events=["compaction.started"])
     compact()
     assert api.patch(f"webhooks/{hook['id']}/", {"active": False}).json()["active"] is False
     delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
@@ -166,7 +166,7 @@ def test_compactions_of_another_project_are_not_reported(
 
 
 def test_a_skipped_compaction_is_reported(api: Api, other: Receiver) -> None:
-    made(api, other.url, events=["compaction.finished"])
+    webhook_create(api, other.url, events=["compaction.finished"])
     api.post("sessions/", {"id": "s1"})
     push(api, whole_turn(0))
     api.post("sessions/s1/compact/", {})
@@ -176,7 +176,7 @@ def test_a_skipped_compaction_is_reported(api: Api, other: Receiver) -> None:
 
 class TestApi:
     def test_the_secret_is_shown_once(self, api: Api) -> None:
-        hook = made(api)
+        hook = webhook_create(api)
         assert hook["secret"].startswith("whsec_")
         assert hook["events"] == [
             "budget.reached",
@@ -189,7 +189,7 @@ class TestApi:
         assert hook["secret"].encode() not in shown.content + api.get("webhooks/").content
 
     def test_update_and_delete(self, api: Api) -> None:
-        address = f"webhooks/{made(api)['id']}/"
+        address = f"webhooks/{webhook_create(api)['id']}/"
         changed = api.patch(address, {"events": ["compaction.started"], "url": f"{URL}/2"}).json()
         assert (changed["url"], changed["events"]) == (f"{URL}/2", ["compaction.started"])
         assert [hook["url"] for hook in api.get("webhooks/").json()["data"]] == [f"{URL}/2"]
@@ -199,20 +199,20 @@ class TestApi:
         assert set(actions) == {"webhook.created", "webhook.changed", "webhook.deleted"}
 
     def test_deliveries_are_listed(self, api: Api, other: Receiver, compact: Any) -> None:
-        hook = made(api, other.url)
+        hook = webhook_create(api, other.url)
         compact()
         shown = api.get(f"webhooks/{hook['id']}/").json()["deliveries"]
         assert {row["event"] for row in shown} == {"compaction.started", "compaction.finished"}
         assert {row["state"] for row in shown} == {"pending"}
 
     def test_the_admin_scope_is_required(self, api: Api, api_key: str) -> None:
-        address = f"webhooks/{made(api)['id']}/"
+        address = f"webhooks/{webhook_create(api)['id']}/"
         for response in (Api(api_key).get("webhooks/"), Api(api_key).delete(address)):
             assert code(response) == "missing_scope"
 
     def test_webhooks_of_other_projects_are_not_found(self, api: Api, other_project: Project) -> None:
         key = api_key_create(project=other_project, name="admin", scopes=["admin"])[1]
-        address = f"webhooks/{made(api)['id']}/"
+        address = f"webhooks/{webhook_create(api)['id']}/"
         assert Api(key).get("webhooks/").json()["data"] == []
         for response in (Api(key).get(address), Api(key).delete(address), Api(key).patch(address, {})):
             assert response.status_code == 404
@@ -255,7 +255,7 @@ def test_public_addresses_are_accepted() -> None:
 def test_an_address_that_became_private_receives_nothing(
     api: Api, other: Receiver, compact: Any, settings: Any
 ) -> None:
-    made(api, other.url, events=["compaction.finished"])
+    webhook_create(api, other.url, events=["compaction.finished"])
     compact()
     settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = False
     delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
