@@ -50,9 +50,9 @@ def test_the_secret_is_stored_nowhere(
     answers = [response, api.post(TURNS, push_fields, idempotency_key="k1")]
     answers.append(api.post("sessions/s1/compact/"))
     answers += [api.get(a) for a in (TURNS, PROMPT, f"{PROMPT}?format=openai", "sessions/s1/search/?q=token")]
-    assert all(answer.status_code in {200, 201} for answer in answers)
-    for answer in answers:
-        assert SECRET.encode() not in answer.content
+    assert all(response.status_code in {200, 201} for response in answers)
+    for response in answers:
+        assert SECRET.encode() not in response.content
     assert SECRET.encode() not in everything_stored()
     assert SECRET not in caplog.text
 

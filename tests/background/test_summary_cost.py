@@ -44,12 +44,12 @@ def ask(project: Project) -> SummaryAttempt:
 
 
 def assert_cheap(attempt: SummaryAttempt) -> None:
-    summary = attempt.notes["summary"]
-    assert summary["requests"] > 1
-    assert summary["uncached_tokens"] > DEAR.above
-    usage = Usage(uncached_tokens=summary["uncached_tokens"], output_tokens=summary["output_tokens"])
+    notes = attempt.notes["summary"]
+    assert notes["requests"] > 1
+    assert notes["uncached_tokens"] > DEAR.above
+    usage = Usage(uncached_tokens=notes["uncached_tokens"], output_tokens=summary["output_tokens"])
     assert attempt.cost_microusd is not None
-    assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= summary["requests"]
+    assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= notes["requests"]
 
 
 @pytest.mark.slow
