@@ -47,7 +47,7 @@ def assert_cheap(attempt: SummaryAttempt) -> None:
     notes = attempt.notes["summary"]
     assert notes["requests"] > 1
     assert notes["uncached_tokens"] > DEAR.above
-    usage = Usage(uncached_tokens=notes["uncached_tokens"], output_tokens=summary["output_tokens"])
+    usage = Usage(uncached_tokens=notes["uncached_tokens"], output_tokens=notes["output_tokens"])
     assert attempt.cost_microusd is not None
     assert abs(attempt.cost_microusd - CHEAP.of(usage, 0) * 1_000_000) <= notes["requests"]
 
