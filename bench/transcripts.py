@@ -30,6 +30,11 @@ class Transcript:
 
 def transcripts(folder: Path) -> Iterator[Transcript]:
     """Yield every session of every log below the folder. A session in two files is yielded once."""
+    return (transcript for _, transcript in imported_transcripts(folder))
+
+
+def imported_transcripts(folder: Path) -> Iterator[tuple[ImportedSession, Transcript]]:
+    """Yield the sessions of `transcripts` with what the importer read."""
     known: set[tuple[str, ...]] = set()
     for source in log_sources([folder]):
         try:
@@ -44,7 +49,7 @@ def transcripts(folder: Path) -> Iterator[Transcript]:
             beginning = tuple(message.text for message in transcript.messages[:8])
             if beginning not in known:
                 known.add(beginning)
-                yield transcript
+                yield session, transcript
 
 
 def _transcript(session: ImportedSession, name: str) -> Transcript:

@@ -13,6 +13,7 @@ from accounts.models import Project
 #: Label and URL names of each entry: the first is the link target, pages of all of them highlight the entry.
 ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Sessions", ("sessions", "session")),
+    ("Search", ("search",)),
     ("Trends", ("trends",)),
     ("Lab", ("lab",)),
     ("Memory", ("memory",)),

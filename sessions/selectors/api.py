@@ -53,7 +53,7 @@ def sessions_page(
 
     `after` is the last row of the previous page.
     """
-    rows = filtered(AgentSession.objects.filter(project_id=project_id), filters)
+    rows = filtered(AgentSession.objects.filter(project_id=project_id), filters, project_id=project_id)
     # Named tuples instead of models: creating fifty models takes as long as reading the rows.
     return list(page_after(rows, after).values_list(*_COLUMNS, named=True)[:limit])
 

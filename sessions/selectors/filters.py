@@ -12,7 +12,9 @@ from uuid import UUID
 
 from django.db.models import F, Func, Q, QuerySet, TextField, Value
 
-from sessions.models import AgentSession
+from search.keys import project_salt, term_key
+from search.query import query_parse
+from sessions.models import AgentSession, SearchSegment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +30,11 @@ class Bound:
 class SessionFilter:
     """Conditions that sessions must all meet. Fields at their default are ignored.
 
-    The words of `text` must all occur in title, external id, agent, model or tags. `active_from` and
-    `active_to`, both inclusive, select sessions that were active at any time in between. `metadata` maps
-    top-level keys to values. `minimum_peak` is in tokens. `grades` are health grades: a session whose health
-    is not calculated yet has none.
+    The words of `text` must all occur in title, external id, agent, model, tags or messages.
+
+    `active_from` and `active_to`, both inclusive, select sessions that were active at any time in between.
+    `metadata` maps top-level keys to values. `minimum_peak` is in tokens. `grades` are health grades: a
+    session whose health is not calculated yet has none.
     """
 
     text: str = ""
@@ -99,8 +102,10 @@ class Cursor:
             return None
 
 
-def filtered(rows: QuerySet[AgentSession], filters: SessionFilter) -> QuerySet[AgentSession]:
-    """Return the sessions that match `filters`."""
+def filtered(
+    rows: QuerySet[AgentSession], filters: SessionFilter, *, project_id: UUID
+) -> QuerySet[AgentSession]:
+    """Return the sessions of the project that match `filters`."""
     lookups = {
         "agent": filters.agent,
         "model": filters.model,
@@ -118,7 +123,7 @@ def filtered(rows: QuerySet[AgentSession], filters: SessionFilter) -> QuerySet[A
         # A compaction by the client moves `context_start`; our own are counted.
         was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
         rows = rows.filter(was_compacted if filters.compacted else ~was_compacted)
-    return _within_bounds(_with_text(rows, filters.text), filters.bounds)
+    return _within_bounds(_with_text(rows, filters.text, project_id), filters.bounds)
 
 
 def page_after(
@@ -135,15 +140,26 @@ def page_after(
     )
 
 
-def _with_text(rows: QuerySet[AgentSession], text: str) -> QuerySet[AgentSession]:
+def _with_text(rows: QuerySet[AgentSession], text: str, project_id: UUID) -> QuerySet[AgentSession]:
     if not text:
         return rows
     tags = Func(F("tags"), Value(" "), function="array_to_string", output_field=TextField())
     rows = rows.annotate(tags_text=tags)
     for word in text.split():
         fields = ("title", "external_id", "agent", "model", "tags_text")
-        rows = rows.filter(Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR))
+        named = Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR)
+        rows = rows.filter(named | _mentions(word, project_id))
     return rows
+
+
+def _mentions(word: str, project_id: UUID) -> Q:
+    """Match sessions with messages that contain a word, as the search understands it."""
+    salt, groups = project_salt(project_id), query_parse(word).groups
+    keys = [term_key(salt, term.term) for group in groups for term in group.names[:1] or group.words]
+    if not keys:
+        return Q()
+    segments = SearchSegment.objects.filter(project_id=project_id, keys__contains=keys)
+    return Q(pk__in=segments.values("session_id"))
 
 
 def _within_bounds(rows: QuerySet[AgentSession], bounds: Sequence[Bound]) -> QuerySet[AgentSession]:

@@ -80,7 +80,11 @@ def sessions_list(
 
     Only the order `activity` uses an index; the others sort all sessions that match.
     """
-    rows = filtered(AgentSession.objects.filter(project=project).select_related("parent", "profile"), filters)
+    rows = filtered(
+        AgentSession.objects.filter(project=project).select_related("parent", "profile"),
+        filters,
+        project_id=project.pk,
+    )
     found = list(page_after(rows, after, order)[: limit + 1])
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
@@ -101,13 +105,17 @@ def sessions_list(
 
 def sessions_search(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
     """Return sessions that contain all words of `text`, including sub-agents. One query."""
-    rows = filtered(AgentSession.objects.filter(project=project), SessionFilter(text=text, sub_agents=True))
+    rows = filtered(
+        AgentSession.objects.filter(project=project),
+        SessionFilter(text=text, sub_agents=True),
+        project_id=project.pk,
+    )
     return list(page_after(rows, None)[:limit])
 
 
 def sessions_count(*, project: Project, filters: SessionFilter) -> int:
     """Return the number of sessions that match, at most `COUNT_LIMIT` + 1."""
-    rows = filtered(AgentSession.objects.filter(project=project), filters)
+    rows = filtered(AgentSession.objects.filter(project=project), filters, project_id=project.pk)
     return rows.order_by()[: COUNT_LIMIT + 1].count()
 
 
@@ -129,7 +137,9 @@ def saved_views(*, project: Project, user: Any) -> list[SavedView]:
 
 def sessions_newer(*, project: Project, filters: SessionFilter, since: datetime) -> int:
     """Return the number of sessions active after a time, at most 100."""
-    rows = filtered(AgentSession.objects.filter(project=project, last_active_at__gt=since), filters)
+    rows = filtered(
+        AgentSession.objects.filter(project=project, last_active_at__gt=since), filters, project_id=project.pk
+    )
     return rows.order_by()[:100].count()
 
 

@@ -1,4 +1,4 @@
-// The command palette (Ctrl+K): finds pages, sessions, turns by number, and searches sessions.
+// The command palette (Ctrl+K): finds pages, settings, sessions and turns by number, and searches messages.
 
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");
@@ -22,14 +22,15 @@ function places() {
 // The URL of the current session, taken from its first tab.
 const session = () => document.querySelector("nav[aria-label='Session'] a")?.href;
 const sessions = () => document.querySelector("nav[aria-label='Main'] a")?.href;
+const searching = () => document.querySelector("nav[aria-label='Main'] a[href$='/search/']")?.href;
 
 function entries(typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const found = places().filter(({ label, kind }) => words.every((word) => `${kind} ${label}`.toLowerCase().includes(word)));
   const turn = /^(?:turn\s*)?(\d{1,9})$/i.exec(typed.trim())?.[1];
   if (turn && session()) found.unshift({ label: `Turn ${turn}`, kind: "this session", href: `${session()}turns/${turn}/` });
-  if (typed.trim() && sessions()) {
-    found.push({ label: `Search sessions for “${typed.trim()}”`, kind: "search", href: `${sessions()}?q=${encodeURIComponent(typed.trim())}` });
+  if (typed.trim() && searching()) {
+    found.push({ label: `Search messages for “${typed.trim()}”`, kind: "search", href: `${searching()}?q=${encodeURIComponent(typed.trim())}` });
   }
   return found;
 }
@@ -51,15 +52,15 @@ function show(found) {
   field.setAttribute("aria-activedescendant", list.firstElementChild?.id ?? "");
 }
 
-// Insert sessions that this page does not link to before the last entry, the search.
+// Insert what this page does not link to, messages too, before the last entry, the search.
 async function find(typed) {
   const response = await fetch(`${sessions()}find/?q=${encodeURIComponent(typed)}`);
   if (!response.ok || typed !== field.value.trim()) return;
   const here = entries(field.value);
   const known = new Set(here.map(({ href }) => new URL(href).pathname));
-  const { sessions: found } = await response.json();
-  const others = found.filter(({ href }) => !known.has(href)).map((place) => ({ ...place, kind: "session" }));
-  if (others.length) show([...here.slice(0, -1), ...others, ...here.slice(-1)]);
+  const { places: found } = await response.json();
+  const others = found.filter(({ href, kind }) => kind === "message" || !known.has(href));
+  if (others.length) show([...here.slice(0, -1).slice(0, MOST - 6), ...others, ...here.slice(-1)]);
 }
 
 function refresh() {

@@ -188,11 +188,11 @@ class TestTheList:
 
     def test_the_palette_finds_sessions_by_their_words(self, member_client, stranger_client, project, listed):
         address = reverse("sessions_find", args=[project.slug])
-        [place] = member_client.get(address, {"q": " ONE "}).json()["sessions"]
+        [place] = member_client.get(address, {"q": " ONE "}).json()["places"]
         assert place["label"] == str(AgentSession.objects.get(external_id="one"))
         assert member_client.get(place["href"]).status_code == 200
         for text in ("", "\0", "no such words"):
-            assert member_client.get(address, {"q": text}).json() == {"sessions": []}
+            assert member_client.get(address, {"q": text}).json() == {"places": []}
         assert stranger_client.get(address, {"q": "one"}).status_code == 404
 
     def test_a_view_is_saved_and_deleted(self, viewer_client, owner_client, project, listed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.listing import saved, views
+from sessions.pages.listing import find, saved, views
 
 _LIST = "p/<slug:slug>/sessions/"
 
@@ -13,7 +13,7 @@ urlpatterns = [
     path(_LIST, views.session_list, name="sessions"),
     path(f"{_LIST}sample/", views.sample_create, name="sample"),
     path(f"{_LIST}suggest/", views.session_suggest, name="sessions_suggest"),
-    path(f"{_LIST}find/", views.sessions_find, name="sessions_find"),
+    path(f"{_LIST}find/", find.palette_find, name="sessions_find"),
     path(f"{_LIST}moved/", views.sessions_updated, name="sessions_updated"),
     path(f"{_LIST}export.csv", views.sessions_export, name="sessions_export"),
     path(f"{_LIST}views/", saved.saved_view_create, name="saved_view_create"),

@@ -21,7 +21,6 @@ from django.http import (
 )
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -41,7 +40,6 @@ from sessions.selectors.sessions import (
     sessions_facets,
     sessions_list,
     sessions_newer,
-    sessions_search,
 )
 from sessions.services.samples.load import sample_load
 
@@ -153,16 +151,6 @@ def session_suggest(request: HttpRequest, slug: str) -> JsonResponse:
     text = request.GET.get("q", "")[:500].replace("\0", "")
     found = suggestions_of(project=viewer.project, text=text)
     return private(JsonResponse({"suggestions": [asdict(suggestion) for suggestion in found]}))
-
-
-@require_safe
-def sessions_find(request: HttpRequest, slug: str) -> JsonResponse:
-    """Search sessions for the command palette."""
-    viewer = viewer_of(request, slug)
-    text = request.GET.get("q", "")[:500].replace("\0", "").strip()
-    found = sessions_search(project=viewer.project, text=text) if text else []
-    places = [{"label": str(each), "href": reverse("session", args=[slug, each.pk])} for each in found]
-    return private(JsonResponse({"sessions": places}))
 
 
 @require_safe

@@ -160,7 +160,11 @@ def _sessions(request: SearchRequest) -> list[UUID] | None:
     """Return the newest sessions that meet the conditions, or None if there are no conditions."""
     if not request.sessions.is_set:
         return None
-    rows = filtered(AgentSession.objects.filter(project_id=request.project_id), request.sessions)
+    rows = filtered(
+        AgentSession.objects.filter(project_id=request.project_id),
+        request.sessions,
+        project_id=request.project_id,
+    )
     return list(rows.order_by("-last_active_at").values_list("pk", flat=True)[:MOST_SESSIONS])
 
 

@@ -1,0 +1,53 @@
+"""What the command palette finds: settings, sessions and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from accounts.models import Project
+from sessions.pages.access import private, viewer_of
+from sessions.pages.search.hits import hit_address
+from sessions.pages.settings.common import SECTIONS
+from sessions.pages.text import visible
+from sessions.selectors.search.request import search_expression
+from sessions.selectors.search.results import search
+from sessions.selectors.sessions import sessions_search
+
+#: Number of entries of each kind, and characters of a message's label.
+_SESSIONS, _MESSAGES, _LABEL = 5, 5, 90
+
+
+@require_safe
+def palette_find(request: HttpRequest, slug: str) -> JsonResponse:
+    viewer = viewer_of(request, slug)
+    text = request.GET.get("q", "")[:500].replace("\0", "").strip()
+    if not text:
+        return private(JsonResponse({"places": []}))
+    found = [*_settings(slug, text), *_sessions(viewer.project, text), *_messages(viewer.project, text)]
+    return private(JsonResponse({"places": found}))
+
+
+def _settings(slug: str, text: str) -> Iterator[dict[str, str]]:
+    for label, name in SECTIONS:
+        if all(word in f"settings {label}".lower() for word in text.lower().split()):
+            yield {"label": label, "kind": "settings", "href": reverse(name, args=[slug])}
+
+
+def _sessions(project: Project, text: str) -> Iterator[dict[str, str]]:
+    for each in sessions_search(project=project, text=text, limit=_SESSIONS):
+        address = reverse("session", args=[project.slug, each.pk])
+        yield {"label": str(each), "kind": "session", "href": address}
+
+
+def _messages(project: Project, text: str) -> Iterator[dict[str, str]]:
+    request = search_expression(text, is_typing=True).request(project.pk)
+    if request.is_empty:
+        return
+    for hit in search(request, limit=_MESSAGES).hits:
+        start = max(0, hit.snippet.marks[0][0] - 20) if hit.snippet.marks else 0
+        label = " ".join(visible(hit.snippet.text[start : start + _LABEL]).split())
+        yield {"label": label, "kind": "message", "href": hit_address(project.slug, hit)}

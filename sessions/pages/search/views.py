@@ -1,0 +1,54 @@
+"""The search page of a project: hits grouped by session, with facets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from sessions.models import AgentSession
+from sessions.pages.access import Viewer, page_or_fragment, session_of, viewer_of
+from sessions.pages.search.hits import facets_of, hits_by_session
+from sessions.selectors.lookups import as_uuid
+from sessions.selectors.search.request import search_expression
+from sessions.selectors.search.results import MOST_HITS, search
+
+#: Hits on the page; a search of one session shows all of them.
+HITS = 100
+MAX_LENGTH = 500
+
+
+@require_safe
+def search_page(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = viewer_of(request, slug)
+    text = request.GET.get("q", "")[:MAX_LENGTH].replace("\0", "").strip()
+    session = _session(request, viewer)
+    context: dict[str, Any] = {"viewer": viewer, "text": text, "session": session, "searched": False}
+    context |= _results(viewer, text, session)
+    return page_or_fragment(request, "search/page.html", "search/_results.html", context)
+
+
+def _session(request: HttpRequest, viewer: Viewer) -> AgentSession | None:
+    """Return the session in which to search, None for all. Raises Http404 if it is not in the project."""
+    id = as_uuid(request.GET.get("session", ""))
+    return session_of(viewer, id) if id is not None else None
+
+
+def _results(viewer: Viewer, text: str, session: AgentSession | None) -> dict[str, Any]:
+    expression = search_expression(text)
+    request = expression.request(viewer.project.pk, session_id=session.pk if session else None)
+    found: dict[str, Any] = {"problems": expression.problems}
+    if request.is_empty:
+        return found
+    page = search(request, limit=MOST_HITS if session else HITS)
+    slug = viewer.project.slug
+    return found | {
+        "searched": True,
+        "count": len(page.hits),
+        "has_more": page.has_more,
+        "groups": hits_by_session(slug, page.hits, most=MOST_HITS)
+        if session
+        else hits_by_session(slug, page.hits),
+        "facets": facets_of(text, page.hits),
+    }

@@ -1,0 +1,113 @@
+"""The search page, the palette and the session list find messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from accounts.models import Project
+from sessions.models import AgentSession
+from sessions.services.search.indexing import session_index
+from tests.pages.transcripts import make_session, message, turn
+
+
+@pytest.fixture
+def session(project: Project) -> AgentSession:
+    texts = ["The connection pool is exhausted.", "<b>Paint</b> the fence.", "The pool grows again."]
+    made = make_session(
+        project,
+        [turn(n, [message("user", text, f"u{n}")]) for n, text in enumerate(texts)],
+        title="Nightly run",
+    )
+    session_index(session_id=made.pk)
+    return made
+
+
+def page_text(client: Client, project: Project, query: str = "") -> str:
+    response = client.get(reverse("search", args=[project.slug]) + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_hits_are_grouped_by_session_with_marked_snippets(
+    member_client: Client, project: Project, session: AgentSession
+) -> None:
+    text = page_text(member_client, project, "?q=pool")
+    assert text.count("Nightly run") == 1
+    assert text.count("<mark>pool</mark>") == 2
+    assert f"{reverse('session', args=[project.slug, session.pk])}?turn=0&amp;find=pool#message-0" in text
+
+
+def test_markup_in_messages_is_escaped(
+    member_client: Client, project: Project, session: AgentSession
+) -> None:
+    text = page_text(member_client, project, "?q=paint")
+    assert "<b>Paint" not in text
+    assert "&lt;b&gt;<mark>Paint</mark>&lt;/b&gt;" in text
+
+
+def test_facets_narrow_the_results(member_client: Client, project: Project, session: AgentSession) -> None:
+    text = page_text(member_client, project, "?q=pool")
+    assert "q=pool%20agent%3Areader" in text
+    narrowed = page_text(member_client, project, "?q=pool%20agent%3Areader")
+    assert narrowed.count("<mark>pool</mark>") == 2
+    assert "No messages found" in page_text(member_client, project, "?q=pool%20agent%3Awriter")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", "Search all messages"),
+        ("?q=nothinglikeit", "No messages found"),
+        ("?q=pool%20role:x", "Invalid role"),
+        ("?q=%00", "Search all messages"),
+    ],
+)
+def test_the_page_explains_an_empty_result(
+    member_client: Client, project: Project, session: AgentSession, query: str, expected: str
+) -> None:
+    assert expected in page_text(member_client, project, query)
+
+
+def test_one_session_can_be_searched(member_client: Client, project: Project, session: AgentSession) -> None:
+    make_session(project, [turn(0, [message("user", "another pool", "x")])], name="s-2", title="Other run")
+    text = page_text(member_client, project, f"?q=pool&session={session.pk}")
+    assert text.count("<mark>pool</mark>") == 2
+    assert "Other run" not in text
+
+
+def test_the_list_finds_sessions_by_their_messages(
+    member_client: Client, project: Project, session: AgentSession
+) -> None:
+    address = reverse("sessions", args=[project.slug])
+    assert "Nightly run" in member_client.get(f"{address}?q=exhausted").content.decode()
+    assert "Nightly run" in member_client.get(f"{address}?q=nightly+fence").content.decode()
+    assert "Nightly run" not in member_client.get(f"{address}?q=nightly+unknown").content.decode()
+
+
+def test_the_palette_finds_messages_and_settings(
+    member_client: Client, project: Project, session: AgentSession
+) -> None:
+    def places(query: str) -> list[dict[str, Any]]:
+        found = member_client.get(f"{reverse('sessions_find', args=[project.slug])}?q={query}")
+        places: list[dict[str, Any]] = found.json()["places"]
+        return places
+
+    assert [place["kind"] for place in places("exhau")] == ["message"]
+    assert ("Redaction", "settings") in [(place["label"], place["kind"]) for place in places("redac")]
+    assert places("") == []
+
+
+def test_a_hit_leads_to_the_highlighted_text(
+    at: Any, project: Project, session: AgentSession, page: Page
+) -> None:
+    opened = at(reverse("search", args=[project.slug]) + "?q=pool+exhausted")
+    opened.get_by_role("link", name="Turn 0").click()
+    expect(opened.locator("#message-0")).to_be_in_viewport()
+    found = "() => [...CSS.highlights.get('found')].map(String)"
+    opened.wait_for_function("() => CSS.highlights.has('found')")
+    assert sorted(opened.evaluate(found)) == ["exhausted", "pool"]
