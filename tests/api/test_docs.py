@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from sessions.api.errors import CODES
 from tests.api.patterns import API_PATTERNS
@@ -44,3 +45,9 @@ def test_every_call_has_a_curl_example(text: str) -> None:
     for pattern in API_PATTERNS:
         address = re.sub(r"<[^>]+>", "[^/]+", str(pattern.pattern))
         assert re.search(rf"\$URL/{address}(?:[?\"\s]|$)", commands), str(pattern.pattern)
+
+
+def test_the_reference_has_a_way_back_and_the_chosen_theme(client: Client) -> None:
+    assert 'href="/"' in client.get("/api/docs/").text
+    client.cookies["theme"] = "dark"
+    assert 'data-theme="dark"' in client.get("/api/docs/").text

@@ -364,3 +364,12 @@ def test_pages_fit_a_phone_screen(at, page, sample, project):
     ):
         at(path)
         assert fits_in_width(page), path
+
+
+def test_a_printed_chart_fits_the_paper(at, sample):
+    page = at(address(sample))
+    expect(page.locator(".chart canvas")).to_be_visible()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 900})
+    assert fits_in_width(page)
+    assert page.locator(".chart canvas").bounding_box()["width"] <= 700

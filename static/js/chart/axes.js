@@ -7,10 +7,12 @@ const STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
 
 export const axisStyle = (text, line) => ({ stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: FONT, labelFont: FONT });
 
-export function turnAxes(text, line) {
+// `first` and `last` are the turns of the chart: ticks beside them, as of a single turn, have no label.
+export function turnAxes(text, line, first = 0, last = Infinity) {
   const axis = axisStyle(text, line);
+  const label = (turn) => (turn < first || turn > last ? null : turn);
   return [
-    { ...axis, label: "Turn", labelSize: 18, size: 32, incrs: STEPS },
+    { ...axis, label: "Turn", labelSize: 18, size: 32, incrs: STEPS, values: (_plot, ticks) => ticks.map(label) },
     { ...axis, label: "Tokens", labelSize: 18, size: 54, values: (_plot, ticks) => ticks.map(short) },
   ];
 }

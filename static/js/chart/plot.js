@@ -45,7 +45,7 @@ export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onCl
       legend: { show: false },
       cursor: { drag: { x: true, y: false, setScale: false }, points: { size: stack ? 0 : 7 }, y: false },
       scales: scales(data, columns, isLog),
-      axes: turnAxes(colour.text, colour.line),
+      axes: turnAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
       series: [{}, ...series],
       plugins: [marks(data, colour), tips(data, isStacked), pointer(onSelect, onClick)],
     },
