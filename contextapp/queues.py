@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kombu import Queue
 
-#: By queue: its tasks, as patterns of names. Tasks that match none are in the default queue.
+#: Task name patterns by queue. Tasks that match none are in the default queue.
 _TASKS: dict[str, tuple[str, ...]] = {
     "compactions": ("sessions.tasks.compaction*",),
     "memory": ("sessions.tasks.memory_*", "sessions.tasks.references_check"),

@@ -1,5 +1,5 @@
 """A drop-in proxy for the providers' APIs that records the calls of agents. Runs as a separate process.
 
-What the agent sends and what the provider answers pass through unchanged. A call is recorded after its last
-byte, so that the agent never waits for the store.
+Requests and responses pass through unchanged. A call is recorded after its last byte, so that the agent never
+waits for the store.
 """

@@ -27,7 +27,7 @@ from sessions.services.reconcile.served import Served
 
 log = logging.getLogger(__name__)
 
-#: The request headers that are kept with a recorded call, by name and by beginning.
+#: Names and prefixes of request headers that are stored with a recorded call.
 _KEPT = frozenset(
     {
         "user-agent",
@@ -52,7 +52,7 @@ class Refused(Exception):
 
 
 class Gateway:
-    """The application. `upstreams` are the providers' addresses by name; projects may set others."""
+    """The application. `upstreams` are the providers' URLs by name; projects can override them."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Gateway:
         await self._recorder.settle()
 
     async def _finish(self) -> None:
-        """Return when every response is sent and its call in the queue or on disk."""
+        """Return when every response is sent and its call is in the queue or on disk."""
         while self._open or self._recording:
             await asyncio.sleep(0.01)
 
@@ -158,7 +158,7 @@ class Gateway:
         task.add_done_callback(self._recording.discard)
 
     async def _caller(self, credentials: Credentials) -> Caller:
-        """Return who calls. Raises `Refused`."""
+        """Return the caller. Raises `Refused`."""
         if not credentials.key:
             text = "No contextapp API key. Send it as `X-Contextapp-Key: ctx_…`, or in the URL."
             raise Refused(401, "authentication_error", text)
@@ -177,7 +177,7 @@ class Gateway:
         credentials: Credentials,
         caller: Caller,
     ) -> Forward:
-        """Return the request as it goes to the provider. Raises `Refused`."""
+        """Return the request to the provider. Raises `Refused`."""
         name = route.provider.name
         sent = upstream.request_headers(headers, without=credentials.replaced)
         if credentials.needs_provider_key:
@@ -225,7 +225,7 @@ def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
 
 
 def header_text(text: str) -> bytes:
-    """Return a text as the value of a header, percent-encoded where necessary."""
+    """Return a text as a header value, percent-encoded where necessary."""
     return quote(text, safe="/:@._-~ ").encode()
 
 

@@ -1,4 +1,4 @@
-"""Who calls: the project of an API key, with its gateway settings. Cached, so that it survives the store."""
+"""Callers: the project of an API key with its gateway settings, cached for when the store is unavailable."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from sessions.services.webhooks.transport import ForbiddenAddress, target_of
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a key is cached, after which an attempt to read it is given up, and for which the store
-#: is not asked again after it failed.
+#: Seconds for which a key is cached, seconds to wait for the store, and seconds without another attempt after
+#: a failure.
 _CACHE_SECONDS = 5.0
 _PATIENCE = 1.0
 _PAUSE = 5.0
 
 _CACHE_SIZE = 10_000
 
-#: How the calls of a project are handled.
+#: Modes in which the calls of a project are handled.
 OBSERVE, COMPACT = "observe", "compact"
 
 
@@ -35,7 +35,7 @@ OBSERVE, COMPACT = "observe", "compact"
 class Caller:
     """An API key and its project's settings. `is_verified` is false if the store did not respond.
 
-    `upstreams` are the addresses that the project sets, None for one that is no longer allowed.
+    `upstreams` are the URLs that the project sets, None for one that is no longer allowed.
     """
 
     key: KeyProof
@@ -48,16 +48,16 @@ class Caller:
 
 
 class Callers:
-    """The callers that this process knows, by the hash of their key."""
+    """The cached callers of this process, by the hash of their key."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[float, Caller | None]] = {}
         self._down_until = 0.0
 
     async def find(self, text: str) -> Caller | None:
-        """Return the caller with this key, None if the key is malformed, unknown, expired or revoked.
+        """Return the caller with this key, or None if the key is malformed, unknown, expired or revoked.
 
-        If the store does not respond, the caller is the one last known, or one without settings.
+        If the store does not respond, returns the cached caller, or one without settings.
         """
         proof = KeyProof.of(text)
         if proof is None:
@@ -105,7 +105,7 @@ def caller_of(key: ApiKey, proof: KeyProof) -> Caller:
 
 
 def _allowed(url: str) -> str | None:
-    """Return the address of a provider, None if it is forbidden. Resolves it: its host may have changed."""
+    """Return a provider's URL, or None if it is forbidden. Resolves the host, which may have changed."""
     try:
         target_of(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
     except ForbiddenAddress:

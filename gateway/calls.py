@@ -14,14 +14,14 @@ from accounts.keys import key_split, secret_hash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProof:
-    """An API key without its secret: enough to check later that the caller had it."""
+    """Proof that a caller had an API key, without the key's secret."""
 
     prefix: str
     hash: str
 
     @classmethod
     def of(cls, text: str) -> KeyProof | None:
-        """Return the proof of a key's text, None if it is malformed."""
+        """Return the proof of a key's text, or None if it is malformed."""
         parts = key_split(text)
         return cls(prefix=parts[0], hash=secret_hash(parts[1]).hex()) if parts is not None else None
 
@@ -32,9 +32,9 @@ class KeyProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call: the request as the agent sent it, and the response as far as it arrived.
+    """One call: the request as the agent sent it, and the received part of the response.
 
-    `headers` has only those request headers that identify the session and describe the body. `is_complete`
+    `headers` contains only the request headers that identify the session or describe the body. `is_complete`
     is false if the response was cut, by the provider or because the agent disconnected. Times are in
     milliseconds since the request was read; `at` is in seconds since 1970.
     """
@@ -58,7 +58,7 @@ class Call:
 
     @property
     def size(self) -> int:
-        """Bytes that the call takes in memory, approximately."""
+        """The approximate size of the call in memory, in bytes."""
         return len(self.body) + len(self.response) + 2_000
 
     def pack(self) -> bytes:
@@ -69,7 +69,7 @@ class Call:
 
     @classmethod
     def unpack(cls, data: bytes) -> Call:
-        """Return the call of `pack`. Raises `ValueError`, `TypeError` or `KeyError`."""
+        """Return the call packed by `pack`. Raises `ValueError`, `TypeError` or `KeyError`."""
         line, _, rest = data.partition(b"\n")
         fields = orjson.loads(line)
         length = fields["body"]

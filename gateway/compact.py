@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 #: Seconds that a request waits for the edits of its session.
 PATIENCE = 0.15
 
-#: Sessions whose last edits are kept in memory.
+#: Maximum number of sessions whose last edits are kept in memory.
 _KEPT = 500
 
 #: The endpoints whose requests have their history in `messages`.
@@ -59,7 +59,7 @@ class Compactor:
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
 
     async def serve(self, call: Call, caller: Caller) -> Served | Passthrough:
-        """Return the request body with the edits in force, or why it is forwarded unchanged."""
+        """Return the request body with the edits in force, or the reason why it is forwarded unchanged."""
         if call.endpoint not in _ENDPOINTS or call.headers.get("content-encoding"):
             return Passthrough(reason="endpoint")
         name = _session_name(call)
@@ -99,13 +99,13 @@ class Compactor:
 
 
 def _swallow(loading: asyncio.Future[Known | None]) -> None:
-    """Retrieve the error of a load whose request has been forwarded already."""
+    """Ignore the error of a load whose request has already been forwarded."""
     if not loading.cancelled():
         loading.exception()
 
 
 def _load(call: Call) -> Known | None:
-    """Return the edits of the call's session, None if the session is not recorded yet."""
+    """Return the edits of the call's session, or None if the session is not recorded yet."""
     try:
         key = key_find(call.key)
         redaction = redaction_of(key.project)
@@ -128,7 +128,7 @@ def _load(call: Call) -> Known | None:
 
 
 def _session_name(call: Call) -> str:
-    """Return the name by which the client identifies its session and sub-agent, "" if it does not."""
+    """Return the name by which the client identifies its session and sub-agent, or "" if it does not."""
     try:
         fields = orjson.loads(call.body)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Which credentials a request carries: contextapp's key, and the provider's, which passes through.
+"""The credentials of a request: the contextapp key, and the provider's credential, which passes through.
 
 The contextapp key is in the URL, in `X-Contextapp-Key`, or in place of the provider's key. In the last case
 the gateway inserts the provider key of the project.
@@ -13,13 +13,13 @@ from accounts.keys import MARK
 
 _MARK = f"{MARK}_".encode()
 
-#: The headers in which clients send the provider's credential.
+#: Headers in which clients send the provider's credential.
 _PROVIDER_HEADERS = (b"authorization", b"x-api-key", b"api-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """`replaced` are the headers with a contextapp key in place of a provider key."""
+    """The credentials of a request. `replaced` are headers with our key in place of the provider's."""
 
     key: str
     replaced: tuple[bytes, ...] = ()

@@ -16,7 +16,7 @@ from gateway.providers import Provider
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
-    """A request as it goes to the provider. `extra` are headers that are added to the response."""
+    """A request to the provider. `extra` are headers that are added to the response."""
 
     provider: Provider
     method: str
@@ -28,7 +28,7 @@ class Forward:
 
 @dataclass(slots=True, kw_only=True)
 class Copy:
-    """The response as far as it arrived. Times are in milliseconds since the exchange began."""
+    """The received part of the response. Times are in milliseconds since the exchange began."""
 
     status: int = 0
     type: str = ""
@@ -44,7 +44,7 @@ class Copy:
 
 
 class Cut(Exception):
-    """The provider closed the connection in the middle of its response. So must the gateway."""
+    """The provider closed the connection in the middle of its response, so the gateway must do the same."""
 
 
 async def exchange(
@@ -52,7 +52,7 @@ async def exchange(
 ) -> None:
     """Forward the request, and fill `copy` with the response.
 
-    If the agent disconnects, the request to the provider is cancelled. The copy is then incomplete, and also
+    If the agent disconnects, the request to the provider is canceled. The copy is then incomplete, as it is
     if the provider cuts the connection.
     """
     streaming = asyncio.create_task(_stream(http, forward, send, copy))
@@ -60,7 +60,7 @@ async def exchange(
     try:
         await asyncio.wait({streaming, watching}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        # A response that was sent whole also ends the connection: its last step may still be running.
+        # The connection also ends after a complete response, whose last step may still be running.
         if not copy.is_complete:
             streaming.cancel()
         watching.cancel()
@@ -93,7 +93,7 @@ async def _stream(http: httpx2.AsyncClient, forward: Forward, send: Send, copy: 
 
 
 async def _unreachable(forward: Forward, send: Send, copy: Copy, error: Exception) -> None:
-    """Answer for a provider that cannot be reached. Clients retry on 502, as after a failed connection."""
+    """Respond with 502 if the provider cannot be reached. Clients retry, as after a failed connection."""
     copy.status = 502
     text = f"The gateway cannot reach {forward.url.host}: {type(error).__name__}."
     await respond(send, 502, forward.provider.error("api_error", text), [*forward.extra])

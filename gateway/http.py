@@ -49,7 +49,7 @@ async def respond(
     *,
     type: bytes = b"application/json",
 ) -> None:
-    """Send a whole response."""
+    """Send a complete response."""
     given = [(b"content-type", type), (b"content-length", str(len(body)).encode()), *headers]
     await send({"type": "http.response.start", "status": status, "headers": given})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""The gateway's counters. `/metrics` adds up the counters of all processes on this machine."""
+"""The gateway's metrics. `/metrics` sums the counters of all processes on this machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def metrics() -> Metrics:
 
 
 def exposition() -> bytes:
-    """Return the sums over all processes, as Prometheus reads them."""
+    """Return the metrics of all processes in the Prometheus text format."""
     metrics()
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
@@ -65,9 +65,9 @@ def exposition() -> bytes:
 
 
 def may_be_seen(headers: Mapping[bytes, bytes], client: str) -> bool:
-    """Return whether a request may see the metrics: with the token, or without one from this machine."""
+    """Return whether a request may see the metrics. Requires the token, or a local client if none is set."""
     if token := settings.CONTEXTAPP_METRICS_TOKEN:
         return hmac.compare_digest(headers.get(b"authorization", b""), f"Bearer {token}".encode())
-    # Behind a proxy, every request seems to come from this machine.
+    # Behind a proxy, every client seems local.
     is_forwarded = b"x-forwarded-for" in headers or b"forwarded" in headers
     return not is_forwarded and client in {"127.0.0.1", "::1"}

@@ -1,4 +1,4 @@
-"""Read a request's path: the provider, the path at the provider, and an API key, if the URL has one.
+"""Parse a request's path: the provider, the path at the provider, and the API key, if the URL contains one.
 
 /gateway/anthropic/v1/messages
 /gateway/k/ctx_…/openai/v1/chat/completions
@@ -16,7 +16,7 @@ _ROOT = "/gateway/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`path` is the raw path at the provider with its query. `endpoint` is "" unless calls are recorded."""
+    """A route. `path` is the raw path and query at the provider. `endpoint` is "" if it is not recorded."""
 
     provider: Provider
     path: bytes
@@ -25,7 +25,7 @@ class Route:
 
 
 def route_of(method: str, raw_path: bytes, query: bytes) -> Route | None:
-    """Return the route of a request, None if the gateway does not serve its path."""
+    """Return the route of a request, or None if the gateway does not serve its path."""
     text = raw_path.decode("latin-1")
     if not text.startswith(_ROOT):
         return None

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
-#: Events are separated by a blank line, in any of the three line endings.
+#: Events are separated by a blank line, with any of the three line endings.
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE = re.compile(rb"\r\n|\n|\r")
 
 
 def events(data: bytes) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON object of each whole event. Comments and other data are skipped.
+    """Yield the JSON object of each complete event. Comments and other data are skipped.
 
     The bytes are split before they are decoded, so that a character is never split.
     """

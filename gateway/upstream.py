@@ -1,4 +1,4 @@
-"""Requests to providers: raw bytes in both directions, without any header or default of the HTTP client."""
+"""Requests to providers: raw bytes in both directions, without headers and defaults of the HTTP client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx2
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-#: Headers that concern one connection (RFC 9110, 7.6.1), or that the HTTP client sets from the request.
+#: Hop-by-hop headers (RFC 9110, 7.6.1), and headers that the HTTP client derives from the request.
 _HOP_BY_HOP = frozenset(
     {
         b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection",
@@ -18,9 +18,9 @@ _HOP_BY_HOP = frozenset(
 )  # fmt: skip
 _OURS = b"x-contextapp"
 
-#: No time limit for reading: the agent has its own, and its disconnect cancels the request.
+#: No read timeout: the agent has one, and its disconnect cancels the request.
 _TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
-#: Connections are closed before the providers close them, so that a request seldom meets a closed one.
+#: Idle connections are closed before the providers close them, so that requests rarely use a closed one.
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=15)
 
 
@@ -29,13 +29,13 @@ def client() -> httpx2.AsyncClient:
 
 
 def request_headers(headers: Headers, *, without: Iterable[bytes] = ()) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a request as they go to the provider, in their order."""
+    """Return the request headers for the provider, in order."""
     dropped = _HOP_BY_HOP | {b"host", b"content-length"} | set(without) | _named_by_connection(headers)
     return [(name, value) for name, value in headers if _is_kept(name, dropped)]
 
 
 def response_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a response as they go to the agent, in their order."""
+    """Return the response headers for the agent, in order."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers)
     return [(name.lower(), value) for name, value in headers if _is_kept(name, dropped)]
 
@@ -45,7 +45,7 @@ def _is_kept(name: bytes, dropped: frozenset[bytes] | set[bytes]) -> bool:
 
 
 def _named_by_connection(headers: Headers) -> set[bytes]:
-    """Return the headers that the header `Connection` declares to concern one connection."""
+    """Return the hop-by-hop headers that the header `Connection` lists."""
     values = [value for name, value in headers if name.lower() == b"connection"]
     return {part.strip().lower() for value in values for part in value.split(b",")}
 
@@ -55,7 +55,7 @@ async def send(
 ) -> httpx2.Response:
     """Send a request and return the response when its headers have arrived. Raises `httpx2.TransportError`.
 
-    A request that met a connection which the provider had just closed is sent once more on a new one.
+    If the provider has just closed the connection, the request is sent once more on a new one.
     """
     for _ in range(2):
         fresh = False

@@ -1,1 +1,1 @@
-"""Text analysis, index segments and ranking of the search. Pure Python: no database, no Django."""
+"""Text analysis, index segments and ranking for the search. Pure Python: no database, no Django."""

@@ -1,4 +1,4 @@
-"""Messages as the index reads them."""
+"""Convert messages to indexed documents."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from search.scoring import length_code
 from search.segments import Document
 from search.terms import analyse, fold
 
-#: The role of a message that consists of tool results, whatever its dialect calls it.
+#: The role of messages that consist of tool results, in any dialect.
 TOOL = "tool"
 
 
 def message_text(message: Message) -> str:
-    """Return what a search reads of a message: texts, thinking, tool results, and its tool calls."""
+    """Return the searchable text of a message: texts, thinking, tool results and tool calls."""
     pieces = []
     for part in message.parts:
         match part:
@@ -37,7 +37,7 @@ def message_role(message: Message) -> str:
 
 
 def message_tool(message: Message, names: Mapping[str, str]) -> str:
-    """Return the first tool that a message calls or answers. `names` maps the ids of calls to tools."""
+    """Return the tool of a message's first call or result. `names` maps ids of calls to tools."""
     for part in message.parts:
         if isinstance(part, ToolCall):
             return part.name
@@ -59,7 +59,7 @@ def document_of(message: Message, names: Mapping[str, str], *, is_error: bool) -
 
 
 def touched_files(message: Message) -> Counter[str]:
-    """Count the files that the arguments of a message's tool calls name, folded."""
+    """Count the files in the arguments of a message's tool calls, with folded names."""
     found: Counter[str] = Counter()
     for call in message.tool_calls:
         for name in references(argument_text(call.arguments)):

@@ -1,7 +1,7 @@
-"""Keys: the terms of a segment as numbers, by which a query finds the segments to read.
+"""Keys: the terms of a segment as numbers, with which a query finds the segments to read.
 
-A key depends on the project, so a query meets no segment of another one. Two terms can have the same key;
-then a segment is read in vain.
+Keys depend on the project, so a query finds no segment of another project. Two terms can have the same key; a
+segment is then read unnecessarily.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def term_key(salt: int, term: str) -> int:
 
 
 def strong_key(salt: int, term: str) -> int:
-    """Return the key of the segments that have a strong match for a term."""
+    """Return the key of segments with a strong match for a term."""
     return _key(salt, term.encode()) | 1
 
 
 def prefix_key(salt: int, prefix: str) -> int:
-    """Return the key of the segments that have a term that begins like a prefix."""
+    """Return the key of segments with a term that begins with a prefix."""
     return _key(salt, b"\0p" + prefix.encode()[:LEAST_PREFIX])
 
 
 def tool_key(salt: int, tool: str) -> int:
-    """Return the key of the segments that have calls or results of a tool."""
+    """Return the key of segments with calls or results of a tool."""
     return _key(salt, b"\0t" + tool.lower().encode())
 
 
 def error_key(salt: int) -> int:
-    """Return the key of the segments that have errors."""
+    """Return the key of segments with errors."""
     return _key(salt, b"\0e")
 
 

@@ -16,18 +16,18 @@ from search.terms import MAX_TERM, fold, identifiers, joined_form, words
 _PIECE = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _EDGES = " \t\r\n.,;:!?()[]{}<>'`\u201c\u201d\u2018\u2019"
 _BLANK = ' \t\r\n"-'
-#: More words would say nothing more.
+#: Maximum number of words. Further words are ignored.
 MOST_GROUPS = 24
-#: Shorter prefixes match too much.
+#: Minimum length of a prefix. Shorter ones match too much.
 LEAST_PREFIX = 3
 
-#: How much a match counts, against the exact form of an identifier.
+#: Weights of matches relative to the exact form of an identifier.
 OTHER_SPELLING, SHORT_FORM, PART = 0.7, 0.6, 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerm:
-    """A term to look up. `weight` is what its match counts; `is_prefix`: longer terms match, too."""
+    """A term to look up. `weight` is the weight of its match; with `is_prefix`, longer terms match, too."""
 
     term: str
     weight: float = 1.0
@@ -36,14 +36,17 @@ class QueryTerm:
 
     @property
     def key(self) -> str:
-        """What identifies the term in mappings."""
+        """The key of the term in mappings."""
         return f"{self.term}*" if self.is_prefix else self.term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What one word of the query looks up: the forms of an identifier, of which the best counts, and words,
-    which add up and count if no form matches."""
+    """The terms for one word of the query.
+
+    These are the forms of an identifier, of which the best match counts, and words, whose matches add up and
+    count if no form matches.
+    """
 
     text: str
     names: Sequence[QueryTerm] = ()
@@ -67,12 +70,12 @@ class Query:
 
     @property
     def is_blank(self) -> bool:
-        """Whether the query asks for nothing, which is not the same as having no terms in the index."""
+        """Whether the query is empty, as opposed to a query without terms in the index."""
         return not self.text.strip(_BLANK)
 
     @property
     def terms(self) -> Sequence[QueryTerm]:
-        """The terms of all groups, each once."""
+        """The distinct terms of all groups."""
         return terms_of(self.groups)
 
     @property
@@ -82,12 +85,12 @@ class Query:
 
     @property
     def has_phrases(self) -> bool:
-        """Whether the text of a message decides if it matches."""
+        """Whether the text of a message is needed to decide if it matches."""
         return bool(self.phrases or self.excluded_phrases)
 
 
 def terms_of(groups: Sequence[Group]) -> Sequence[QueryTerm]:
-    """Return the terms of the groups, each once."""
+    """Return the distinct terms of the groups."""
     return tuple({term.key: term for group in groups for term in group.terms}.values())
 
 
@@ -134,7 +137,7 @@ def _groups(text: str) -> Iterator[Group]:
 
 
 def _names(piece: str) -> tuple[QueryTerm, ...]:
-    """Return the forms of an identifier, the exact one first; empty if the piece is none."""
+    """Return the forms of an identifier, the exact one first; empty if the piece is not an identifier."""
     found, exact = identifiers(piece), fold(piece).removeprefix("./")[:MAX_TERM]
     if not found:
         return ()

@@ -1,8 +1,8 @@
 """Rank the messages of segments for a query.
 
-A message scores the sum over the words of the query of inverse document frequency times weight (BM25). In a
-conversation, an answer need not repeat the words of its question: a short text also gets a share of what the
-message before or after it matches.
+The score of a message is the sum over the words of the query of inverse document frequency times weight
+(BM25). In a conversation, an answer need not repeat the words of its question, so a short text also gets a
+share of the score of its neighbors.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from search.query import Group, Query, QueryTerm
 from search.scoring import identifier_weight, inverse_frequency, weight
 from search.segments import Header, Postings
 
-#: Shares of the matches of the message before, and of the one after.
+#: Shares of the scores of the previous and the next message.
 AFTER_MATCH, BEFORE_MATCH = 0.3, 0.15
-#: Length code of the longest message that gets such a share: about 250 words.
+#: Length code of the longest message that gets such a share (about 250 words).
 _SHORT = 96
-#: From this number of words on a query is a question, whose answer may not repeat them.
+#: Minimum number of words of a query that counts as a question, whose answer may not repeat them.
 _QUESTION_WORDS = 3
 _SPOKEN = frozenset({"user", "assistant"})
-#: What the newest message gains over the oldest: little, or enough to order the mentions of an identifier.
+#: Bonus of the newest message over the oldest: low, or enough to order the mentions of an identifier.
 RECENCY, RECENCY_OF_IDENTIFIERS = 0.04, 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSegment:
-    """What a query reads of a segment. `postings` maps the keys of terms to their postings.
+    """The part of a segment that a query reads. `postings` maps the keys of terms to their postings.
 
     `recency` is from 0, the oldest candidate, to 1.
     """
@@ -43,7 +43,7 @@ def frequencies(query: Query, documents: Mapping[str, float], total: float) -> d
 
 
 def scores(segment: LoadedSegment, query: Query, frequency: Mapping[str, float]) -> dict[int, float]:
-    """Return the score of each message that matches, by place. Ignores phrases and exclusions."""
+    """Return the score of each matching message by place. Ignores phrases and exclusions."""
     total: dict[int, float] = {}
     is_question = len(query.groups) >= _QUESTION_WORDS and not query.phrases
     for group in query.groups:
@@ -90,7 +90,7 @@ def _term_scores(
 
 
 def _share_with_neighbours(header: Header, found: dict[int, float]) -> None:
-    """Add a share of each match to the short texts next to it that do not match themselves."""
+    """Add a share of each score to adjacent short texts that do not match."""
     last = len(header) - 1
     shares: dict[int, float] = {}
     for place, value in found.items():

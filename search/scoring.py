@@ -1,25 +1,25 @@
-"""How well a message matches a term: BM25 with a fixed average length.
+"""The weight of a term in a message: BM25 with a fixed average length.
 
-The average is a constant, so that a weight never changes after it is indexed. An identifier says as much in a
-long output as in a short message, and repeating it adds little: its weight hardly depends on either.
+The average is a constant, so that a weight never changes after indexing. An identifier is as significant in a
+long output as in a short message, and its repetitions add little, so its weight hardly depends on either.
 """
 
 from __future__ import annotations
 
 import math
 
-#: How fast repetitions saturate, and how much the length counts (from 0 to 1).
+#: Saturation of repetitions, and influence of the length (from 0 to 1).
 SATURATION, LENGTH_SHARE = 1.2, 0.6
-#: Words of an average message.
+#: Number of words of an average message.
 AVERAGE_LENGTH = 60.0
-#: From this weight on a message is a strong match for a term; segments list these terms separately.
+#: Minimum weight of a strong match for a term. Segments list these terms separately.
 STRONG = 1.45
 
 _LENGTH_STEPS = 12.0
 
 
 def length_code(length: int) -> int:
-    """Return a number of words as one byte, in logarithmic steps."""
+    """Return a number of words as one byte on a logarithmic scale."""
     return min(255, round(_LENGTH_STEPS * math.log2(length + 1)))
 
 
@@ -38,6 +38,6 @@ def identifier_weight(count: int) -> float:
 
 
 def inverse_frequency(documents: float, total: float) -> float:
-    """Return how much a term that occurs in `documents` of `total` messages says about one."""
+    """Return the inverse document frequency of a term that occurs in `documents` of `total` messages."""
     documents = min(documents, total)
     return math.log(1 + (total - documents + 0.5) / (documents + 0.5))

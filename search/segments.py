@@ -30,7 +30,7 @@ _LEVEL = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The indexed form of a message. `counts` maps its terms to how often they occur."""
+    """The indexed form of a message. `counts` maps its terms to their numbers of occurrences."""
 
     role: str
     tool: str

@@ -1,4 +1,4 @@
-"""The part of a text that matches a query best, with the positions of its matches."""
+"""Select the part of a text that matches a query best, with the positions of its matches."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from search.query import Query
 from search.terms import fold, words
 
-#: Characters of a snippet, and how many of them precede the first match.
+#: Maximum characters of a snippet, and characters before the first match.
 LENGTH, BEFORE = 240, 60
-#: Characters of a text that are searched.
+#: Maximum characters of a text to search.
 _READ = 200_000
 
 _RUN = re.compile(r"[^\W_]+")
@@ -19,10 +19,10 @@ _RUN = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A part of a text. `marks` are start and end of each match in it.
+    """A part of a text. `marks` are the start and end of each match in it.
 
     `coverage` is the share of the query, weighted by frequency, that occurs within the snippet, from 0 to 1.
-    `is_exact`: it contains an identifier of the query, or the whole query, in its exact spelling.
+    `is_exact` is set if it contains an identifier of the query, or the whole query, in its exact spelling.
     """
 
     text: str
@@ -65,12 +65,12 @@ def snippet_of(text: str, query: Query, frequency: Mapping[str, float]) -> Snipp
 
 
 def contains_phrase(text: str, phrase: str) -> bool:
-    """Return whether a text contains a folded phrase, whatever its spaces."""
+    """Return whether a text contains a folded phrase, ignoring differences in whitespace."""
     return phrase in " ".join(fold(text).split())
 
 
 def _matches(text: str, query: Query) -> list[_Match]:
-    """Return the matches in order. An identifier is marked as a whole, otherwise its parts are."""
+    """Return the matches in order. An identifier is marked as a whole if it matches, else its parts are."""
     wanted = {term.term: at for at, group in enumerate(query.groups) for term in group.words}
     prefixes = [
         (term.term, at) for at, group in enumerate(query.groups) for term in group.terms if term.is_prefix

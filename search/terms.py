@@ -1,4 +1,4 @@
-"""The terms of a text: what the index stores and queries look up.
+"""The terms of a text, which the index stores and queries look up.
 
 A text has two kinds of terms, in one namespace:
 
@@ -9,7 +9,7 @@ A text has two kinds of terms, in one namespace:
   short forms: `src/db/pool.py` is also `pool.py`. Names of several parts have a joined form, which their
   spellings share: `maxpoolsize`.
 
-No language has to be known. A word counts how often it occurs, an identifier counts once.
+Works without knowing the language. Occurrences of a word are counted; an identifier counts once.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from compaction.references import references
 from search.stemming import stem
 
-#: A text that is longer (characters) is indexed by its distinct terms: how often each occurs says little.
+#: Longer texts (characters) are indexed by their distinct terms, because the counts are not informative.
 GIANT = 20_000
-#: Longer terms are cut: they are data.
+#: Maximum length of a term. Longer ones are data and are truncated.
 MAX_TERM = 120
-#: A word that occurs more often counts as this often.
+#: Maximum count of a word.
 MAX_COUNT = 255
 
 _RUN = re.compile(r"[^\W_]+")
@@ -36,12 +36,12 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _JOINTS = re.compile(r"[_-]+")
-#: Runs of letters and digits that are longer are data, such as base64.
+#: Maximum length of a run of letters and digits. Longer ones are data, such as base64.
 _MAX_RUN = 64
 _MAX_DIGITS = 20
 _CACHED_RUNS = 1 << 17
 
-#: Words that say nothing about a text.
+#: Function words, which are not indexed.
 STOP_WORDS = frozenset(
     """
     a about after again all also am an and any are as at be because been before being both but by
@@ -108,7 +108,7 @@ def words(text: str) -> list[str]:
 
 
 def joined_form(name: str) -> str | None:
-    """Return a folded name of several parts without what joins them, or None for other identifiers."""
+    """Return a folded name of several parts without separators, or None for other identifiers."""
     if ("_" not in name and "-" not in name) or not name.isascii():
         return None
     joined = _JOINTS.sub("", name)
@@ -116,7 +116,7 @@ def joined_form(name: str) -> str | None:
 
 
 def fold(text: str) -> str:
-    """Return a text without the differences that a search ignores: letter case and accents."""
+    """Remove differences that a search ignores: letter case and accents."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
@@ -147,7 +147,7 @@ def _stemmed(pieces: Iterable[str]) -> tuple[str, ...]:
 
 
 def _unspaced(run: str) -> list[str]:
-    """Return the pairs of adjacent characters in the parts of a run that are written without spaces."""
+    """Return the pairs of adjacent characters in parts of a run in scripts without spaces."""
     found = []
     for part in _UNSPACED.findall(run):
         found += [part] if len(part) == 1 else [part[at : at + 2] for at in range(len(part) - 1)]

@@ -21,10 +21,10 @@ from gateway.providers.base import (
 
 _USER_SESSION = re.compile(r"_session_([0-9a-fA-F-]{36})$")
 
-#: Classes of Claude Code's requests that belong to the conversation of the session or of a sub-agent.
+#: Classes of Claude Code requests that belong to the conversation of the session or a sub-agent.
 _CONVERSATIONS = frozenset({"main", "subagent", "workflow"})
 
-#: The field that each kind of delta adds to, in a content block.
+#: The field of a content block to which each kind of delta adds.
 _DELTAS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -105,7 +105,7 @@ def _add_delta(block: dict[str, Any], inputs: dict[Any, str], index: Any, delta:
 
 
 def _input(data: str) -> Any:
-    """Return the arguments of a tool call; a string if the model's JSON is broken."""
+    """Return the arguments of a tool call, or a string if the model's JSON is broken."""
     try:
         return json.loads(data)
     except ValueError:
@@ -113,7 +113,7 @@ def _input(data: str) -> Any:
 
 
 def _own_tools(body: Mapping[str, Any]) -> bool:
-    """Return whether the request has tools that the client runs. The provider's own tools have a type."""
+    """Return whether the request has tools that the client runs. Tools of the provider have a type."""
     return any("input_schema" in tool for tool in items(body.get("tools")))
 
 

@@ -1,4 +1,4 @@
-"""What the gateway must know about a provider: its endpoints, credentials, sessions and responses."""
+"""The interface of a provider: its endpoints, credentials, sessions and responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A response as far as it was read. `message` is None unless it is whole."""
+    """The parsed part of a response. `message` is None unless it is complete."""
 
     message: Mapping[str, Any] | None = None
     model: str = ""
@@ -20,10 +20,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The session that a call belongs to, as far as the client says so.
+    """The session that a call belongs to, as far as the client identifies it.
 
-    `session` is None if the client names none. `agent` is a sub-agent of the session. `is_side` marks a
-    request beside the conversation, `is_compacted` the first one after the client compacted its context.
+    `session` is None if the client names none. `agent` is a sub-agent of the session. `is_side` marks a side
+    request outside the conversation, `is_compacted` the first one after the client compacted its context.
     """
 
     session: str | None = None
@@ -34,7 +34,7 @@ class Identity:
 
 
 class Provider(ABC):
-    """One provider. Its methods read what clients and providers send, which may be anything."""
+    """One provider. Its methods must accept any content from clients and providers."""
 
     name: ClassVar[str]
     #: Dialect of the messages at each recorded endpoint, by path.
@@ -47,18 +47,18 @@ class Provider(ABC):
 
     @abstractmethod
     def error(self, kind: str, message: str) -> bytes:
-        """Return an error body in the shape of the provider."""
+        """Return an error body in the provider's format."""
 
     @abstractmethod
     def identity(self, headers: Mapping[str, str], body: Mapping[str, Any]) -> Identity:
         """Return the session of a request."""
 
     def with_usage(self, endpoint: str, body: bytes) -> bytes:
-        """Return the body changed so that its stream reports usage. By default unchanged."""
+        """Return the body, changed so that its stream reports usage. By default, returns it unchanged."""
         return body
 
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
-        """Return a JSON object with the request's `messages`, `system` and `tools`. By default the body."""
+        """Return a JSON object with the request's `messages`, `system` and `tools`. Defaults to the body."""
         return body
 
     @abstractmethod
@@ -85,14 +85,14 @@ def text(value: Any) -> str:
 
 
 def json_object(value: Any) -> Mapping[str, Any]:
-    """Return the object that a string contains as JSON, else an empty one."""
+    """Parse a JSON object from a string. Return an empty one if it is invalid."""
     try:
         return mapping(json.loads(value)) if isinstance(value, str) else {}
     except ValueError:
         return {}
 
 
-#: Headers with which clients name their session, the most specific first.
+#: Headers with which clients name their session, most specific first.
 _SESSION_HEADERS = (
     "x-session-id",
     "x-opencode-session",
@@ -102,7 +102,7 @@ _SESSION_HEADERS = (
 
 
 def header_session(headers: Mapping[str, str], names: Sequence[str] = ()) -> str | None:
-    """Return the session id in the headers, at most 150 characters of it."""
+    """Return the session id in the headers, truncated to 150 characters."""
     for name in (*names, *_SESSION_HEADERS):
         if found := headers.get(name, "").strip():
             return found[:150]

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions API, and Responses."""
+"""OpenAI's Chat Completions and Responses APIs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class OpenAI(Provider):
 
 
 def _add_call(calls: dict[Any, dict[str, Any]], part: Mapping[str, Any]) -> None:
-    """Add a part of a tool call, which has the id and the name only in its first part."""
+    """Add a part of a tool call. Only its first part has the id and the name."""
     call = calls.setdefault(
         part.get("index"), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
     )
@@ -113,7 +113,7 @@ def _add_call(calls: dict[Any, dict[str, Any]], part: Mapping[str, Any]) -> None
 
 
 def _uuid(value: Any) -> str:
-    """Return the value if it is a UUID: other cache keys may be shared by conversations."""
+    """Return the value if it is a UUID. Other cache keys may be shared by conversations."""
     try:
         return str(UUID(value)) if isinstance(value, str) else ""
     except ValueError:

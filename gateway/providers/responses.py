@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: its items as the messages of Chat Completions, in which they are stored."""
+"""OpenAI's Responses API. Its items are converted to Chat Completions messages, as which they are stored."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import orjson
 
 from gateway.providers.base import Answer, items, mapping, text
 
-#: The events that end a stream; each has the whole response.
+#: Events that end a stream. Each contains the whole response.
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 def is_compaction(body: Mapping[str, Any]) -> bool:
-    """Return whether a request asks for a compaction of its input."""
+    """Return whether a request requests a compaction of its input."""
     return any(item.get("type") == "compaction_trigger" for item in items(body.get("input")))
 
 
@@ -53,7 +53,7 @@ def answer_of_events(events: Sequence[Mapping[str, Any]]) -> Answer:
 
 
 def messages(given: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield items as messages. Consecutive items of one answer become one message, as Chat has it."""
+    """Yield items as messages. Consecutive items of one answer become one message, as in Chat Completions."""
     open_answer: dict[str, Any] | None = None
     for item in given:
         message = _message(item)
@@ -71,7 +71,7 @@ def messages(given: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _message(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return an item as a message, None for reasoning and items without content."""
+    """Return an item as a message, or None for reasoning and items without content."""
     kind = text(item.get("type")) or "message"
     if kind == "message":
         return {"role": text(item.get("role")) or "user", "content": _content(item.get("content"))}
@@ -97,7 +97,7 @@ def _call(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(content: Any) -> Any:
-    """Return content as a string if it is only text, else as Chat's parts."""
+    """Return content as a string if it is only text, else as Chat Completions parts."""
     if isinstance(content, str):
         return content
     parts = [_part(part) for part in items(content)]
@@ -120,7 +120,7 @@ def _output(output: Any) -> str:
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool definition as Chat has it; one of another kind unchanged."""
+    """Return a tool definition in the format of Chat Completions. Other kinds of tools are unchanged."""
     if tool.get("type") != "function" or "function" in tool:
         return dict(tool)
     names = ("name", "description", "parameters", "strict")
@@ -128,7 +128,7 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _united(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return assistant messages as one."""
+    """Merge assistant messages into one."""
     contents = [part["content"] for part in parts if isinstance(part.get("content"), str) and part["content"]]
     calls = [call for part in parts for call in part.get("tool_calls", ())]
     united: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(contents) if contents else None}

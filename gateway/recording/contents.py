@@ -15,28 +15,28 @@ from gateway.calls import Call
 from gateway.providers import PROVIDERS, Answer
 from gateway.sse import events
 
-#: Decoded bodies above this size are not read.
+#: Maximum size of decoded bodies. Larger ones are not parsed.
 _MOST_BYTES = 256 * 1024 * 1024
 
 
 class Unreadable(ValueError):
-    """A body cannot be decoded, or is no JSON object."""
+    """A body cannot be decoded, or is not a JSON object."""
 
 
 def request_of(call: Call) -> tuple[bytes, Mapping[str, Any]]:
-    """Return the request body, decoded, and its JSON object. Raises `Unreadable`."""
+    """Return the decoded request body and its JSON object. Raises `Unreadable`."""
     data = decoded(call.body, call.headers.get("content-encoding", ""))
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise Unreadable(f"the request is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise Unreadable("the request is no JSON object")
+        raise Unreadable("the request is not a JSON object")
     return data, value
 
 
 def answer_of(call: Call) -> Answer:
-    """Return the answer, without a message if the response is an error or was cut."""
+    """Return the answer. It has no message if the response is an error or incomplete."""
     provider = PROVIDERS[call.provider]
     if not 200 <= call.status < 300:
         return Answer()
@@ -51,7 +51,7 @@ def answer_of(call: Call) -> Answer:
 
 
 def decoded(data: bytes, encoding: str, *, is_whole: bool = True) -> bytes:
-    """Return a body without its content encodings, the last applied first. Raises `Unreadable`."""
+    """Decode a body's content encodings in reverse order. Raises `Unreadable`."""
     for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
         if name == "identity":
             continue
@@ -61,7 +61,7 @@ def decoded(data: bytes, encoding: str, *, is_whole: bool = True) -> bytes:
         try:
             data = decode(data, is_whole)
         except (zlib.error, brotli.error, zstandard.ZstdError, EOFError, OSError) as error:
-            raise Unreadable(f"the body is no valid {name}: {error}") from None
+            raise Unreadable(f"the body is not valid {name}: {error}") from None
         if len(data) > _MOST_BYTES:
             raise Unreadable("the body is too large")
     return data

@@ -29,7 +29,7 @@ class KeyInvalid(LookupError):
 
 
 def call_record(call: Call) -> None:
-    """Record a call. Raises `StoreUnavailable` if it should be repeated later."""
+    """Record a call. Raises `StoreUnavailable` if it should be retried later."""
     try:
         _record(call)
     except (DataError, IntegrityError):
@@ -43,7 +43,7 @@ def call_record(call: Call) -> None:
 def _record(call: Call) -> None:
     answer = answer_of(call)
     if answer.message is None and not answer.usage:
-        return  # an error, which the agent repeats or reports itself
+        return  # an error, which the agent retries or reports
     key = key_find(call.key)
     provider = PROVIDERS[call.provider]
     body, fields = request_of(call)
@@ -95,7 +95,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
 
 
 def key_find(proof: KeyProof) -> ApiKey:
-    """Return the API key of a call. It may have expired since. Raises `KeyInvalid`."""
+    """Return the API key of a call, even if it has since expired. Raises `KeyInvalid`."""
     key = ApiKey.objects.select_related("project").filter(prefix=proof.prefix, revoked_at=None).first()
     if key is None or bytes(key.hash).hex() != proof.hash or Scope.PUSH not in key.scopes:
         raise KeyInvalid(proof.prefix)
@@ -103,5 +103,5 @@ def key_find(proof: KeyProof) -> ApiKey:
 
 
 def caller_id(call: Call, key: ApiKey) -> bytes:
-    """Return what partitions sessions: the API key and the provider's address."""
+    """Return the id that partitions sessions: a hash of the API key and the provider's URL."""
     return hashlib.blake2b(f"{key.pk}:{call.provider}:{call.upstream}".encode(), digest_size=16).digest()

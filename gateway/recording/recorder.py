@@ -1,4 +1,4 @@
-"""Record calls one after the other, without ever delaying or failing the calls themselves."""
+"""Record calls one at a time, without delaying or failing the calls."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two attempts to reach the store: the first pause, and the longest.
+#: Shortest and longest pause between two attempts to reach the store, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be reached or cannot write now; a later attempt may succeed."""
+    """The store cannot be reached or cannot write. A later attempt may succeed."""
 
 
 class Recorder:
-    """A queue of calls, limited in number and bytes. What does not fit goes to the spool.
+    """A queue of calls, limited in number and bytes. Calls that do not fit are written to the spool.
 
-    `write` records one call in a thread: it raises `StoreUnavailable` if it should be repeated, and any other
+    `write` records one call in a thread. It raises `StoreUnavailable` if it should be retried, and any other
     error if the call cannot be recorded at all. Calls are recorded in the order in which they ended, so that
-    a session receives its turns in order: while calls are on disk, new ones are added behind them.
+    a session receives its turns in order: while calls are on disk, new ones are also written to disk.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Recorder:
         return len(self._queue)
 
     async def add(self, call: Call) -> None:
-        """Take over a call. Returns when it is in the queue or on disk."""
+        """Add a call. Returns when it is in the queue or on disk."""
         most_calls, most_bytes = self._limits
         if self._spooled or len(self._queue) >= most_calls or self._bytes + call.size > most_bytes:
             await self._to_disk([call])
@@ -66,7 +66,7 @@ class Recorder:
         self._arrived.set()
 
     async def stop(self) -> None:
-        """Stop recording; calls that wait in memory go to disk."""
+        """Stop recording, and write the calls in memory to disk."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -99,7 +99,7 @@ class Recorder:
         try:
             await self._in_thread(self._write, call)
         except StoreUnavailable as error:
-            log.warning("The store is unavailable (%s). Calls are kept on disk.", error)
+            log.warning("The store is unavailable (%s). Calls are stored on disk.", error)
             await self._to_disk(self._drain())
             await self._wait()
             return

@@ -24,10 +24,10 @@ _MOST_TOKENS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What determines the session of a call. `history` is the client's history as JSON.
+    """The data that determines the session of a call. `history` is the client's history as JSON.
 
-    `caller` identifies the API key and the provider's address, so that a session id that a client chose never
-    reaches a session of another caller.
+    `caller` identifies the API key and the provider's URL, so that a session id chosen by a client never
+    matches a session of another caller.
     """
 
     call: Call
@@ -53,7 +53,7 @@ def session_of_call(place: Place) -> AgentSession:
 
 
 def session_find_of(place: Place) -> AgentSession | None:
-    """Return the session of the call, None if it is not recorded yet."""
+    """Return the session of the call, or None if it is not recorded yet."""
     identity = place.identity
     if identity.session is None:
         return _continued(place)
@@ -109,7 +109,7 @@ def _budget(place: Place) -> int | None:
 
 
 def _title(fields: Mapping[str, Any]) -> str:
-    """Return the first words of the user, without what the client wrote into the message itself."""
+    """Return the first words of the user, without text that the client inserted into the message."""
     for message in items(fields.get("messages") or fields.get("input")):
         if message.get("role") != "user":
             continue

@@ -1,4 +1,4 @@
-"""Calls on disk, encrypted, in the order in which they ended."""
+"""Encrypted calls on disk, in the order in which they ended."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Spool:
         return next(self._files(), None) is None
 
     def oldest(self) -> tuple[Path, Call] | None:
-        """Return the oldest call and its file. A file that cannot be read is set aside."""
+        """Return the oldest call and its file. Files that cannot be read are set aside."""
         for file in sorted(self._files()):
             try:
                 return file, Call.unpack(zstandard.decompress(cipher(_PURPOSE).decrypt(file.read_bytes())))
@@ -56,7 +56,7 @@ class Spool:
         file.unlink(missing_ok=True)
 
     def reject(self, file: Path) -> None:
-        """Set a file aside that cannot be recorded."""
+        """Set aside a file that cannot be recorded."""
         file.rename(file.with_suffix(_REJECTED))
 
     def _files(self) -> Iterator[Path]:

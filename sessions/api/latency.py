@@ -7,14 +7,14 @@ from typing import Any
 from sessions.api.errors import InvalidRequest
 from sessions.services.push.values import Latency
 
-#: The longest call that is accepted, in milliseconds: a day.
+#: Maximum duration of a call in milliseconds: one day.
 MAX_MS = 86_400_000
 
 _FIRST, _DURATION = "time_to_first_token_ms", "duration_ms"
 
 
 def latency_field(data: Any) -> Latency:
-    """Return the latency of a call; without values if it is missing. Raises `InvalidRequest`."""
+    """Return the latency of a call, without values if it is missing. Raises `InvalidRequest`."""
     if data is None:
         return Latency()
     if not isinstance(data, dict):
@@ -46,7 +46,7 @@ def _milliseconds(data: dict[str, Any], name: str) -> int | None:
 
 
 def latency_json(row: Any) -> dict[str, Any] | None:
-    """Return the latency of a turn's call, None if the client did not report it."""
+    """Return the latency of a turn's call, or None if the client did not report it."""
     if row.first_token_ms is None and row.duration_ms is None:
         return None
     return {_FIRST: row.first_token_ms, _DURATION: row.duration_ms}

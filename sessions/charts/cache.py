@@ -13,14 +13,14 @@ from sessions.charts.prompt_sizes import PromptSize
 #: Pauses after which the provider's prompt cache has usually expired.
 CACHE_LIFE = timedelta(minutes=5)
 
-#: A call misses the cache if it reads less than this share of what the previous call left there.
+#: A call misses the cache if it reads less than this share of the tokens that the previous call left there.
 _HIT_SHARE = 0.5
-#: Providers do not cache shorter prompts.
+#: Minimum tokens of a prompt that providers cache.
 _SHORTEST = 1_024
 
 
 class Cause(StrEnum):
-    """Why a call missed the cache. The first one that applies, in this order."""
+    """The cause of a cache miss. The first one that applies, in this order, is reported."""
 
     CLIENT = "client compaction"
     COMPACTION = "compaction"
@@ -63,8 +63,8 @@ def misses(points: Sequence[PromptSize], compactions: Mapping[int, int]) -> list
     """Return the cache misses among the calls, in order.
 
     `compactions` are the numbers of contextapp's compactions, by the turn before which they ran. Calls
-    without usage are skipped. There are none if no call reports cached tokens: then the provider does not
-    cache, or does not report it.
+    without usage are skipped. Returns none if no call reports cached tokens, because the provider then does
+    not cache or does not report it.
     """
     calls = [point for point in points if point.reported is not None and point.billed]
     if not any(call.cache_read or call.cache_write for call in calls):
@@ -102,7 +102,7 @@ def _cause(before: PromptSize, call: PromptSize, pause: timedelta, compaction: i
     return Cause.PAUSE if pause > CACHE_LIFE else Cause.PREFIX
 
 
-#: What tokens cost relative to uncached input. Providers differ little in these ratios.
+#: Prices relative to uncached input. Providers differ little in these ratios.
 _READ, _WRITE, _OUTPUT = 0.1, 1.25, 5
 
 

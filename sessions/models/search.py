@@ -1,4 +1,4 @@
-"""The search index. Derived from the messages; see `search` for what it contains."""
+"""The search index. Derived from the messages; see the package `search` for its contents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessions.models.session import AgentSession
 
 
 class SearchState(Claimable):
-    """How far a session is indexed: `position` is that of the next message."""
+    """The indexing progress of a session: `position` is that of the next message."""
 
     session = models.OneToOneField(
         AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="search_state"
@@ -24,9 +24,9 @@ class SearchState(Claimable):
 
 
 class SearchSegment(models.Model):
-    """The index of the messages from `first` to before `end` of one session.
+    """The index of the messages of one session from `first` up to, not including, `end`.
 
-    `keys` are the keys of its terms, by which a query finds it. `files` are the files that tools touched.
+    `keys` are the keys of its terms, with which a query finds it. `files` are the files that tools touched.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -45,7 +45,7 @@ class SearchSegment(models.Model):
         constraints = [models.UniqueConstraint(fields=["session", "first"], name="search_segment_first")]
         indexes = [
             models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),
-            # Without a list of pending entries, which every query would have to scan.
+            # Without a pending list, which every query would have to scan.
             GinIndex(fields=["keys"], name="search_segment_keys", fastupdate=False),
         ]
 
@@ -60,7 +60,7 @@ class SearchBlock(models.Model):
     segment = models.ForeignKey(
         SearchSegment, on_delete=models.CASCADE, related_name="blocks", db_index=False
     )
-    # Bytes, which compare the same under every collation.
+    # Bytes, because they sort the same under every collation.
     first_term = models.BinaryField()
     data = models.BinaryField()
 

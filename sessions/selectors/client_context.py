@@ -1,4 +1,4 @@
-"""Where a prompt begins after the recording client compacted its own context."""
+"""Find the beginning of a prompt after the recording client compacted its context."""
 
 from __future__ import annotations
 

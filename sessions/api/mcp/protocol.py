@@ -33,7 +33,7 @@ _CAPABILITIES = {"tools": {}}
 
 
 class RpcError(Exception):
-    """A JSON-RPC error, with the HTTP status that the specification asks for."""
+    """A JSON-RPC error, with the HTTP status that the specification requires."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What the protocol needs from the application.
+    """The application behind the protocol.
 
     `call` runs a tool with its arguments and returns the `tools/call` result. It raises `RpcError` if there
     is no such tool.
@@ -98,7 +98,7 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
 
 
 def _check_envelope(message: Message, headers: Mapping[str, str]) -> None:
-    """Check what each request of the current form repeats. Raises `RpcError`."""
+    """Check the fields that each request of the current form repeats. Raises `RpcError`."""
     meta = message.params.get("_meta")
     meta = meta if isinstance(meta, dict) else {}
     missing = [name for name in (_META_VERSION, _META_CAPABILITIES) if name not in meta]

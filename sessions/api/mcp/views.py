@@ -23,7 +23,7 @@ INSTRUCTIONS = (
 
 
 class Mcp(Endpoint):
-    """Answers each JSON-RPC message on its own: there is no MCP session and no stream."""
+    """Handles each JSON-RPC message independently, without MCP sessions and streams."""
 
     scopes = {"POST": Scope.READ}
     schema = None  # OpenAPI cannot describe JSON-RPC; docs/guides/mcp.md does
@@ -51,7 +51,7 @@ class Mcp(Endpoint):
 
 
 def _check_origin(call: ApiCall) -> None:
-    """Reject requests of other websites' scripts, as the specification requires."""
+    """Reject requests from scripts of other websites, as the specification requires."""
     origin = call.request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != call.request.get_host():
         raise NotAllowed("origin_not_allowed", "Requests from this origin are not allowed.")

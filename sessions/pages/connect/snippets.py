@@ -15,7 +15,7 @@ PLACEHOLDER = "ctx_YOUR_KEY"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """Settings of one kind of agent: where they belong, and their text."""
+    """Settings of one kind of agent: their location and text."""
 
     id: str
     title: str
@@ -24,7 +24,7 @@ class Snippet:
 
 
 def gateway_url(request: HttpRequest) -> str:
-    """Return the address of the gateway as agents reach it."""
+    """Return the URL at which agents reach the gateway."""
     if settings.CONTEXTAPP_GATEWAY_PUBLIC_URL:
         return f"{settings.CONTEXTAPP_GATEWAY_PUBLIC_URL}/gateway"
     host = urlsplit(f"//{request.get_host()}").hostname or "127.0.0.1"

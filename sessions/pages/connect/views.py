@@ -99,7 +99,7 @@ def _checked_url(url: str) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def connect(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the settings; a POST creates a key and shows them with it, once."""
+    """Show the settings. A POST creates a key and shows the settings with it, once."""
     viewer = viewer_of(request, slug)
     if request.method != "POST":
         return _page(request, viewer)

@@ -21,11 +21,11 @@ from sessions.selectors.search.documents import messages_to_index
 from sessions.selectors.search.request import SearchRequest
 from sessions.store.postgres import execute, raw_connection
 
-#: Segments read for a query in a whole project, and sessions that a filter can select: the newest.
+#: Maximum segments read for a query in a whole project, and maximum (newest) sessions that a filter selects.
 MOST_SEGMENTS, MOST_SESSIONS = 72, 5_000
-#: Messages of a session that a query reads itself if no worker has indexed them yet.
+#: Maximum messages of a session that a query reads itself if no worker has indexed them yet.
 MOST_NOT_INDEXED = 128
-#: What a strong match adds to the rank of a segment.
+#: Bonus of a strong match in the rank of a segment.
 _STRONG = 0.8
 
 _IN_SESSION: LiteralString = """
@@ -76,7 +76,7 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A segment to read. `documents` are the messages of one that is not stored yet."""
+    """A segment to read. `documents` are the messages of a segment that is not stored yet."""
 
     id: int
     session_id: UUID
@@ -89,8 +89,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The segments to read. In a project, `shares` maps terms to the share of segments that contain them, and
-    `messages` is the number of indexed messages."""
+    """The segments to read.
+
+    In a project, `shares` maps terms to the share of segments that contain them, and `messages` is the number
+    of indexed messages.
+    """
 
     segments: Sequence[Candidate]
     shares: Mapping[str, float]

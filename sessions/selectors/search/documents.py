@@ -14,13 +14,13 @@ from sessions.models import AgentSession
 from sessions.selectors.stored_rows import messages_load
 from sessions.store.flags import MessageFlag
 
-#: How far before an output its call can be: outputs of parallel calls follow each other.
+#: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
 _CALLS_BEFORE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedMessages:
-    """The next messages of a session to index: those from `first` to before `end`.
+    """The next messages of a session to index, from `first` up to, not including, `end`.
 
     `files` are those that their tool calls touch, the most frequent first.
     """
@@ -35,7 +35,7 @@ class IndexedMessages:
 
 
 def messages_to_index(*, session_id: UUID, position: int) -> IndexedMessages | None:
-    """Return the messages from `position` on, as many as a segment holds; None if there are none."""
+    """Return the messages from `position` on, as many as fit into a segment, or None if there are none."""
     session = AgentSession.objects.filter(pk=session_id).only("project_id", "format").first()
     if session is None:
         return None

@@ -1,4 +1,4 @@
-"""What to search for, and where."""
+"""Search requests: the words, the conditions and the scope."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A search in a project or, with `session_id`, in one session, there before the position `before`."""
+    """A search in a project or, with `session_id`, in one session before the position `before`."""
 
     project_id: UUID
     query: Query
@@ -57,7 +57,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchExpression:
-    """A parsed expression: what to find, the conditions, and the problems of invalid terms.
+    """A parsed expression: the query, the conditions, and the problems of invalid terms.
 
     `text` is the expression without its conditions.
     """

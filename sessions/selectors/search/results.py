@@ -18,9 +18,9 @@ from sessions.selectors.search.request import SearchRequest
 from sessions.selectors.search.texts import FoundMessage, Place, messages_read
 from sessions.selectors.search.visibility import Shown, visibility_of
 
-#: The most hits of a search, over all its pages, and how many of them are ranked by their text.
+#: Maximum hits of a search over all pages, and number of hits that are ranked by their text.
 MOST_HITS, RANKED_BY_TEXT = 200, 40
-#: What a text adds to the score: all words of the query close together, and an exact spelling.
+#: Bonuses for a text with all words of the query close together, and for an exact spelling.
 _TOGETHER, _EXACT = 0.35, 0.1
 
 
@@ -42,7 +42,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHits:
-    """One page of hits, best first. `has_more`: another page follows."""
+    """One page of hits, best first. `has_more` is set if another page follows."""
 
     hits: Sequence[SearchHit]
     has_more: bool
@@ -58,7 +58,7 @@ class _Ranked:
 
 
 def search(request: SearchRequest, *, offset: int = 0, limit: int = 20) -> SearchHits:
-    """Return a page of the messages that match best. At most `MOST_HITS` are found."""
+    """Return a page of the best matches. A search finds at most `MOST_HITS`."""
     candidates = candidates_find(request)
     loaded = _load(request, candidates)
     frequency = _frequency(request, candidates, loaded)

@@ -33,7 +33,7 @@ SELECT m.session_id, m.position, m.turn_index, t.at, m.flags, s.format, coalesce
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMessage:
-    """A message with the text that a search reads of it, and the time of its turn."""
+    """A message with its searchable text and the time of its turn."""
 
     turn: int
     at: datetime
@@ -41,7 +41,7 @@ class FoundMessage:
 
 
 def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, FoundMessage]:
-    """Return the messages at these places of the project. Those that do not exist are left out."""
+    """Return the messages at these places in the project. Missing ones are omitted."""
     parameters = {
         "project": project_id,
         "sessions": [session for session, _ in places],

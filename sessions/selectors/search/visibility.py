@@ -1,4 +1,4 @@
-"""Whether the current prompts of sessions still show messages."""
+"""Determine whether the current prompts of sessions still show messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How a prompt shows a message; `handle` retrieves what it no longer shows, if there is one."""
+    """How a prompt shows a message. `handle` retrieves the hidden content, if there is a handle."""
 
     visibility: Visibility = Visibility.SHOWN
     handle: str | None = None

@@ -1,8 +1,7 @@
 """Index the messages of sessions for the search.
 
-A worker indexes what was pushed since; the push itself does nothing for it. New messages become a small
-segment, which is merged with those before it while they are of similar size, so that every message is merged
-a few times only.
+A worker indexes new messages; pushes do not. New messages become a small segment, which is merged with the
+preceding segments of similar size, so that every message is merged only a few times.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from sessions.store.postgres import rows_copy
 
 log = logging.getLogger(__name__)
 
-#: How far back the frequent pass looks. The pass over all sessions finds what it missed.
+#: Period that the frequent pass covers. The pass over all sessions processes the rest.
 RECENT = timedelta(minutes=10)
-#: Sessions per query, and seconds after which a pass leaves the others to the next one.
+#: Number of sessions per query, and seconds after which a pass ends.
 SESSIONS, PASS_SECONDS = 50, 20.0
 LEASE = timedelta(seconds=60)
-#: Time until a session that cannot be indexed is tried again.
+#: Time until the indexing of a session is retried after a failure.
 PAUSE_AFTER_FAILURE = timedelta(minutes=10)
-#: Files stored with a segment.
+#: Maximum number of files stored with a segment.
 _MOST_FILES = 60
 
 
 def search_index_run(*, everywhere: bool = False) -> int:
-    """Index the new messages of sessions for some seconds at most. Return the number of messages.
+    """Index the new messages of sessions for a few seconds at most. Return the number of messages.
 
     Checks the recently active sessions, or all with `everywhere`.
     """
@@ -55,7 +54,7 @@ def search_index_run(*, everywhere: bool = False) -> int:
 
 
 def search_index_on_commit(*, session_id: UUID) -> None:
-    """Have a worker index a session after the commit, because an import wrote to it."""
+    """Request indexing of a session after the commit, because an import has written to it."""
     transaction.on_commit(partial(search_index_dispatch, session_id), robust=True)
 
 
@@ -77,7 +76,7 @@ def search_index_rebuild(*, session_id: UUID) -> int:
 
 
 def session_index(*, session_id: UUID) -> int:
-    """Index the new messages of a session. Return their number; 0 if another worker is indexing it."""
+    """Index the new messages of a session. Return their number, or 0 if another worker is indexing it."""
     if not AgentSession.objects.filter(pk=session_id).exists():
         return 0
     SearchState.objects.bulk_create([SearchState(session_id=session_id)], ignore_conflicts=True)
@@ -105,7 +104,7 @@ def _index_safely(session_id: UUID) -> int:
     try:
         return session_index(session_id=session_id)
     except Exception:
-        # A session that cannot be indexed must not hold up the others.
+        # A session that cannot be indexed must not block the others.
         log.exception("could not index session %s for the search", session_id)
         release(SearchState.objects.filter(pk=session_id), pause=PAUSE_AFTER_FAILURE)
         return 0
