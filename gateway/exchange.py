@@ -52,8 +52,8 @@ async def exchange(
 ) -> None:
     """Forward the request, and fill `copy` with the response.
 
-    If the agent disconnects, the request to the provider is canceled. The copy is then incomplete, as it is
-    if the provider cuts the connection.
+    If the agent disconnects, the request to the provider is canceled. In this case, and if the provider cuts
+    the connection, the copy is incomplete.
     """
     streaming = asyncio.create_task(_stream(http, forward, send, copy))
     watching = asyncio.create_task(disconnected(receive))
