@@ -21,7 +21,9 @@ class LoginRequired(LoginRequiredMiddleware):
     the status 401.
     """
 
-    def handle_no_permission(self, request: HttpRequest, view_func: Callable[..., Any]) -> HttpResponseBase:
+    def handle_no_permission(  # type: ignore[override]  # the stubs know redirects only
+        self, request: HttpRequest, view_func: Callable[..., Any]
+    ) -> HttpResponseBase:
         if "HX-Request" in request.headers:
             return HttpResponse(status=204, headers={"HX-Redirect": self._login_url(request, view_func)})
         if request.headers.get("Sec-Fetch-Dest") == "empty":

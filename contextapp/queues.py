@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kombu import Queue
+from kombu.entity import Queue
 
 #: Task name patterns by queue. Tasks that match none are in the default queue.
 _TASKS: dict[str, tuple[str, ...]] = {
@@ -21,7 +21,7 @@ _TASKS: dict[str, tuple[str, ...]] = {
 
 DEFAULT = "default"
 
-QUEUES = [Queue(name, routing_key=name) for name in _TASKS]
+QUEUES = [Queue(name, routing_key=name) for name in _TASKS]  # type: ignore[no-untyped-call]
 
 ROUTES = {pattern: {"queue": name} for name, patterns in _TASKS.items() for pattern in patterns}
 

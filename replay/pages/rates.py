@@ -21,7 +21,7 @@ def replay_rates(request: HttpRequest, slug: str) -> HttpResponse:
     """Render the page. For htmx, render only the tables, which the trends page loads for its period."""
     viewer = viewer_of(request, slug)
     parameters = parameters_of(request)[0] if "first" in request.GET else None
-    edits = edits_of_project(viewer.project.pk, parameters and parameters.current)
+    edits = edits_of_project(viewer.project.pk, parameters.current if parameters is not None else None)
     context = {
         "viewer": viewer,
         "parameters": parameters,

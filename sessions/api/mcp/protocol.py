@@ -29,7 +29,7 @@ _META_SERVER = "io.modelcontextprotocol/serverInfo"
 #: Milliseconds for which a client may cache the list of tools, which changes only with a new version.
 _CACHE_MS = 300_000
 
-_CAPABILITIES = {"tools": {}}
+_CAPABILITIES: dict[str, Any] = {"tools": {}}
 
 
 class RpcError(Exception):

@@ -167,7 +167,8 @@ def _ranked_by_text(
     needs_text = request.query.has_phrases or bool(request.messages.files)
     read = best if needs_text else best[:RANKED_BY_TEXT]
     texts = messages_read(request.project_id, [one.place for one in read])
-    first, snippets = [], {}
+    first: list[_Ranked] = []
+    snippets: dict[Place, Snippet] = {}
     for one in read:
         if one.place not in texts or not _text_matches(request, texts[one.place].text):
             continue

@@ -40,7 +40,7 @@ def positions(history: ClientHistory, message_count: int) -> list[int]:
 def is_current(history: ClientHistory, message_count: int) -> bool:
     """Return whether nothing was pushed since the last reconciliation. Takes constant time."""
     spans = history.spans
-    return history.count == sum((message_count if end is None else end) - first for first, end in spans)
+    return bool(history.count == sum((message_count if end is None else end) - first for first, end in spans))
 
 
 def stored_hashes(session: AgentSession, history: ClientHistory, reading: Reading) -> list[bytes]:
