@@ -23,7 +23,7 @@ OTHER_NAMES = "other names"
 RESERVE = 400
 
 #: Lines with this many names accept further names only if the assistant used them.
-LINE_NAMES = 100
+LINE_NAMES = 300
 
 Count = Callable[[str], int]
 
