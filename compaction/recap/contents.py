@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
+from compaction.recap.statements import statements
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import MentionCache, argument_text, contains_handle, mentions
 from compaction.tools import Action, Kind, action_of
@@ -68,6 +69,7 @@ class Contents:
     commands: dict[str, Item] = field(default_factory=dict)
     decisions: dict[str, Item] = field(default_factory=dict)
     requests: dict[str, Item] = field(default_factory=dict)
+    statements: dict[str, Item] = field(default_factory=dict)  #: of a conversation without tools
     names: dict[str, Tally] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Contents:
         """Add the contents of an earlier recap."""
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
+        self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         self.names.update((mention.name, Tally.of(mention)) for mention in previous.reserve)
         for item in previous.entities:
@@ -85,6 +88,11 @@ class Contents:
                 self.names[mention.name] = Tally.of(mention)
                 if item.notes:
                     self.home[mention.name] = item.text
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether no tools were used."""
+        return not self._calls and not self.files
 
     def observe(self, message: Message) -> None:
         """Add one evicted message. Messages must be added in chronological order."""
@@ -104,8 +112,12 @@ class Contents:
             if not message.tool_calls:
                 self._close_requests(message.position)
             for sentence in _decisions(text):
-                text = f"t{message.turn}: {sentence}"
-                self.decisions[text] = Item(text=text, sources=(message.position,))
+                key = f"t{message.turn}: {sentence}"
+                self.decisions[key] = Item(text=key, sources=(message.position,))
+        if self.is_prose:
+            for sentence in statements(text):
+                key = f"{message.role} t{message.turn}: {sentence}"
+                self.statements[key] = Item(text=key, sources=(message.position,))
 
     def _observe_request(self, text: str, message: Message) -> None:
         words = " ".join(text.split())

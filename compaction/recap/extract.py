@@ -13,6 +13,7 @@ from compaction.messages import Message
 from compaction.recap.contents import Contents
 from compaction.recap.entities import pack, rank
 from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
+from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import MentionCache, references
 from compaction.tokens import TokenCounter
@@ -21,6 +22,9 @@ from compaction.tokens import TokenCounter
 REQUEST_SHARE = 0.30
 DECISION_SHARE = 0.12
 FACT_SHARE = 0.16
+
+#: Share of the cap for the sections of a conversation without tools: its names have no files to belong to.
+PROSE_SHARE = 0.85
 
 #: Requests are never clipped further than this (characters).
 _MIN_REQUEST = 80
@@ -60,6 +64,8 @@ def extract(
         decisions=_newest(contents.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
         facts=_newest(contents.commands.values(), int(cap_tokens * FACT_SHARE), counter),
     )
+    if contents.is_prose:
+        recap = _with_statements(recap, contents, cap_tokens, counter)
     recap = _with_handles(recap, contents, handles, previous, cap_tokens, counter)
     return _with_entities(recap, contents, visible, _end(evicted), cap_tokens, counter)
 
@@ -107,6 +113,14 @@ def _with_handles(
         counter=counter,
         files=contents.files,
     )
+
+
+def _with_statements(recap: Recap, contents: Contents, cap_tokens: int, counter: TokenCounter) -> Recap:
+    """Fill most of the cap with the statements that the other sections do not contain."""
+    bare = replace(recap, facts=())
+    room = int(cap_tokens * PROSE_SHARE) - counter.count(bare.render())
+    items = contents.statements.values()
+    return replace(bare, facts=choose(items, shown=bare.render(), cap_tokens=room, counter=counter))
 
 
 def _end(evicted: Sequence[Message]) -> int:

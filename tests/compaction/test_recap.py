@@ -195,5 +195,43 @@ def test_a_models_recap_has_the_same_format() -> None:
 
 def test_every_identifier_in_a_recap_occurs_in_the_messages() -> None:
     transcript = worked_session()
-    value = frozenset().union(*map(message_references, transcript.messages))
-    assert {m.name for item in recap_of(transcript).entities for m in item.mentions} <= value
+    held = frozenset().union(*map(message_references, transcript.messages))
+    assert {m.name for item in recap_of(transcript).entities for m in item.mentions} <= held
+
+
+def conversation() -> Transcript:
+    """A customer and an agent, without tools; small talk around a few facts."""
+    talk = Transcript().user("Hello! I would like to change my booking, please, if that is possible at all.")
+    talk.says("Of course. What is the reservation about, and what would you like to change about it?")
+    talk.user("It is a flight to Lisbon on May 21 with my colleague Amara Okafor. We paid $1,240 in total.")
+    talk.says("Thank you. I will refund $85 by Friday. Is there anything else that I can do for you today?")
+    for _ in range(20):
+        talk.user("Well, let me think about it for a moment, there is so much to consider here, is there not?")
+        talk.says("Take your time. There is no need to hurry, and we are happy to help with anything at all.")
+    return talk.user("Fine, go ahead.")
+
+
+def test_a_conversation_without_tools_keeps_names_dates_figures_and_commitments() -> None:
+    recap = recap_of(conversation(), cap=300)
+    assert COUNTER.count(recap.render()) <= 300
+    facts = "\n".join(item.text for item in recap.facts)
+    text = recap.render()
+    for fact in ("Lisbon", "May 21", "Amara Okafor", "$1,240"):
+        assert fact in text
+    assert "I will refund $85 by Friday" in facts
+    assert "Take your time" not in facts
+
+
+def test_the_next_recap_keeps_the_statements_of_a_conversation() -> None:
+    before = recap_of(conversation(), cap=300)
+    later = Transcript()
+    for _ in range(10):
+        later.user("And what else should I think about here?").says("That is entirely up to you, of course.")
+    after = recap_of(later, cap=300, previous=before)
+    assert "I will refund $85 by Friday" in after.render()
+    assert "Lisbon" in after.render()
+
+
+def test_statements_are_only_kept_without_tools() -> None:
+    talk = worked_session().user("The deadline is May 21.").says("I will be done by Friday, Amara.")
+    assert not any("Friday" in item.text for item in recap_of(talk).facts)

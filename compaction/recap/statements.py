@@ -1,0 +1,70 @@
+"""What a recap keeps of a conversation without tools: sentences with names, dates, figures, commitments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from compaction.recap.values import Item
+from compaction.tokens import TokenCounter
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+#: What a sentence cannot be guessed from once it is lost: figures, dates, and names within a sentence.
+_FACT = re.compile(
+    r"[$€£#]?\d[\w.,:/%-]*[\w%]"
+    r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\b(?:January|February|March|April|June|July|August"
+    r"|September|October|November|December)\b"
+    r"|(?<=[\w,;:] )[A-Z][\w'-]*[a-z][\w'-]*|\b[A-Z]{2,}\b|[\w.-]+@[\w-]+\.[\w.-]+"
+)
+_COMMITMENT = re.compile(
+    r"\b(?:(?:I|we)(?:'ll| will| won't| promise| agree|'d prefer| prefer| need)|deadline|due (?:on|by)|agreed"
+    r"|must|never|always|instead of|no longer|allergic|cancel(?:led|ed)?)\b",
+    re.IGNORECASE,
+)
+_LIST_MARK = re.compile(r"^(?:\d+[.)]|[-*#>]+)\s*")
+#: Tokens added to the length of a sentence, so that short ones with one name do not come first.
+_SHORT = 12
+_LENGTH_MIN, _LENGTH_MAX = 12, 320
+
+
+def facts(text: str) -> frozenset[str]:
+    """Return the figures, dates and names in a text."""
+    return frozenset(found.strip(".,:-'") for found in _FACT.findall(text)) - {"I", "OK"}
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that carry a fact or a commitment, clipped, each as one line."""
+    for sentence in _SENTENCE_END.split(text):
+        line = _LIST_MARK.sub("", " ".join(sentence.split()))
+        if (
+            len(line) >= _LENGTH_MIN
+            and not line.endswith(":")
+            and (_FACT.search(line) or _COMMITMENT.search(line))
+        ):
+            yield line if len(line) <= _LENGTH_MAX else line[: _LENGTH_MAX - 1] + "…"
+
+
+def choose(items: Iterable[Item], *, shown: str, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
+    """Return as many statements as fit, in chronological order: first those with the most facts per token
+    that neither `shown` nor a chosen statement contains, newer ones first."""
+    known = set(facts(shown))
+    ranked = sorted(items, key=lambda item: _density(item, counter), reverse=True)
+    kept: list[Item] = []
+    for item in ranked:
+        new = facts(item.text) - known
+        tokens = counter.count(item.render()) + 1
+        if tokens > cap_tokens or not (new or _COMMITMENT.search(item.text)) or item.text in shown:
+            continue
+        cap_tokens -= tokens
+        known |= new
+        kept.append(item)
+    return tuple(sorted(kept, key=_position))
+
+
+def _density(item: Item, counter: TokenCounter) -> tuple[float, Sequence[int]]:
+    count = len(facts(item.text)) + bool(_COMMITMENT.search(item.text))
+    return round(count / (counter.count(item.text) + _SHORT), 2), item.sources
+
+
+def _position(item: Item) -> Sequence[int]:
+    return item.sources
