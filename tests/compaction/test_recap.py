@@ -206,7 +206,9 @@ def conversation() -> Transcript:
     talk.user("It is a flight to Lisbon on May 21 with my colleague Amara Okafor. We paid $1,240 in total.")
     talk.says("Thank you. I will refund $85 by Friday. Is there anything else that I can do for you today?")
     for _ in range(20):
-        talk.user("Well, let me think about it for a moment, there is so much to consider here, is there not?")
+        talk.user(
+            "Well, let me think about it for a moment, there is so much to consider here, is there not?"
+        )
         talk.says("Take your time. There is no need to hurry, and we are happy to help with anything at all.")
     return talk.user("Fine, go ahead.")
 
