@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway.app import Gateway
 
-#: The recorder shares the interpreter with the streams. A shorter interval than the default of 5 ms keeps
-#: them from waiting for it.
+#: The threads of compact mode share the interpreter with the streams. A shorter interval than the default of
+#: 5 ms keeps the streams from waiting for them.
 _SWITCH_SECONDS = 0.001
 
 
@@ -27,14 +27,14 @@ def create() -> Gateway:
     from gateway.app import Gateway
     from gateway.callers import Callers
     from gateway.compact import Compactor
-    from gateway.recording.record import call_record
+    from gateway.recording.process import RecordingProcess
     from gateway.recording.recorder import Recorder
     from gateway.recording.spool import Spool
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()
     return Gateway(
-        recorder=Recorder(Spool(settings.CONTEXTAPP_GATEWAY_SPOOL), call_record),
+        recorder=Recorder(Spool(settings.CONTEXTAPP_GATEWAY_SPOOL), RecordingProcess()),
         callers=Callers(),
         compactor=Compactor(),
         upstreams=settings.CONTEXTAPP_GATEWAY_UPSTREAMS,

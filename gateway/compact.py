@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import orjson
 from django.db import Error as DatabaseError
@@ -14,7 +17,8 @@ from django.db import connection
 
 from gateway.callers import Caller
 from gateway.calls import Call
-from gateway.providers import PROVIDERS
+from gateway.providers import PROVIDERS, Identity
+from gateway.providers.base import text
 from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
 from redaction import Redaction
@@ -62,30 +66,34 @@ class Compactor:
         """Return the request body with the edits in force, or the reason why it is forwarded unchanged."""
         if call.endpoint not in _ENDPOINTS or call.headers.get("content-encoding"):
             return Passthrough(reason="endpoint")
-        name = _session_name(call)
+        try:
+            fields = orjson.loads(call.body)
+            return await self._served(call, caller, fields if isinstance(fields, dict) else {})
+        except NotServable as error:
+            return Passthrough(reason=str(error))
+        except (BadJson, InvalidHistory, KeyInvalid, orjson.JSONDecodeError):
+            return Passthrough(reason="unreadable")
+
+    async def _served(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
+        """Return the request with the edits in force. Raises `NotServable` and the errors of reading it."""
+        identity = PROVIDERS[call.provider].identity(call.headers, fields)
+        name = f"{identity.session}/{identity.agent}" if identity.session else ""
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, _load, call)
+        loading = loop.run_in_executor(self._threads, _load, call, fields, identity)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
             loading.add_done_callback(_swallow)
             known = self._last(caller, name)
             if known is None:
-                return Passthrough(reason="timeout" if isinstance(error, TimeoutError) else "store")
-        except NotServable as error:
-            return Passthrough(reason=str(error))
-        except (BadJson, InvalidHistory, orjson.JSONDecodeError, KeyInvalid):
-            return Passthrough(reason="unreadable")
+                raise NotServable("timeout" if isinstance(error, TimeoutError) else "store") from None
         if known is None:
-            return Passthrough(reason="new")
+            raise NotServable("new")
         if name:
             self._keep(caller, name, known)
-        try:
-            return edits_apply(known.edits, call.body, redaction=known.redaction, model=_model(call))
-        except NotServable as error:
-            return Passthrough(reason=str(error))
-        except (BadJson, InvalidHistory):
-            return Passthrough(reason="unreadable")
+        model = text(fields.get("model"))
+        apply = partial(edits_apply, known.edits, call.body, redaction=known.redaction, model=model)
+        return await loop.run_in_executor(self._threads, apply)
 
     def _last(self, caller: Caller, name: str) -> Known | None:
         return self._known.get((caller.key.prefix, name)) if name else None
@@ -104,16 +112,15 @@ def _swallow(loading: asyncio.Future[Known | None]) -> None:
         loading.exception()
 
 
-def _load(call: Call) -> Known | None:
+def _load(call: Call, fields: Mapping[str, Any], identity: Identity) -> Known | None:
     """Return the edits of the call's session, or None if the session is not recorded yet."""
     try:
         key = key_find(call.key)
         redaction = redaction_of(key.project)
-        fields = orjson.loads(call.body)
         place = Place(
             call=call,
             key=key,
-            identity=PROVIDERS[call.provider].identity(call.headers, fields),
+            identity=identity,
             history=call.body,
             fields=fields,
             caller=caller_id(call, key),
@@ -125,18 +132,3 @@ def _load(call: Call) -> Known | None:
         return Known(edits=edits_for_request(session, call.body, redaction=redaction), redaction=redaction)
     finally:
         connection.close()
-
-
-def _session_name(call: Call) -> str:
-    """Return the name by which the client identifies its session and sub-agent, or "" if it does not."""
-    try:
-        fields = orjson.loads(call.body)
-    except orjson.JSONDecodeError:
-        return ""
-    identity = PROVIDERS[call.provider].identity(call.headers, fields if isinstance(fields, dict) else {})
-    return f"{identity.session}/{identity.agent}" if identity.session else ""
-
-
-def _model(call: Call) -> str:
-    fields = orjson.loads(call.body)
-    return str(fields.get("model") or "")

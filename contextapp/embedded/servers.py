@@ -42,6 +42,7 @@ def gateway(host: str, port: int) -> Program:
         "interface": "asgi",
         "host": host,
         "port": str(port),
+        "backpressure": "10000",  # connections, most of them idle between the calls of an agent
         "log-level": "warning",
         "workers-kill-timeout": str(seconds),
     }

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from gateway.calls import Call
 from gateway.metrics import metrics
@@ -25,16 +25,22 @@ class StoreUnavailable(Exception):
     """The store cannot be reached or cannot write. A later attempt may succeed."""
 
 
+class Write(Protocol):
+    """Records one call. Runs in a thread, one call at a time."""
+
+    def __call__(self, call: Call, /) -> None:
+        """Record the call. Raises `StoreUnavailable` if that should be repeated, or any other error."""
+
+
 class Recorder:
     """A queue of calls, limited in number and bytes. Calls that do not fit are written to the spool.
 
-    `write` records one call in a thread. It raises `StoreUnavailable` if it should be retried, and any other
-    error if the call cannot be recorded at all. Calls are recorded in the order in which they ended, so that
-    a session receives its turns in order: while calls are on disk, new ones are also written to disk.
+    Calls are recorded in the order in which they ended, so that a session receives its turns in order: while
+    calls are on disk, new ones are also written to disk.
     """
 
     def __init__(
-        self, spool: Spool, write: Callable[[Call], None], *, most_calls: int = 1_000, most_bytes: int = 2**28
+        self, spool: Spool, write: Write, *, most_calls: int = 1_000, most_bytes: int = 2**28
     ) -> None:
         self._spool = spool
         self._write = write
@@ -71,6 +77,8 @@ class Recorder:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self._to_disk(self._drain())
+        if (stop := getattr(self._write, "stop", None)) is not None:
+            await self._in_thread(stop)
         self._threads.shutdown()
 
     async def settle(self) -> None:

@@ -73,7 +73,12 @@ class Running:
             most_bytes=2**26,
         )
         self._server = Server(
-            self.app, port=self.port, interface=Interfaces.ASGI, websockets=False, log_level=LogLevels.error
+            self.app,
+            port=self.port,
+            interface=Interfaces.ASGI,
+            websockets=False,
+            backpressure=10_000,
+            log_level=LogLevels.error,
         )
         serving = asyncio.create_task(self._server.serve())
         while True:

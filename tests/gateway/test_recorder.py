@@ -190,7 +190,8 @@ def test_agents_notice_nothing_while_the_store_is_down(
     def down(*_: object) -> None:
         raise OperationalError("the connection is closed")
 
-    provider.otherwise = lambda _: streamed(text("Hello."))
+    reply = streamed(text("Hello."))
+    provider.otherwise = lambda _: reply
     sent = {"x-contextapp-key": api_key, "x-api-key": "sk", "x-session-id": "s"}
     with monkeypatch.context() as patched:
         patched.setattr(callers, "api_key_find", down)
@@ -199,7 +200,7 @@ def test_agents_notice_nothing_while_the_store_is_down(
             response = gateway.call(
                 "/anthropic/v1/messages", request({"role": "user", "content": "Hi."}), sent
             )
-            assert (response.status, response.body) == (200, b"".join(streamed(text("Hello.")).parts))
+            assert (response.status, response.body) == (200, b"".join(reply.parts))
         assert not AgentSession.objects.exists()
     gateway.settle()
     assert AgentSession.objects.get(external_id="s").turn_count == 1  # the same request, three times

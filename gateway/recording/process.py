@@ -1,0 +1,82 @@
+"""Record calls in a separate process, so that the streams do not share an interpreter with it.
+
+Recording parses, redacts and counts: some milliseconds of computing for each call. The process starts with
+the first call and ends with the gateway.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from gateway.calls import Call
+from gateway.recording.recorder import StoreUnavailable
+
+_PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+
+#: The process gives way to the streams.
+_NICE = 5
+
+
+class NotRecorded(Exception):
+    """The call cannot be recorded at all. The message is the kind of error."""
+
+
+class RecordingProcess:
+    """Calls `call_record` in a process that is started again if it dies. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __call__(self, call: Call) -> None:
+        """Record a call. Raises `StoreUnavailable` or `NotRecorded`."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_prepare, initargs=(os.getpid(),)
+            )
+        try:
+            error, is_temporary = self._pool.submit(_record, call).result()
+        except BrokenProcessPool:
+            self._pool = None
+            raise StoreUnavailable("the recording process died") from None
+        if error:
+            raise StoreUnavailable(error) if is_temporary else NotRecorded(error)
+
+    def stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+def _prepare(parent: int) -> None:
+    """Set up Django in the process, and let it end with its parent, even if that is killed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the gateway ends the process after the last call
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit(1)
+    os.nice(_NICE)
+    import django
+
+    django.setup()
+
+
+def _record(call: Call) -> tuple[str, bool]:
+    """Return the kind of error, "" for none, and whether a later attempt may succeed.
+
+    Not an exception, because not every exception can be sent to another process.
+    """
+    from gateway.recording.record import call_record
+
+    try:
+        call_record(call)
+    except StoreUnavailable as error:
+        return str(error), True
+    except Exception as error:
+        return type(error).__name__, False
+    return "", False

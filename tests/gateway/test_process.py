@@ -1,0 +1,54 @@
+"""The process that records calls."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from django.conf import settings
+
+from gateway.calls import Call, KeyProof
+from gateway.recording.process import NotRecorded, RecordingProcess
+from gateway.recording.recorder import StoreUnavailable
+from sessions.models import AgentSession
+from tests.gateway.anthropic_talk import request, stream, text
+from tests.running.instance import children
+from tests.serving import database_url
+
+pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
+
+
+def call(key: str, session: str) -> Call:
+    proof = KeyProof.of(key)
+    assert proof is not None
+    return Call(
+        id=session, at=0, provider="anthropic", endpoint="messages", upstream="https://a", mode="observe",
+        key=proof, headers={"x-session-id": session}, body=request({"role": "user", "content": "Hi."}),
+        status=200, response_type="text/event-stream", response=b"".join(stream(text("Hello."))),
+        is_complete=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings")
+    monkeypatch.setenv("CONTEXTAPP_TEST_HOME", str(settings.HOME))
+    monkeypatch.setenv("DATABASE_URL", database_url())
+
+
+def test_it_records_reports_errors_and_is_started_again(api_key: str) -> None:
+    record = RecordingProcess()
+    record(call(api_key, "one"))
+    assert AgentSession.objects.get(external_id="one").turn_count == 1
+    with pytest.raises(NotRecorded, match="KeyInvalid"):
+        record(call("ctx_00000000_wrong", "two"))
+    for child in children(os.getpid()):
+        if "spawn_main" in children(os.getpid()).get(child, ""):
+            os.kill(child, signal.SIGKILL)
+    with pytest.raises(StoreUnavailable):
+        record(call(api_key, "three"))
+    record(call(api_key, "three"))
+    assert AgentSession.objects.filter(external_id="three").exists()
+    record.stop()
+    assert not any("spawn_main" in command for command in children(os.getpid()).values())
