@@ -121,7 +121,7 @@ CODES: Mapping[str, str] = {
     "unknown_tool": "No tool with this name exists.",
     "rate_limited": "The API key exceeded its rate limit; retry after `Retry-After` seconds.",
     "request_timeout": "The body was not received in time.",
-    "internal_error": "The server failed; the message contains the request ID under which the error is logged.",
+    "internal_error": "The server failed; the error is logged under the request ID in the message.",
     "unavailable": "The database is unavailable or the server is busy; retry after `Retry-After` seconds.",
 }
 
