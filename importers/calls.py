@@ -19,7 +19,7 @@ from compaction.messages import Usage
 from .base import ClientCompaction, ImportedMessage, ImportedTurn
 from .chat import call_ids, chat_body
 from .turns import Answer, TurnBuilder
-from .values import text_of
+from .values import request_of, text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class CallSeries:
             return
         self._turns.add(message)
         if body["role"] == "user":
-            self.first_words = self.first_words or text_of(body["content"])
+            self.first_words = request_of(self.first_words, text_of(body["content"]))
 
     def _answer(self, body: dict[str, Any], call: LoggedCall) -> None:
         answer = Answer(

@@ -17,7 +17,7 @@ from pricing.usage import usage_salvage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
 
 _CONVERSATION = ("user", "assistant")
 _OTHERS = ("system", "summary", "attachment", "progress", "queue-operation", "file-history-snapshot")
@@ -184,7 +184,7 @@ class _Conversation:
             is_meta = bool(record.get("isMeta")) or words.lstrip().startswith(_META_OPENINGS)
             self._turns.add(_message(record, message, is_meta=is_meta))
             if not is_meta and not words.startswith("<command-"):
-                self._first_words = self._first_words or words
+                self._first_words = request_of(self._first_words, words)
 
     def _take_summary(self, record: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if not self._compacting:  # older clients wrote the summary without a boundary

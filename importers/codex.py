@@ -19,7 +19,7 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .chat import chat_usage, tool_call
 from .jsonlines import Record, first_objects, read_records, values
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 _ITEMS = (
@@ -31,6 +31,9 @@ _ITEMS = (
     "local_shell_call",
 )
 #: Prefixes of user messages that the client inserted.
+#: The origin of a session: keys of `git` and of the metadata.
+_GIT = {"repository_url": "repository", "branch": "git_branch"}
+
 _META_OPENINGS = (
     "<environment_context>",
     "<user_instructions>",
@@ -98,6 +101,7 @@ class _Rollout:
         spawn = mapping_of(mapping_of(mapping_of(meta.get("source")).get("subagent")).get("thread_spawn"))
         parent = spawn.get("parent_thread_id")
         instructions = mapping_of(meta.get("base_instructions")).get("text") or meta.get("instructions")
+        git = mapping_of(meta.get("git"))
         names = {"cwd": "cwd", "cli_version": "client_version", "forked_from_id": "forked_from"}
         return ImportedSession(
             external_id=str(meta.get("id") or log.stem),
@@ -110,7 +114,8 @@ class _Rollout:
             started_at=self._started_at,
             context_window=self._window,
             system=instructions if isinstance(instructions, str) else None,
-            metadata={names[key]: meta[key] for key in names if meta.get(key)},
+            metadata={names[key]: meta[key] for key in names if meta.get(key)}
+            | {name: git[key] for key, name in _GIT.items() if isinstance(git.get(key), str)},
         )
 
     def _take_document(self, document: Mapping[str, Any]) -> None:
@@ -154,7 +159,7 @@ class _Rollout:
         body = {"role": str(item["role"]), "content": _content(item["content"])}
         self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_meta=is_meta))
         if not is_meta:
-            self._first_words = self._first_words or words
+            self._first_words = request_of(self._first_words, words)
 
     def _take_call(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
         call_id = str(item.get("call_id") or item.get("id") or "")

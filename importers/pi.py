@@ -14,7 +14,7 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, microusd_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
 
 
 class PiImporter:
@@ -101,7 +101,7 @@ class _Reading:
             return
         self._turns.add(imported)
         if role == "user":
-            self._first_words = self._first_words or text_of(content)
+            self._first_words = request_of(self._first_words, text_of(content))
 
     def _take_answer(self, source_id: str, message: Mapping[str, Any], at: Any) -> None:
         """Read a response. Skip one that was aborted before its first token: it was never resent."""

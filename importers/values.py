@@ -10,6 +10,12 @@ from typing import Any
 
 from pricing.usage import MAX_TOKENS
 
+#: Words of the shortest message that states a task.
+_REQUEST_WORDS = 3
+
+#: A command to the client: a slash and a name without further slashes.
+_COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
+
 TITLE_LENGTH = 120
 _ATTACHED = re.compile(r"\A(?:\s*<([\w-]+)>.*?</\1>)+", re.DOTALL)
 _TAG = re.compile(r"</?[\w-]+>")
@@ -59,6 +65,19 @@ def title_of(text: str) -> str:
         lines = lines[1:]
     title = _HEADING.sub("", lines[0]) if lines else ""
     return title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def request_of(known: str, text: str) -> str:
+    """Return the message that states the task: `known`, unless only `text` does.
+
+    A command such as `/mode`, a greeting or one word says nothing about a session.
+    """
+    return text if not known or (not _is_request(known) and _is_request(text)) else known
+
+
+def _is_request(text: str) -> bool:
+    title = title_of(text)
+    return len(title.split()) >= _REQUEST_WORDS and not _COMMAND.match(title)
 
 
 def _lines(text: str) -> list[str]:

@@ -47,6 +47,12 @@ class PromptSize:
         return self.client_compaction is not None or self.output_spike is not None
 
     @property
+    def cache_hits(self) -> float | None:
+        """The share of the prompt that came from the provider's cache, in percent; None without usage."""
+        size = self.uncached + self.cache_read + self.cache_write
+        return round(100 * self.cache_read / size, 1) if size else None
+
+    @property
     def tokens(self) -> int:
         """Return the best known size: reported, else served, else the estimate."""
         sizes = (self.reported, self.served, self.estimate)
@@ -79,7 +85,7 @@ def downsample(
     """
     if len(points) <= limit:
         return points
-    stretch = -(-6 * len(points) // limit)
+    stretch = -(-8 * len(points) // limit)
     kept = {points[0].turn: points[0], points[-1].turn: points[-1]}
     kept |= {p.turn: p for p in points if p.is_marked or p.turn in keep}
     for start in range(0, len(points), stretch):
@@ -101,6 +107,8 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
             for p in points
             if p.client_compaction is not None
         ],
+        "cost": [p.microusd for p in points],
+        "cache_hits": [p.cache_hits for p in points],
         "spikes": [{"turn": p.turn, "tokens": p.output_spike} for p in points if p.output_spike is not None],
         "own_compactions": [asdict(compaction) for compaction in own],
     }
@@ -117,7 +125,7 @@ def idle_gaps(points: Sequence[PromptSize], minimum: timedelta) -> list[dict[str
 
 def _extremes(points: Sequence[PromptSize]) -> Iterator[PromptSize]:
     """Yield extremes per kind of size: mixed, turns without a reported size would always be the minimum."""
-    for figure in ("estimate", "served", "reported"):
+    for figure in ("estimate", "served", "reported", "microusd"):
         sized = [point for point in points if getattr(point, figure) is not None]
         if sized:
             yield min(sized, key=attrgetter(figure))

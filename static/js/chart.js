@@ -2,7 +2,7 @@
 
 import { colours, element, exact } from "./chart/format.js";
 import { legend } from "./chart/legend.js";
-import { canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
+import { canPrice, canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
 import { near } from "./chart/tip.js";
 
 async function fetchData(host, range) {
@@ -37,7 +37,7 @@ function toggleGroup(name, choose) {
 function chart(host, whole) {
   const place = element("div", "chart-plot");
   const below = element("div");
-  let [data, plot, isLog, isStacked] = [whole, null, false, false];
+  let [data, plot, isLog, view] = [whole, null, false, "lines"];
   const zoomOut = document.querySelector("[data-zoom-out]");
 
   const open = (name, number) => location.assign(host.dataset[`${name}Page`].replace(/0\/$/, `${number}/`));
@@ -48,8 +48,8 @@ function chart(host, whole) {
   };
   const draw = () => {
     plot?.destroy();
-    plot = plotMake(place, data, { isLog, isStacked, colour: colours(host), onSelect, onClick });
-    below.replaceChildren(legend(data, isStacked));
+    plot = plotMake(place, data, { isLog, view, colour: colours(host), onSelect, onClick });
+    below.replaceChildren(legend(data, view));
   };
   const show = async (range) => {
     try {
@@ -77,11 +77,13 @@ function chart(host, whole) {
     isLog = value === "log";
     draw();
   });
-  if (!canStack(whole)) return;
+  if (!canStack(whole) && !canPrice(whole)) return;
+  document.querySelector('[data-view] [data-value="stacked"]').hidden = !canStack(whole);
+  document.querySelector('[data-view] [data-value="cost"]').hidden = !canPrice(whole);
   toggleGroup("[data-view]", (value) => {
-    isStacked = value === "stacked";
-    document.querySelector("[data-scale]").hidden = isStacked; // stacking is meaningless on a log scale
-    if (isStacked) isLog = false;
+    view = value;
+    document.querySelector("[data-scale]").hidden = view !== "lines"; // stacks and shares have no log scale
+    if (view !== "lines") isLog = false;
     draw();
   });
 }

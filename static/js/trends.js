@@ -2,7 +2,7 @@
 
 import { axisStyle } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
-import { element, exact, resolved } from "./chart/format.js";
+import { dollars, element, exact, resolved } from "./chart/format.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 import { wasKnown, zone } from "./zone.js";
 
@@ -13,7 +13,6 @@ const COLORS = [
   "light-dark(#7a5c3a, #c9a97f)", "light-dark(#59616e, #9ba4b1)",
 ];
 
-const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
 const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
 
 // The first day of a bucket: "Nov 22", "Nov 22, 2026" or, for months, "Nov 2026".

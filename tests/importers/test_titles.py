@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from importers.values import TITLE_LENGTH, title_of
+from importers.values import TITLE_LENGTH, request_of, title_of
 
 TITLES = [
     ("\n\n  Fix   the\tlogin \nIt fails.", "Fix the login"),
@@ -34,6 +36,23 @@ TITLES = [
 @pytest.mark.parametrize(("text", "title"), TITLES)
 def test_a_title_is_the_first_meaningful_line(text: str, title: str) -> None:
     assert title_of(text) == title
+
+
+@pytest.mark.parametrize(
+    ("messages", "chosen"),
+    [
+        (["/mode", "Fix the login page"], "Fix the login page"),
+        (
+            ["hi", "brainstorm:", "Why does the pool block?", "And the cache, too?"],
+            "Why does the pool block?",
+        ),
+        (["hi", "ok"], "hi"),
+        (["Fix the login page", "Now fix the logout page"], "Fix the login page"),
+        (["/src/app.py fails on start"], "/src/app.py fails on start"),
+    ],
+)
+def test_the_title_comes_from_the_first_message_that_states_a_task(messages: list[str], chosen: str) -> None:
+    assert reduce(request_of, messages, "") == chosen
 
 
 @given(st.text(alphabet="<>/ab#: \nfollowing"))

@@ -128,6 +128,20 @@ def test_most_expensive_calls_explain_cache_misses(member_client, project, djang
     assert "First call" in page
 
 
+@pytest.mark.django_db
+def test_the_chart_has_cost_cache_hits_and_misses(member_client, project):
+    turns = [priced_turn(n, cached=20_000 + 100 * n, written=100) for n in range(9)]
+    turns[6] = replace(priced_turn(6, cached=0, written=21_000), at=turns[5].at + timedelta(minutes=31))
+    session = make_session(project, turns)
+    drawn = chart(member_client, session)
+    assert drawn["cost"] == list(session.turns.order_by("index").values_list("cost_microusd", flat=True))
+    assert drawn["cache_hits"][5:7] == [99.5, 0.0]
+    [miss] = drawn["misses"]
+    assert (miss["turn"], miss["cause"]) == (6, "after a pause of 31 min")
+    page = one_line(member_client.get(address("session", session)))
+    assert "Cost and cache" in page
+
+
 def call(turn, *, read=0, write=1_000, **facts):
     size = PromptSize(turn=turn, estimate=1, reported=read + write, cache_read=read, cache_write=write)
     return replace(size, **{"at": NOON + timedelta(minutes=turn), **facts})

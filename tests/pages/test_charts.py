@@ -45,6 +45,8 @@ def test_columns_name_the_compactions():
         "estimate": [10, 4],
         "served": [None, None],
         "reported": [None, 5],
+        "cost": [None, None],
+        "cache_hits": [None, None],
         "compactions": [{"turn": 1, "after": 5, "trigger": "auto", "tokens_before": 10}],
         "spikes": [],
         "own_compactions": [],

@@ -55,6 +55,16 @@ def test_turns_beyond_the_ends_do_not_exist(member_client, long_session, query):
     assert turns_on(page_of(member_client, long_session, **query)) == []
 
 
+def test_the_head_shows_where_a_session_ran(member_client, project):
+    session = make_session(project)
+    origin = {"cwd": "/home/ada/work/shop", "git_branch": "fix-pool", "repository": "git@host:shop.git"}
+    session.metadata = origin
+    session.save()
+    page = page_of(member_client, session).text
+    assert 'title="/home/ada/work/shop">…/work/shop<' in page
+    assert all(origin[name] in page for name in ("git_branch", "repository"))
+
+
 def test_a_fragment_continues_on_one_side_only(member_client, long_session):
     address = reverse("session", args=[long_session.project.slug, long_session.pk])
     older = member_client.get(address, {"before": 40}, headers={"HX-Request": "true"}).text

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from sessions.charts.cache import CACHE_LIFE
+from sessions.charts.cache import CACHE_LIFE, misses
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, columns, downsample, idle_gaps
 from sessions.models import AgentSession
@@ -23,6 +23,8 @@ from sessions.selectors.token_budgets import limit_of
 
 #: Row limit of the table: enough to follow the shape, few enough for a screen reader.
 TABLE_ROWS = 200
+#: Cache misses that the chart marks: the largest ones.
+MISSES = 300
 
 
 @require_safe
@@ -41,7 +43,9 @@ def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any
     within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
     own = [marker for marker in compaction_markers(compactions) if marker.turn in within]
     idle = idle_gaps(points, CACHE_LIFE)
-    keep = {marker.turn for marker in own} | {gap["turn"] for gap in idle}
+    missed = misses(points, {marker.turn: marker.number for marker in own})
+    largest = sorted(missed, key=lambda miss: -miss.tokens)[:MISSES]
+    keep = {marker.turn for marker in own} | {gap["turn"] for gap in idle} | {miss.turn for miss in largest}
     points_drawn = downsample(points, keep=keep)
     parts = chart_components(session=session, turns=[point.turn for point in points_drawn])
     limit = limit_of(session)
@@ -49,6 +53,7 @@ def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any
         **columns(points_drawn, own),
         "components": component_columns(parts),
         "idle": idle,
+        "misses": [{"turn": miss.turn, "tokens": miss.tokens, "cause": miss.text} for miss in largest],
         "window": session.context_window,
         "budget": limit.tokens if limit and limit.name == "budget" else None,
         "turn_count": len(points),

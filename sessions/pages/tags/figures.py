@@ -90,6 +90,13 @@ def when(at: datetime | None) -> str:
 
 
 @register.filter
+def last_folders(path: object) -> str:
+    """Shorten a path to its last two folders: `…/work/shop`."""
+    parts = str(path).replace("\\", "/").rstrip("/").split("/")
+    return "…/" + "/".join(parts[-2:]) if len(parts) > 3 else str(path)
+
+
+@register.filter
 def duration(span: timedelta) -> str:
     return figures.short_duration(span)
 

@@ -16,3 +16,14 @@ export function turnAxes(text, line, first = 0, last = Infinity) {
     { ...axis, label: "Tokens", labelSize: 18, size: 54, values: (_plot, ticks) => ticks.map(short) },
   ];
 }
+
+// Cost on the left, the share of cached input on the right.
+export function costAxes(text, line, first, last) {
+  const [turns, tokens] = turnAxes(text, line, first, last);
+  const dollars = (value) => (value == null ? null : `$${Number(value.toPrecision(3))}`);
+  return [
+    turns,
+    { ...tokens, scale: "usd", label: "US dollars", values: (_plot, ticks) => ticks.map(dollars) },
+    { ...tokens, scale: "share", side: 1, grid: { show: false }, label: "Cache hits, % of the prompt", values: (_plot, ticks) => ticks.map((share) => `${share}%`) },
+  ];
+}

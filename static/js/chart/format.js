@@ -11,6 +11,8 @@ export function short(tokens) {
   return String(tokens);
 }
 
+export const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
+
 export function duration(seconds) {
   const parts = [];
   for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {

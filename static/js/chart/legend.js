@@ -10,15 +10,18 @@ function lineKeys(data) {
   return keys;
 }
 
-export function legend(data, isStacked) {
+export function legend(data, view) {
+  const [isStacked, isCost] = [view === "stacked", view === "cost"];
   const list = element("ul", "chart-legend");
   const areas = Object.keys(data.components).map((name) => [`area component-${name}`, COMPONENTS[name]]);
-  const keys = isStacked ? areas.reverse() : lineKeys(data);
-  if (data.budget) keys.push(["budget", `Budget (${exact(data.budget)})`]);
-  if (windowShown(data)) keys.push(["window", `Context window (${exact(data.window)})`]);
+  const costs = [["area cost", "Cost per call"], ["served", "Cache hits"]];
+  const keys = isCost ? costs : isStacked ? areas.reverse() : lineKeys(data);
+  if (isCost && data.misses.length) keys.push(["spike", "Cache miss"]);
+  if (!isCost && data.budget) keys.push(["budget", `Budget (${exact(data.budget)})`]);
+  if (!isCost && windowShown(data)) keys.push(["window", `Context window (${exact(data.window)})`]);
   if (data.compactions.length) keys.push(["compaction", "Compaction by the client"]);
   if (data.own_compactions.length) keys.push(["own", "Compaction by contextapp"]);
-  if (data.spikes.length) keys.push(["spike", "Tool output spike"]);
+  if (!isCost && data.spikes.length) keys.push(["spike", "Tool output spike"]);
   if (data.idle.length) keys.push(["idle", "Idle for more than 5 minutes"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
   if (isStacked) list.append(element("li", "key-none", has(data.served) ? "Served prompt (estimate)" : "Estimate"));

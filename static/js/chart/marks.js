@@ -15,7 +15,7 @@ export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   ctx.restore();
 }
 
-export function marks(data, colour) {
+export function marks(data, colour, view) {
   return {
     hooks: {
       draw: (plot) => {
@@ -28,9 +28,10 @@ export function marks(data, colour) {
           }
         };
         across(data.idle, colour.idle, 0.96, [], 3);
-        across(data.spikes, colour.spike, 0.9, [], 3);
+        across(view === "cost" ? data.misses : data.spikes, colour.spike, 0.9, [], 3);
         across(data.compactions, colour.compaction, 0);
         across(data.own_compactions, colour.own, 0);
+        if (view === "cost") return;
         const limits = [[data.budget, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
         for (const [limit, stroke] of limits) {
           if (!limit) continue;

@@ -1,6 +1,6 @@
 // The plot: series and scales, as lines or stacked by component.
 
-import { turnAxes } from "./axes.js";
+import { costAxes, turnAxes } from "./axes.js";
 import { has, windowShown } from "./format.js";
 import { marks } from "./marks.js";
 import { tips } from "./tip.js";
@@ -28,14 +28,30 @@ function scales(data, columns, isLog) {
   };
 }
 
-export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onClick }) {
-  const stack = isStacked ? stacked(data) : null;
+// Cost per call as bars, and the share of the prompt that came from the cache as a line.
+function priced(data, colour) {
+  const dollars = data.cost.map((microusd) => (microusd == null ? null : microusd / 1e6));
+  const most = Math.max(...dollars, 1e-6);
+  return {
+    columns: [dollars, data.cache_hits],
+    scales: { ...scales(data, [], false), usd: { range: [0, most * 1.06] }, share: { range: [0, 104] } },
+    axes: costAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
+    series: [
+      { label: "cost", scale: "usd", stroke: colour.estimate, fill: colour.estimate, width: 0, paths: window.uPlot.paths.bars({ size: [0.7, 24] }), points: { show: false } },
+      { label: "cache hits", scale: "share", stroke: colour.served, width: 2, spanGaps: true, points: { show: false } },
+    ],
+  };
+}
+
+export function plotMake(place, data, { isLog, view, colour, onSelect, onClick }) {
+  const stack = view === "stacked" ? stacked(data) : null;
+  const cost = view === "cost" ? priced(data, colour) : null;
   const positive = (sizes) => (isLog ? sizes.map((size) => size || null) : sizes);
-  const columns = stack ? stack.columns : LINES.map((name) => positive(data[name]));
+  const columns = cost?.columns ?? stack?.columns ?? LINES.map((name) => positive(data[name]));
   const points = { show: data.turns.length < 60, size: 5 };
   // Some downsampled points are kept for their estimate only: a missing reported size there is not a gap.
   const base = { spanGaps: data.is_sampled, width: 2 };
-  const series = stack
+  const sizes = stack
     ? stack.names.map((name) => ({ ...base, label: name, stroke: colour[name], fill: colour[name], width: 0, points: { show: false } }))
     : LINES.map((name) => ({ ...base, label: name, stroke: colour[name], points }));
   return new window.uPlot(
@@ -43,11 +59,11 @@ export function plotMake(place, data, { isLog, isStacked, colour, onSelect, onCl
       width: place.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      cursor: { drag: { x: true, y: false, setScale: false }, points: { size: stack ? 0 : 7 }, y: false },
-      scales: scales(data, columns, isLog),
-      axes: turnAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
-      series: [{}, ...series],
-      plugins: [marks(data, colour), tips(data, isStacked), pointer(onSelect, onClick)],
+      cursor: { drag: { x: true, y: false, setScale: false }, points: { size: stack || cost ? 0 : 7 }, y: false },
+      scales: cost?.scales ?? scales(data, columns, isLog),
+      axes: cost?.axes ?? turnAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
+      series: [{}, ...(cost?.series ?? sizes)],
+      plugins: [marks(data, colour, view), tips(data, view), pointer(onSelect, onClick)],
     },
     [data.turns, ...columns],
     place,
@@ -81,4 +97,5 @@ function pointer(onSelect, onClick) {
 }
 
 export const lastSize = (data) => data.reported.findLast((size) => size != null) ?? data.served.at(-1) ?? data.estimate.at(-1);
+export const canPrice = (data) => data.cost.some((microusd) => microusd);
 export const canStack = (data) => Object.values(data.components).some(has);

@@ -1,7 +1,7 @@
 // Tooltip content: exact sizes of a turn, and the record of a compaction near the cursor.
 
 import { cursorTip } from "./cursor_tip.js";
-import { COMPONENTS, duration, element, exact, has } from "./format.js";
+import { COMPONENTS, dollars, duration, element, exact, has } from "./format.js";
 
 // Markers are one pixel wide: accept clicks within this many pixels.
 const NEAR = 6;
@@ -41,6 +41,8 @@ function lines(data, index) {
   const size = data.reported[index] ?? data.served[index] ?? data.estimate[index];
   const limit = data.budget ?? data.window;
   const rows = found.filter(([, value]) => value != null).map(([name, value]) => [name, `${exact(value)} tokens`]);
+  if (data.cost[index] != null) rows.push(["Cost", dollars(data.cost[index])]);
+  if (data.cache_hits[index] != null) rows.push(["Cache hits", `${data.cache_hits[index]}% of the prompt`]);
   if (limit) rows.push([data.budget ? "Share of budget" : "Share of window", `${((100 * size) / limit).toFixed(1)}%`]);
   return rows;
 }
@@ -52,12 +54,14 @@ function areas(data, index) {
     .reverse();
 }
 
-function fill(tip, plot, data, index, isStacked, left) {
+function fill(tip, plot, data, index, view, left) {
   const rows = element("dl");
-  for (const [name, value] of [...lines(data, index), ...(isStacked ? areas(data, index) : [])]) {
+  for (const [name, value] of [...lines(data, index), ...(view === "stacked" ? areas(data, index) : [])]) {
     rows.append(element("dt", "", name), element("dd", "", value));
   }
   tip.replaceChildren(element("b", "", `Turn ${data.turns[index]}`), rows);
+  const miss = data.misses.find(({ turn }) => turn === data.turns[index]);
+  if (miss) tip.append(element("p", "spike", `Cache miss (${exact(miss.tokens)} tokens): ${miss.cause}`));
   const idle = data.idle.find(({ turn }) => turn === data.turns[index]);
   if (idle) tip.append(element("p", "idle", `Idle for ${duration(idle.seconds)} before this turn`));
   const spike = data.spikes.find(({ turn }) => turn === data.turns[index]);
@@ -68,6 +72,6 @@ function fill(tip, plot, data, index, isStacked, left) {
   if (compaction) tip.append(client(compaction));
 }
 
-export function tips(data, isStacked) {
-  return cursorTip("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, isStacked, plot.cursor.left));
+export function tips(data, view) {
+  return cursorTip("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, view, plot.cursor.left));
 }
