@@ -11,8 +11,9 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from itertools import tee, zip_longest
 
-from redaction.shape import is_example, looks_like_password, looks_random
+from redaction.shape import is_example, is_mixed, looks_like_password, looks_random
 from redaction.spans import Rule, Span, compiled
 
 _PASSWORDS = r"(?:passw(?:or)?d|passphrase|passwd|pwd)"
@@ -66,11 +67,54 @@ def named_secret(name: str, value: str) -> tuple[Span, str] | None:
 
 
 _ASSIGNED_RE2 = compiled(_ASSIGNED)
+_ASSIGNED_RE = re.compile(_ASSIGNED)
+_DIGIT = re.compile(r"[0-9]")
+
+#: After this many assignments that are closer together than this (characters), Python's `re` searches on: it
+#: takes longer to find a match, but a fraction of the time to return it.
+_MANY, _DENSE = 500, 100
+
+#: Maximum characters from an assignment to the end of its value.
+_VALUE_REACH = 510
+
+
+def _assigned(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield the assignments whose value may contain a digit, and the start of the next. All secrets have one."""
+    digit = 0
+    for match, following in zip_longest(*_twice(_all_assigned(text))):
+        end = match.end()
+        if digit < end:
+            found = _DIGIT.search(text, end)
+            digit = found.start() if found else len(text) + _VALUE_REACH
+        if digit - end < _VALUE_REACH:
+            yield match, following.start() if following else len(text)
+
+
+def _twice(matches: Iterator[re.Match[str]]) -> tuple[Iterator[re.Match[str]], Iterator[re.Match[str]]]:
+    """Return two iterators, of which the second is one ahead."""
+    first, second = tee(matches)
+    next(second, None)
+    return first, second
+
+
+def _all_assigned(text: str) -> Iterator[re.Match[str]]:
+    end = 0
+    for count, match in enumerate(_ASSIGNED_RE2.finditer(text), 1):
+        yield match
+        end = match.end()
+        if count >= _MANY and end < count * _DENSE:
+            break
+    else:
+        return
+    yield from _ASSIGNED_RE.finditer(text, end)
 
 
 def _assignments(text: str) -> Iterator[Span]:
-    for match in _ASSIGNED_RE2.finditer(text):
+    for match, following in _assigned(text):
         start, end = match.span()
+        value = _value_at(text, end, following)
+        if value is None or not is_mixed(text[slice(*value)]):
+            continue  # first, because nearly all matches end here
         before = _NAME_BEFORE.search(text, max(0, start - _LONGEST_NAME), start)
         name = (before[0] if before else "") + match[1]
         is_flag = name.startswith("--")
@@ -79,17 +123,15 @@ def _assignments(text: str) -> Iterator[Span]:
         data = (
             is_flag or _ENVIRONMENT_NAME.match(name) is not None or _COLON_OF_KEY.match(match[2]) is not None
         )
-        value = _value_at(text, end)
-        if value and _is_secret(match[1], text[slice(*value)], data=data):
+        if _is_secret(match[1], text[slice(*value)], data=data):
             yield value
 
 
-def _value_at(text: str, start: int) -> Span | None:
-    for pattern in (_QUOTED, _ESCAPED_QUOTED, _BARE):
-        match = pattern.match(text, start)
-        if match:
-            return match.span("value")
-    return None
+def _value_at(text: str, start: int, following: int) -> Span | None:
+    """Return the span of the value. Without quotes it ends before the following assignment."""
+    match = _QUOTED.match(text, start) or _ESCAPED_QUOTED.match(text, start)
+    match = match or _BARE.match(text, start, following)
+    return match.span("value") if match else None
 
 
 def _is_secret(word: str, value: str, *, data: bool) -> bool:

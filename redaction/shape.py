@@ -30,6 +30,7 @@ _LONG_RANDOM = 20
 
 _HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
 _DIGITS = re.compile(r"\d+")
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 
 #: Placeholders in documentation and fixtures.
 _EXAMPLE = re.compile(
@@ -53,7 +54,7 @@ def is_example(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Return whether the value looks generated: long, with letters and digits mixed unlike in names."""
-    if len(value) < SHORTEST_RANDOM or not _mixed(value) or _is_placeholder(value):
+    if len(value) < SHORTEST_RANDOM or not is_mixed(value) or _is_placeholder(value):
         return False
     core = "".join(filter(str.isalnum, value))
     if _HEX.fullmatch(core):
@@ -67,13 +68,14 @@ def looks_random(value: str) -> bool:
 
 def looks_like_password(value: str) -> bool:
     """Return whether the value looks like a typical password: letters and digits, and no fixture words."""
-    if len(value) < SHORTEST_PASSWORD or not _mixed(value) or _is_placeholder(value):
+    if len(value) < SHORTEST_PASSWORD or not is_mixed(value) or _is_placeholder(value):
         return False
     return _FIXTURE.search(value) is None or looks_random(value)
 
 
-def _mixed(value: str) -> bool:
-    return value.isascii() and any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+def is_mixed(value: str) -> bool:
+    """Return whether the value is ASCII and has digits and letters, as every secret of these rules."""
+    return value.isascii() and _DIGIT.search(value) is not None and _LETTER.search(value) is not None
 
 
 def _is_placeholder(value: str) -> bool:

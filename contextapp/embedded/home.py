@@ -46,6 +46,7 @@ def prepare(home: Path) -> None:
     """Create the missing parts of the data folder. Raises StartError."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.chmod(0o700)  # it may have existed: it contains keys, and a database that requires no password
         (home / "logs").mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=home):
             pass

@@ -49,7 +49,17 @@ def test_a_clean_message_takes_little_time(size: int) -> None:
     assert ratio < MOST_TIMES_ORJSON
 
 
-UNITS = ("password = ", "-----BEGIN RSA PRIVATE KEY-----\n", "eyJ", "://a:b", "A" * 50, '\\"', "[redacted:")
+UNITS = (
+    "password = ",
+    "token:",
+    "token:a1",
+    "-----BEGIN RSA PRIVATE KEY-----\n",
+    "eyJ",
+    "://a:b",
+    "A" * 50,
+    '\\"',
+    "[redacted:",
+)
 
 
 @pytest.mark.slow
@@ -58,3 +68,17 @@ def test_time_is_linear_in_the_length_of_the_text(unit: str) -> None:
     small, large = (json.dumps(unit * (size // len(unit))).encode() for size in (20_000, 160_000))
     costs = [fastest(lambda raw=raw: redact_bytes(raw, redaction=KEY), times=3) for raw in (small, large)]
     assert costs[1] < costs[0] * 8 * 3
+
+
+#: Texts that look like secrets everywhere, and their maximum cost as a multiple of code with one assignment
+#: per line. Measured: up to 10; bench/redaction.py has the figures.
+DENSE = ("token:", "token: ", "token=a1", "token:a1", "token:a1 ", "token='a1", "password=x ", "AKIA", "ghp_")
+MOST_TIMES_TYPICAL = 30
+
+
+@pytest.mark.parametrize("unit", DENSE)
+def test_dense_assignments_cost_little_more_than_typical_ones(unit: str) -> None:
+    typical = json.dumps("\n".join(f'{line}  # token = "x"' for line in LINES) * 100).encode()
+    dense = json.dumps(unit * (len(typical) // len(unit))).encode()
+    costs = [fastest(lambda raw=raw: redact_bytes(raw, redaction=KEY), times=3) for raw in (typical, dense)]
+    assert costs[1] / len(dense) < costs[0] / len(typical) * MOST_TIMES_TYPICAL

@@ -178,6 +178,12 @@ def test_the_database_url_follows_from_the_data_folder():
     )
 
 
+def test_an_existing_data_folder_becomes_private(tmp_path):
+    tmp_path.chmod(0o755)
+    homes.prepare(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
 def test_a_removed_short_folder_is_created_again(tmp_path):
     home = tmp_path / ("long-" * 20)
     home.mkdir()
