@@ -79,7 +79,7 @@ _VALUE_REACH = 510
 
 
 def _assigned(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """Yield the assignments whose value may contain a digit, and the start of the next. All secrets have one."""
+    """Yield the assignments whose value may contain a digit (all secrets do), and the start of the next."""
     digit = 0
     for match, following in zip_longest(*_twice(_all_assigned(text))):
         end = match.end()
