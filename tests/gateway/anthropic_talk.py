@@ -1,4 +1,4 @@
-"""What Anthropic's API sends: streams of events and whole messages."""
+"""Responses of Anthropic's API: streams of events and whole messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def event(kind: str, **fields: Any) -> bytes:
 def stream(
     *blocks: dict[str, Any], stop: str = "end_turn", model: str = "claude-sonnet-4-5", read: int = 4_000
 ) -> list[bytes]:
-    """The events of a response with these content blocks, in small deltas."""
+    """Return the events of a response with these content blocks, in small deltas."""
     message = _message(model) | {"usage": {**USAGE, "cache_read_input_tokens": read, "output_tokens": 1}}
     parts = [event("message_start", message=message), event("ping")]
     for index, block in enumerate(blocks):
@@ -35,7 +35,7 @@ def stream(
 
 
 def _message(model: str) -> dict[str, Any]:
-    """A message with an id like no other: Claude Code unites messages with the same id."""
+    """Return a message with a unique id, because Claude Code merges messages with the same id."""
     id = f"msg_{uuid4().hex}"
     return {"id": id, "type": "message", "role": "assistant", "model": model, "content": []}
 

@@ -1,4 +1,4 @@
-"""A gateway between a test and a provider that answers what the test wants."""
+"""A gateway between a test and a scripted provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider that sends exactly the bytes that a test wants, and keeps what it received."""
+"""A fake provider that sends exactly the given bytes, and records the requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Headers = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, kw_only=True)
 class Received:
-    """A request as it arrived; the names of headers in lower case."""
+    """A received request. Header names are in lower case."""
 
     method: str
     path: str

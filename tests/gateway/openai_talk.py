@@ -1,4 +1,4 @@
-"""What OpenAI's APIs send: streams of Chat Completions and Responses."""
+"""Responses of OpenAI's APIs: streams of Chat Completions and Responses."""
 
 from __future__ import annotations
 

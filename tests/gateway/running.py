@@ -1,4 +1,4 @@
-"""The gateway in the process of the tests, on a real server and port, and a client that speaks plain HTTP."""
+"""The gateway in the tests' process, on a real server and port, and a plain HTTP client."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Running:
         await serving
 
     def settle(self) -> None:
-        """Wait until every call so far is recorded."""
+        """Wait until all calls are recorded."""
         asyncio.run_coroutine_threadsafe(self.app.settle(), self._loop).result(PATIENCE)
 
     def call(

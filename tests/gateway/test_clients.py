@@ -234,7 +234,7 @@ def stored_of(session: AgentSession) -> list[JSON]:
 
 
 def conversation(messages: list[JSON]) -> list[Any]:
-    """The texts of the model, its calls and their results: what a log of the client has too."""
+    """Return the model's texts, calls and results, which the client's log contains as well."""
     found: list[Any] = []
     for message in messages:
         blocks = message["content"] if isinstance(message["content"], list) else []

@@ -74,7 +74,7 @@ class Agent:
 
 
 def answered(received: Received, blocks: list[dict[str, Any]]) -> Reply:
-    """The answer of a provider that counts tokens, and signs and checks thinking as rule A11 says."""
+    """Answer like a provider that counts tokens, and signs and verifies thinking according to rule A11."""
     messages = json.loads(received.body)["messages"]
     for index, message in enumerate(messages):
         for block in message["content"] if isinstance(message["content"], list) else ():
@@ -101,7 +101,7 @@ def forwarded(provider: Provider) -> Iterator[dict[str, Any]]:
 
 
 def shared(first: list[Any], second: list[Any]) -> int:
-    """The number of messages at the beginning that are equal but for cache breakpoints."""
+    """Return the number of leading messages that are equal except for cache breakpoints."""
     pairs = zip(map(plain, first), map(plain, second), strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
@@ -191,9 +191,9 @@ def test_a_chat_session_is_compacted_too(
 
 
 class TestPassthrough:
-    """The original goes out where the edits are not known, with the reason."""
+    """The request is forwarded unchanged if the edits are unknown, and the reason is reported."""
 
-    def test_of_the_first_request(self, agent: Agent, provider: Provider) -> None:
+    def test_the_first_request_is_forwarded_unchanged(self, agent: Agent, provider: Provider) -> None:
         response = agent.say(text("Hi."))
         assert response.headers["x-contextapp"] == "passthrough; reason=new"
         assert provider.received[0].body == request(
@@ -201,13 +201,13 @@ class TestPassthrough:
             model=MODEL, tools=TOOLS, system=SYSTEM, temperature=1.0,
         )  # fmt: skip
 
-    def test_of_a_history_that_was_rewritten(self, agent: Agent) -> None:
+    def test_a_rewritten_history_is_forwarded_unchanged(self, agent: Agent) -> None:
         for number in range(20):
             agent.work(number)
         del agent.history[6:]
         assert agent.say(text("Hi.")).headers["x-contextapp"] == "passthrough; reason=history"
 
-    def test_with_a_subscription(
+    def test_a_subscription_is_forwarded_unchanged(
         self, gateway: Running, provider: Provider, api_key: str, project: Project
     ) -> None:
         agent = Agent(gateway, provider, api_key, authorization="Bearer sk-ant-oat01-x")
@@ -215,7 +215,7 @@ class TestPassthrough:
             response = agent.work(number)
         assert response.headers["x-contextapp"] == "passthrough; reason=subscription"
 
-    def test_of_requests_that_ask_for_it(self, agent: Agent) -> None:
+    def test_a_request_in_observe_mode_is_forwarded_unchanged(self, agent: Agent) -> None:
         agent.headers["x-contextapp-mode"] = "observe"
         for number in range(20):
             response = agent.work(number)

@@ -1,4 +1,4 @@
-"""The recorder: order, limits, and what happens while the store or the disk fails."""
+"""The recorder: order, limits, and failures of the store or the disk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(number: int, body: bytes = SECRET) -> Call:
 
 
 class Store:
-    """Writes calls to a list while it is up."""
+    """A store that appends calls to a list while it is available."""
 
     def __init__(self) -> None:
         self.is_up = True

@@ -1,4 +1,4 @@
-"""What is recorded of the calls that pass: sessions, turns, usage, and what becomes of failures."""
+"""Recording of calls: sessions, turns, usage and failures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stored(session: AgentSession) -> History:
 
 
 class Agent:
-    """A client that keeps its history, as Claude Code does."""
+    """A client that stores its history, like Claude Code."""
 
     def __init__(self, gateway: Running, provider: Provider, key: str, **headers: str) -> None:
         self.gateway, self.provider = gateway, provider

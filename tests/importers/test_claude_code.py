@@ -133,7 +133,7 @@ def test_no_damage_of_any_kind_raises() -> None:
             list(importer.read(log))
 
 
-def test_the_bundled_sample_equals_the_output_of_its_script() -> None:
+def test_the_bundled_sample_is_read_without_damage() -> None:
     (session,), damages = read(sample_log(), "claude-code")
     assert not damages
     assert not list(misplaced(session))

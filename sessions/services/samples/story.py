@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from .steps import Step, bash, edit, grep, pytest, read
 from .tool_outputs import listing, search_hits, test_report
 
-TITLE = "Mend tide predictions at secondary ports"
+TITLE = "Fix tide predictions at secondary ports"
 
 
 def steps() -> Iterator[Step]:
@@ -28,7 +28,7 @@ def _finding_the_cause() -> Iterator[Step]:
     yield Step(
         user=(
             "High water at Port Ellery is shown one hour late since Sunday, but only for stations with a "
-            "secondary offset. The customers in the fishing co-op noticed. Find out why and fix it, with a test. "
+            "secondary offset. Customers in the fishing co-op noticed it. Find out why and fix it, with a test. "
             "Do not change the public JSON of /tides."
         ),
         thinking=(
@@ -42,11 +42,11 @@ def _finding_the_cause() -> Iterator[Step]:
         ),
     )
     yield Step(
-        thinking="Three places use it: predictor, stations, and the cache key. Read the predictor whole.",
+        thinking="Three places use it: predictor, stations, and the cache key. Reading the predictor.",
         calls=(read("src/tidewater/predictor.py", 15), read("src/tidewater/stations.py", 12)),
     )
     yield Step(
-        text="`apply_offset` works on a naive local time. I want to see how the clock is made.",
+        text="`apply_offset` works on a naive local time. I want to see where the clock comes from.",
         calls=(read("src/tidewater/clock.py", 9),),
     )
     yield Step(calls=(grep("to_local", 34),))
@@ -59,7 +59,7 @@ def _finding_the_cause() -> Iterator[Step]:
         calls=(pytest("tests", 212),),
     )
     yield Step(
-        user="Note that station data comes from the harbour office as CSV, and they write the offsets by hand.",
+        user="Note that station data comes from the harbour office as CSV, and they enter the offsets manually.",
         thinking="Offsets may be minutes or h:mm. Check the loader.",
         calls=(read("src/tidewater/loaders/harbour_csv.py", 13),),
     )
@@ -169,11 +169,11 @@ RECAP = (
 
 def _second_attempt() -> Iterator[Step]:
     yield Step(
-        thinking="Read the cache module again, the summary does not have its code.",
+        thinking="Reading the cache module again, because the summary does not contain its code.",
         calls=(read("src/tidewater/cache.py", 11), read("src/tidewater/edge/warmup.py", 12)),
     )
     yield Step(
-        text="Both build the key by hand. I'll put it in one function and keep its text as it was.",
+        text="Both build the key inline. I'll move it into one function and keep its text unchanged.",
         calls=(
             edit(
                 "src/tidewater/cache.py",
@@ -214,7 +214,7 @@ def _second_attempt() -> Iterator[Step]:
     ):
         yield Step(calls=(read(path, sections),))
     yield Step(
-        text="The harbour board has the same mistake: it adds the drying time to a local time.",
+        text="The harbour board has the same bug: it adds the drying time to a local time.",
         calls=(
             edit(
                 "src/tidewater/widgets/harbour_board.py",
@@ -280,7 +280,7 @@ def _loose_ends() -> Iterator[Step]:
         thinking="Only times after the change of clocks differ, by exactly one hour. That is the bug itself.",
         text=(
             "Primary stations answer the same bytes. Secondary stations differ only after the clocks went back, by "
-            "exactly 60 minutes: the fault that was reported. The shape of the JSON is unchanged."
+            "exactly 60 minutes, which is the reported bug. The format of the JSON is unchanged."
         ),
         calls=(
             bash(
@@ -292,7 +292,7 @@ def _loose_ends() -> Iterator[Step]:
     yield Step(
         text=(
             "Done. The offset of a secondary station was added to a local time without a zone, which goes wrong "
-            "once the clocks change. It is now added to the instant. The harbour board had the same fault. Three "
-            "new tests cover it, 215 pass, and the cache key is byte for byte what it was, so the edge nodes stay warm."
+            "once the clocks change. It is now added to the instant. The harbour board had the same bug. Three "
+            "new tests cover it, 215 pass, and the cache key is byte for byte the same, so the edge caches stay warm."
         ),
     )
