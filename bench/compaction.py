@@ -61,7 +61,7 @@ def main() -> None:
     if not found:
         sys.exit(f"no transcript of {arguments.least} tokens or more in {arguments.folder}")
     names = [*(arguments.rivals if arguments.rivals != ["all"] else RIVALS), *arguments.policies]
-    rows = []
+    rows: list[Row] = []
     for share in arguments.shares:
         cases = [_case(transcript, share, arguments.least_budget) for transcript in found]
         rows += _measure(cases, names, share, arguments)

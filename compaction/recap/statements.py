@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from compaction.recap.values import Item
 from compaction.tokens import TokenCounter
@@ -61,10 +61,10 @@ def choose(items: Iterable[Item], *, shown: str, cap_tokens: int, counter: Token
     return tuple(sorted(kept, key=_position))
 
 
-def _density(item: Item, counter: TokenCounter) -> tuple[float, Sequence[int]]:
+def _density(item: Item, counter: TokenCounter) -> tuple[float, tuple[int, ...]]:
     count = len(facts(item.text)) + bool(_COMMITMENT.search(item.text))
     return round(count / (counter.count(item.text) + _SHORT), 2), item.sources
 
 
-def _position(item: Item) -> Sequence[int]:
+def _position(item: Item) -> tuple[int, ...]:
     return item.sources

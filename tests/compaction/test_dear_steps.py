@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from compaction.edits import Op
+from compaction.edits import Edit, Op
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy, get_policy
 from compaction.recap import Recap
@@ -21,7 +22,7 @@ from tests.compaction.builders import COUNTER, JSON, assistant, call, lines, par
 HANDLE = re.compile(r"h_[0-9a-f]{10}")
 
 
-def planned(view: View, budget: int, policy: Policy | str = "balanced", **options: object) -> Plan:
+def planned(view: View, budget: int, policy: Policy | str = "balanced", **options: Any) -> Plan:
     chosen = get_policy(policy) if isinstance(policy, str) else policy
     limit = Budget(input_tokens=budget)
     return plan(PlanRequest(view=view, policy=chosen, counter=COUNTER, budget=limit, **options))
@@ -71,7 +72,8 @@ def test_a_trivial_gain_evicts_nothing(policy: str, budget: int) -> None:
 def test_handles_of_evicted_descriptors_are_listed_in_the_recap() -> None:
     """Every handle is in the prompt, once listed or counted, over many compactions."""
     messages = parse(tool_loop(120, width=60))
-    edits, previous, known = (), None, set[str]()
+    edits: tuple[Edit, ...] = ()
+    previous, known = None, set[str]()
     recaps = 0
     for count in range(4, len(messages)):
         view = apply(edits, messages[:count])
