@@ -85,6 +85,7 @@ def main() -> None:
     speed = commands.add_parser("speed")
     speed.add_argument("--project", default="generated")
     speed.add_argument("--queries", type=int, default=200)
+    speed.add_argument("--messages", type=int, help="index only sessions with this many messages in total")
     options = parser.parse_args()
     {"identifiers": _identifiers, "questions": _questions, "speed": _speed}[options.command](options)
 
@@ -162,7 +163,7 @@ def _conversation(name: str, value: dict[str, Any]) -> tuple[ImportedSession, di
 
 def _speed(options: argparse.Namespace) -> None:
     project = Project.objects.get(slug=options.project)
-    ids = list(AgentSession.objects.filter(project=project).values_list("pk", flat=True))
+    ids = _sessions_with(project, options.messages)
     started = time.process_time()
     indexed = sum(session_index(session_id=id) for id in ids)
     if indexed:
@@ -177,6 +178,18 @@ def _speed(options: argparse.Namespace) -> None:
         _print_times(f"project, {words} words", [_timed(project.pk, None, query) for _, query in queries])
         times = [_timed(project.pk, session, query) for session, query in queries]
         _print_times(f"session, {words} words", times)
+
+
+def _sessions_with(project: Project, messages: int | None) -> list[UUID]:
+    """Return the sessions of the project; with `messages`, as many as have this many messages in total."""
+    ids, total = [], 0
+    rows = AgentSession.objects.filter(project=project).order_by("external_id")
+    for id, count in rows.values_list("pk", "message_count"):
+        if messages is not None and total >= messages:
+            break
+        ids.append(id)
+        total += count
+    return ids
 
 
 def _words(random_: random.Random, session: UUID, count: int) -> tuple[UUID, str]:
@@ -209,12 +222,13 @@ def _print_size(project: Project) -> None:
             "('agent_sessions_searchsegment', 'agent_sessions_searchblock', 'agent_sessions_searchstate')"
         )
         [size] = cursor.fetchone()
-    rows = Message.objects.filter(session__project=project).select_related("blob")
+    indexed = SearchSegment.objects.filter(project=project)
+    rows = Message.objects.filter(session__in=indexed.values("session")).select_related("blob")
     total = rows.count()
     sample = [
         len(message_text(message_value(row, "anthropic")).encode()) for row in rows[:: max(1, total // 500)]
     ]
-    segments = SearchSegment.objects.filter(project=project).count()
+    segments = indexed.count()
     pushed = statistics.fmean(sample) * total
     print(
         f"{total:,} messages in {segments:,} segments; index {size / 1e6:,.0f} MB, "

@@ -102,6 +102,28 @@ def test_the_palette_finds_messages_and_settings(
     assert places("") == []
 
 
+def test_a_session_links_to_sessions_that_mention_its_files(member_client: Client, project: Project) -> None:
+    def reading(name: str, *paths: str) -> AgentSession:
+        calls = [
+            {"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {"file_path": path}}
+            for n, path in enumerate(paths)
+        ]
+        turns = [turn(0, [message("user", "Go.", "u"), message("assistant", calls, "a")])]
+        made = make_session(project, turns, name=name, title=f"Session {name}")
+        session_index(session_id=made.pk)
+        return made
+
+    first = reading("one", "/repo/src/pool.py", "/repo/src/wire.py")
+    reading("two", "/elsewhere/pool.py", "/elsewhere/wire.py")
+    reading("three", "/repo/src/wire.py")
+    reading("four", "/repo/src/other.py")
+    text = member_client.get(reverse("session", args=[project.slug, first.pk])).content.decode()
+    assert "2 related sessions" in text
+    assert text.index("Session two") < text.index("Session three")
+    assert "pool.py, wire.py" in text
+    assert "Session four" not in text
+
+
 def test_a_hit_leads_to_the_highlighted_text(
     at: Any, project: Project, session: AgentSession, page: Page
 ) -> None:

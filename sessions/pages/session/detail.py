@@ -18,6 +18,7 @@ from sessions.selectors import convert
 from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
+from sessions.selectors.search.related import related_sessions
 from sessions.selectors.sessions import session_children
 from sessions.selectors.token_budgets import calibration_of
 from sessions.selectors.transcript import TurnsPage, message_get, turns_page
@@ -43,6 +44,7 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
         points = chart_points(session=session, last=SLOPE_TURNS)
         context |= {
             "children": session_children(session=session),
+            "related": related_sessions(session=session),
             "slope": prompt_slope(session=session, points=points),
             "jumps": largest_jumps(session=session),
             "expensive": expensive_calls(session=session),
