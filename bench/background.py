@@ -1,4 +1,4 @@
-"""Measure how background compaction affects a running agent, and what it saves on recorded sessions.
+"""Measure how background compaction affects a running agent, and the savings on recorded sessions.
 
     python -m bench.background                # fetches while a summary takes 3 seconds
     python -m bench.background --transcripts  # recorded sessions with the soft trigger

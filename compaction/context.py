@@ -30,7 +30,7 @@ MakeHandle = Callable[[int, int], str]
 
 _OTHER = Action(kind=Kind.OTHER)
 
-#: A descriptor lists one name for so many tokens of the content, and at least so many names.
+#: Tokens of content per name that a descriptor lists, and minimum number of names.
 _TOKENS_PER_NAME, _NAMES_MIN = 125, 10
 
 

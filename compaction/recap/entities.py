@@ -27,7 +27,7 @@ LINE_NAMES = 300
 
 Count = Callable[[str], int]
 
-#: The logarithm of the odds that a name comes back because the assistant itself has used it.
+#: The log odds that a name recurs if the assistant has used it.
 _OWN = 1.25
 
 #: How much the price of a name, the logarithm of its tokens, counts against its odds. Many names that only

@@ -1,4 +1,4 @@
-"""What a recap keeps of a conversation without tools: sentences with names, dates, figures, commitments."""
+"""Select statements of a conversation without tools for a recap: names, dates, figures, commitments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compaction.recap.values import Item
 from compaction.tokens import TokenCounter
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-#: What a sentence cannot be guessed from once it is lost: figures, dates, and names within a sentence.
+#: Details that cannot be guessed once they are lost: figures, dates, and names within a sentence.
 _FACT = re.compile(
     r"[$€£#]?\d[\w.,:/%-]*[\w%]"
     r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\b(?:January|February|March|April|June|July|August"

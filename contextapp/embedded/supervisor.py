@@ -2,7 +2,7 @@
 
 A program that keeps failing is restarted after increasing pauses. After `MAX_FAILURES` a message names the
 cause, and the pauses remain long: once the cause is gone, for example a full disk, the instance resumes.
-Restarts on request, for example by `kill`, follow at once.
+Restarts on request, for example by `kill`, are immediate.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _target(claimed: ClaimedRun, target: ReplayTarget, until: float, *, estimate
     except ClaimLost:
         raise
     except Exception as error:
-        # A session that cannot be replayed must not hold up the others.
+        # A session that cannot be replayed must not block the others.
         log.exception("replay %s, session %s", claimed.run.pk, target.session_id)
         target.error = f"{type(error).__name__}: {error}"[:500].replace("\0", "\ufffd")
         target.finished_at, target.estimate_microusd = timezone.now(), target.estimate_microusd or 0

@@ -19,7 +19,7 @@ from sessions.store import bodies
 SHOWN = 20
 #: Edits shown on the page of a compaction. The API returns all of them.
 EDITS_SHOWN = 200
-#: Compactions that an export reads at once.
+#: Number of compactions that an export reads per query.
 _EXPORT_PAGE = 500
 
 #: How long after the last change a list is refreshed automatically.

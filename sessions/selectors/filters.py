@@ -120,7 +120,7 @@ def filtered(
     if not filters.sub_agents and not filters.text:
         rows = rows.filter(parent=None)
     if filters.compacted is not None:
-        # A compaction by the client moves `context_start`; our own are counted.
+        # A compaction by the client moves `context_start`; those by contextapp are counted.
         was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
         rows = rows.filter(was_compacted if filters.compacted else ~was_compacted)
     return _within_bounds(_with_text(rows, filters.text, project_id), filters.bounds)

@@ -65,7 +65,7 @@ def _scan_safely(session_id: UUID) -> int:
     try:
         return session_references_scan(session_id=session_id)
     except Exception:
-        # A session that cannot be scanned must not hold up the others.
+        # A session that cannot be scanned must not block the others.
         log.exception("could not scan session %s for references", session_id)
         release(ReferenceScan.objects.filter(pk=session_id), pause=timedelta(seconds=LONGEST_PAUSE))
         return 0

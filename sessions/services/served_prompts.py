@@ -1,4 +1,4 @@
-"""Record which prompts were served, so that past prompts are what the model saw."""
+"""Record served prompts, so that past prompts equal the prompts that the model saw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command palette finds: settings, sessions and messages."""
+"""The search results of the command palette: settings, sessions and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next prompt: what the next call will send."""
+"""The next prompt, which the next call will send."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _scan_safely(session_id: UUID) -> int:
     try:
         return _scan(session_id)
     except Exception:
-        # A session that cannot be scanned must not hold up the others.
+        # A session that cannot be scanned must not block the others.
         log.exception("could not propose facts of session %s", session_id)
         ProposalScan.objects.filter(pk=session_id).update(scan_at=timezone.now() + _RETRY_AFTER)
         return 0

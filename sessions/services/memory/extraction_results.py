@@ -73,7 +73,7 @@ def suggestions_apply(job: ExtractionJob, notes: Notes, suggestions: Sequence[Su
 
 @transaction.atomic
 def extraction_store(job: ExtractionJob, exchange: Exchange, suggestions: Sequence[Suggestion]) -> bool:
-    """Apply the suggestions to the current memory, if the claim was not lost meanwhile."""
+    """Apply the suggestions to the current memory, unless the claim has been lost."""
     session = AgentSession.objects.select_for_update().filter(pk=job.session.pk).first()
     state = _claimed_state(job)
     if session is None or state is None:
@@ -113,7 +113,7 @@ def extraction_end(
     reason: str,
     revision: int | None = None,
 ) -> bool:
-    """Store the cost of an extraction and the next turn. Returns whether the next one may start at once."""
+    """Store the cost of an extraction and the next turn. Returns whether the next one may start now."""
     session = AgentSession.objects.filter(pk=job.session.pk).first()
     if session is None:
         return False

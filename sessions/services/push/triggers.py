@@ -31,7 +31,7 @@ class Triggered:
 
 
 def trigger_evaluate(turn: NewTurn) -> Trigger | None:
-    """Return what the turn triggers, or None. Reads the working memory only for a background trigger."""
+    """Return the trigger that the turn fires. Reads the working memory only for background triggers."""
     session = turn.session
     policy = policy_of(session.policy)
     state = TriggerState(

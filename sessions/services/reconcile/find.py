@@ -1,4 +1,4 @@
-"""Find the session of a client that does not name it, by what it sends."""
+"""Find the session of a client that does not name it, by the content of its request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory
 from sessions.services.reconcile.reading import history_read
 
-#: New messages that a client may send at once and still be recognized.
+#: Maximum number of new messages with which a client is still recognized.
 _MOST_NEW = 100
 
 

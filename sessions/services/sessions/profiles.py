@@ -120,7 +120,7 @@ def _signs(session: AgentSession, points: Sequence[PromptSize]) -> Signs:
 
 
 def _lost(session: AgentSession) -> int:
-    """Return how many edits removed content that the model missed later, not counting what it expanded."""
+    """Return how many edits removed content that the model missed later. Expanded content does not count."""
     edits = session.edits.filter(referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED)
     return edits.exclude(referenced_how=How.EXPANDED).exclude(strategy=CLIENT).count()
 
