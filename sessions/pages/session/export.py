@@ -1,0 +1,121 @@
+"""Download a session: its messages as JSON Lines, or a transcript as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.views.decorators.http import require_safe
+
+from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sessions.models import AgentSession
+from sessions.pages.access import Viewer, private, with_session
+from sessions.pages.text import visible
+from sessions.selectors.stored_rows import StoredMessage, messages_load
+from sessions.store import bodies
+
+#: Messages that are read at once, so that memory does not grow with the session.
+_BATCH = 200
+
+_FORMATS = {"jsonl": "application/x-ndjson", "md": "text/markdown; charset=utf-8"}
+
+_FENCE = re.compile(r"`{3,}")
+
+
+@require_safe
+@with_session
+def session_export(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, format: str
+) -> StreamingHttpResponse:
+    """Stream the session in one of `_FORMATS`."""
+    if format not in _FORMATS:
+        raise Http404("Unknown format")
+    lines = _jsonl(session) if format == "jsonl" else _markdown(session)
+    response = StreamingHttpResponse(lines, content_type=_FORMATS[format])
+    response["Content-Disposition"] = f'attachment; filename="session-{session.pk}.{format}"'
+    return private(response)
+
+
+def _batches(session: AgentSession) -> Iterator[tuple[list[StoredMessage], Mapping[int, datetime]]]:
+    """Yield the messages in order, with the times of their turns."""
+    for first in range(0, session.message_count, _BATCH):
+        rows = messages_load(session.pk, [(first, first + _BATCH)])
+        turns = session.turns.filter(index__in={row.turn for row in rows})
+        yield rows, dict(turns.values_list("index", "at"))
+
+
+def _jsonl(session: AgentSession) -> Iterator[bytes]:
+    """Yield one line per message: its place, its size and the message as pushed."""
+    for rows, times in _batches(session):
+        lines = (
+            {
+                "session": session.external_id,
+                "turn": row.turn,
+                "position": row.position,
+                "at": times.get(row.turn),
+                "tokens": row.tokens,
+                "message": orjson.Fragment(row.data),
+            }
+            for row in rows
+        )
+        yield b"".join(bodies.json_bytes(line) + b"\n" for line in lines)
+
+
+def _markdown(session: AgentSession) -> Iterator[str]:
+    yield _heading(session)
+    turn = -1
+    for rows, times in _batches(session):
+        for row in rows:
+            if row.turn != turn:
+                turn = row.turn
+                at = f" · {times[turn]:%Y-%m-%d %H:%M:%S} UTC" if turn in times else ""
+                yield f"\n## Turn {turn}{at}\n"
+            yield _message_markdown(row.value(session.format))
+
+
+def _heading(session: AgentSession) -> str:
+    facts = {
+        "ID": session.external_id,
+        "Agent": session.agent,
+        "Model": session.model,
+        "Started": f"{session.started_at:%Y-%m-%d %H:%M:%S} UTC",
+        **{name: session.metadata.get(key) for name, key in _ORIGIN.items()},
+        "Turns": session.turn_count,
+    }
+    lines = "".join(f"- {name}: {value}\n" for name, value in facts.items() if value)
+    return f"# {' '.join(str(session).split())}\n\n{lines}"
+
+
+_ORIGIN = {"Repository": "repository", "Folder": "cwd", "Branch": "git_branch"}
+
+
+def _message_markdown(message: Message) -> str:
+    parts = "\n\n".join(filter(None, map(_part_markdown, message.parts)))
+    return f"\n### {message.role.value.capitalize()}\n\n{parts}\n"
+
+
+def _part_markdown(part: Part) -> str:
+    match part:
+        case Text():
+            return visible(part.text)
+        case Thinking():
+            return "\n".join(f"> {line}".rstrip() for line in visible(part.text).splitlines())
+        case ToolCall():
+            return f"Call of `{part.name}`:\n\n{_fenced(part.arguments, 'json')}"
+        case ToolResult():
+            name = "Output (error)" if part.is_error else "Output"
+            return f"{name}:\n\n{_fenced(part.text)}"
+        case Opaque():
+            return f"*({part.kind})*"
+
+
+def _fenced(text: Any, language: str = "") -> str:
+    """Return a code block whose fence is longer than any in the text."""
+    shown = visible(str(text))
+    longest = max((len(fence) for fence in _FENCE.findall(shown)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{shown}\n{fence}"
