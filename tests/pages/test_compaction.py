@@ -100,7 +100,7 @@ def test_a_requested_compaction_records_why_no_model_was_called(member_client, p
 def test_changes_to_the_head_and_tail_are_explained(viewer_client, session):
     row = session.compactions.get()
     assert row.record["exceptions"] == []
-    assert "were left unchanged. The " in one_line(page_of(viewer_client, session))
+    assert "were left unchanged. Only the " in one_line(page_of(viewer_client, session))
     reason = "thinking that the provider rejects after an edit of the prompt before it"
     exception = {"part": "tail", "step": "clear_thinking", "reason": reason, "messages": 3}
     row.record |= {"exceptions": [exception], "tail_verbatim": False, "tail_bound": "messages"}
