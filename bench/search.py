@@ -221,13 +221,12 @@ def _print_size(project: Project) -> None:
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname IN "
             "('agent_sessions_searchsegment', 'agent_sessions_searchblock', 'agent_sessions_searchstate')"
         )
-        [size] = cursor.fetchone()
+        size = int(cursor.fetchone()[0])
     indexed = SearchSegment.objects.filter(project=project)
-    rows = Message.objects.filter(session__in=indexed.values("session")).select_related("blob")
-    total = rows.count()
-    sample = [
-        len(message_text(message_value(row, "anthropic")).encode()) for row in rows[:: max(1, total // 500)]
-    ]
+    ids = list(indexed.values_list("session", flat=True).distinct())
+    total = Message.objects.filter(session__in=ids).count()
+    rows = Message.objects.filter(session__in=ids[:40], position__lt=20).select_related("blob")
+    sample = [len(message_text(message_value(row, "anthropic")).encode()) for row in rows]
     segments = indexed.count()
     pushed = statistics.fmean(sample) * total
     print(

@@ -26,6 +26,8 @@ MOST_MESSAGES = 256
 #: Bytes of terms and postings in a block, before compression.
 _BLOCK_BYTES = 6_000
 _LEVEL = 9
+#: Bytes of postings by the recorded length, whose lowest bit says that they have counts.
+_SIZES = [(length >> 1) << (length & 1) for length in range(2 * MOST_MESSAGES + 2)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,10 +192,6 @@ class _Block:
             return places, self.data[offset + number : offset + 2 * number]
         return places, b"\1" * number
 
-    def size(self, index: int) -> int:
-        number = self.lengths[index]
-        return (number >> 1) << (number & 1)
-
 
 def block_items(packed: bytes) -> Iterator[tuple[bytes, Postings]]:
     """Yield the terms of a block with their postings, in order."""
@@ -213,7 +211,7 @@ def block_find(packed: bytes, term: bytes, *, prefix: bool = False) -> dict[byte
 
 
 def _from(block: _Block, first: int) -> Iterator[tuple[bytes, Postings]]:
-    offset = sum(block.size(index) for index in range(first))
+    offset = sum(map(_SIZES.__getitem__, block.lengths[:first]))
     for index in range(first, len(block.terms)):
         yield block.terms[index], block.postings(index, offset)
-        offset += block.size(index)
+        offset += _SIZES[block.lengths[index]]

@@ -22,7 +22,7 @@ from sessions.selectors.search.request import SearchRequest
 from sessions.store.postgres import execute, raw_connection
 
 #: Maximum segments read for a query in a whole project, and maximum (newest) sessions that a filter selects.
-MOST_SEGMENTS, MOST_SESSIONS = 72, 5_000
+MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
 #: Maximum messages of a session that a query reads itself if no worker has indexed them yet.
 MOST_NOT_INDEXED = 128
 #: Bonus of a strong match in the rank of a segment.

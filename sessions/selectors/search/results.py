@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 
 from search.query import terms_of
 from search.ranking import LoadedSegment, frequencies, places_of, scores
@@ -20,6 +21,8 @@ from sessions.selectors.search.visibility import Shown, visibility_of
 
 #: Maximum hits of a search over all pages, and number of hits that are ranked by their text.
 MOST_HITS, RANKED_BY_TEXT = 200, 40
+#: The most hits from one segment in a search of the project.
+_MOST_OF_SEGMENT = 40
 #: Bonuses for a text with all words of the query close together, and for an exact spelling.
 _TOGETHER, _EXACT = 0.35, 0.1
 
@@ -125,16 +128,19 @@ def _ranked(
 ) -> Iterator[_Ranked]:
     for candidate, segment in zip(candidates.segments, loaded, strict=True):
         found = _found(request, segment, frequency)
-        excluded = places_of(segment, request.query.excluded)
-        for place, score in found.items():
-            if place not in excluded and _is_wanted(request, candidate, segment, place):
-                yield _Ranked(
-                    score=score,
-                    place=(candidate.session_id, candidate.first + place),
-                    role=segment.header.roles[place],
-                    tool=segment.header.tools[place],
-                    is_error=segment.header.errors[place],
-                )
+        if _has_conditions(request):
+            excluded = places_of(segment, request.query.excluded)
+            wanted = {p for p in found if p not in excluded and _is_wanted(request, candidate, segment, p)}
+            found = {place: score for place, score in found.items() if place in wanted}
+        most = MOST_HITS if request.session_id is not None else _MOST_OF_SEGMENT
+        for place, score in heapq.nlargest(most, found.items(), key=itemgetter(1)):
+            yield _Ranked(
+                score=score,
+                place=(candidate.session_id, candidate.first + place),
+                role=segment.header.roles[place],
+                tool=segment.header.tools[place],
+                is_error=segment.header.errors[place],
+            )
 
 
 def _found(
@@ -144,6 +150,11 @@ def _found(
     if not request.query.is_blank:
         return scores(segment, request.query, frequency)
     return {place: segment.recency + place / 1_000 for place in range(len(segment.header))}
+
+
+def _has_conditions(request: SearchRequest) -> bool:
+    query = request.query
+    return bool(request.before is not None or request.messages.is_set or query.required or query.excluded)
 
 
 def _is_wanted(request: SearchRequest, candidate: Candidate, segment: LoadedSegment, place: int) -> bool:
