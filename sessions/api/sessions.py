@@ -26,6 +26,7 @@ from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_json, calibration_of, prompt_size_json
+from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import (
     NewSession,
     session_create,
@@ -175,12 +176,15 @@ class SessionView(Endpoint):
         responses={200: serializers.Session, **error_responses(400, 404, 413, 415)},
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
-        """Replaces the session's policy. The new policy applies from the next compaction on; the current
-        prompt, past prompts and a compaction in progress do not change."""
+        """Replaces the session's policy, title or tags. A new policy applies from the next compaction on; the
+        current prompt, past prompts and a compaction in progress do not change. A title or tags set here are
+        kept when the session's log is imported again."""
         data = serializers.validated(serializers.SessionChange, call.body)
         session = session_or_404(call, session_id)
         if "policy" in data:
             session_policy_change(session=session, policy=data["policy"], actor=call.actor)
+        if data.keys() & {"title", "tags"}:
+            session_label(session=session, title=data.get("title"), tags=data.get("tags"), actor=call.actor)
         return json_response(session_json(session_or_404(call, session_id)))
 
     @operation(

@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(max_length=200)),
                 ("forked_at", models.PositiveIntegerField(null=True)),
                 ("title", models.CharField(blank=True, max_length=300)),
+                ("keeps_labels", models.BooleanField(default=False)),
                 ("agent", models.CharField(blank=True, max_length=100)),
                 ("model", models.CharField(blank=True, max_length=200)),
                 ("format", models.CharField(max_length=16, null=True)),

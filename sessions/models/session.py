@@ -44,6 +44,8 @@ class AgentSession(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     tags = ArrayField(models.CharField(max_length=100), default=list)
+    # Title and tags were set by a member or over the API: importing the log again keeps them.
+    keeps_labels = models.BooleanField(default=False)
     metadata = models.JSONField(default=dict)
     budget_tokens = models.PositiveIntegerField(null=True)
     context_window = models.PositiveIntegerField(null=True)

@@ -81,6 +81,10 @@ class SessionCreate(Strict):
 
 
 class SessionChange(Strict):
+    title = PlainText(required=False, allow_blank=True, max_length=300, help_text="The new title.")
+    tags = serializers.ListField(
+        child=PlainText(max_length=100), required=False, max_length=50, help_text="The new tags."
+    )
     policy = PolicyField(
         required=False,
         help_text="The new policy: a preset's name, or an object with `preset` and overrides. "

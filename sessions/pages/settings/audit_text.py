@@ -31,6 +31,7 @@ _SENTENCES: Mapping[str, str] = {
     "webhook.changed": "Changed webhook {target}",
     "webhook.deleted": "Deleted webhook {target}",
     "session.policy_changed": "Changed the policy of session {target}",
+    "session.labeled": "Changed the title or tags of session {target}",
     "session.deleted": "Deleted session {target}",
     "retention.ran": "Deleted sessions that exceeded the retention period",
     "compaction.reverted": "Reverted compaction {compaction} of session {target}",

@@ -276,9 +276,10 @@ def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
 def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> None:
     facts = prepared.facts
     session.parent = _parent(session, facts)
-    session.title = facts.title[:300]
+    if not session.keeps_labels:
+        session.title = facts.title[:300]
+        session.tags = [tag[:100] for tag in facts.tags]
     session.agent, session.model = facts.agent[:100], facts.model[:200]
-    session.tags = [tag[:100] for tag in facts.tags]
     session.metadata = dict(facts.metadata)
     restarted = session.context_start != tally.context_start
     tally.apply_to(session)

@@ -1,0 +1,46 @@
+"""Change the title and tags of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
+from accounts.services import audit_record
+from redaction import redact
+from sessions.models import AgentSession
+from sessions.selectors.redaction import redaction_of
+
+
+@transaction.atomic
+def session_label(
+    *,
+    session: AgentSession,
+    title: str | None = None,
+    tags: Sequence[str] | None = None,
+    actor: Actor = SYSTEM,
+) -> AgentSession:
+    """Replace the title or tags, without secrets, and record an audit event.
+
+    Importing the session's log again keeps them.
+    """
+    locked = AgentSession.objects.select_for_update().get(pk=session.pk)
+    project = Project.objects.get(pk=locked.project_id)
+    redaction = redaction_of(project)
+    if title is not None:
+        locked.title = redact(" ".join(title.split()), redaction=redaction)[0][:300]
+    if tags is not None:
+        clean = (redact(tag.strip(), redaction=redaction)[0][:100] for tag in tags)
+        locked.tags = list(dict.fromkeys(filter(None, clean)))
+    locked.keeps_labels = True
+    locked.save(update_fields=["title", "tags", "keeps_labels"])
+    audit_record(
+        action="session.labeled",
+        project=project,
+        actor=actor,
+        target=locked.external_id,
+        detail={"title": locked.title, "tags": locked.tags},
+    )
+    return locked

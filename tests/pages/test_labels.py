@@ -1,0 +1,44 @@
+"""Title and tags of a session can be edited, and survive another import."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import AuditEvent
+from sessions.models import AgentSession
+from tests.api.client import Api
+from tests.pages.served import address
+from tests.pages.transcripts import make_session, reading_turn
+from tests.redaction.secrets import TOKENS
+
+pytestmark = pytest.mark.django_db
+
+
+def test_title_and_tags_are_edited_and_kept_by_imports(member_client, project):
+    session = make_session(project, [reading_turn(0)], title="/mode")
+    new = {"title": " Pool  bug ", "tags": "red, ci,, red"}
+    page = member_client.post(address("session_labels", session), new, follow=True)
+    assert "Title and tags saved." in page.text
+    again = make_session(project, [reading_turn(0), reading_turn(1)], title="/mode", tags=["log"])
+    assert (again.title, again.tags, again.turn_count) == ("Pool bug", ["red", "ci"], 2)
+    assert AuditEvent.objects.filter(action="session.labeled").count() == 1
+
+
+def test_secrets_are_redacted(member_client, project):
+    session = make_session(project)
+    kind, secret = TOKENS[0]
+    member_client.post(address("session_labels", session), {"title": f"uses {secret}", "tags": secret})
+    stored = AgentSession.objects.get(pk=session.pk)
+    assert secret not in f"{stored.title} {stored.tags}", kind
+
+
+def test_over_the_api(api_key, project):
+    make_session(project)
+    changed = Api(api_key).patch("sessions/s-1/", {"title": "Pool bug", "tags": ["red"]}).json()
+    assert (changed["title"], changed["tags"]) == ("Pool bug", ["red"])
+
+
+def test_a_viewer_cannot_edit(viewer_client, project):
+    session = make_session(project)
+    assert "Edit title and tags" not in viewer_client.get(address("session", session)).text
+    assert viewer_client.post(address("session_labels", session), {"title": "x"}).status_code == 403
