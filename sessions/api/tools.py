@@ -6,11 +6,12 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from accounts.models import Scope
 from compaction import dialects
 from compaction.jsontext import loads_object
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidRequest, NotAllowed
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import format_param, format_parameter
 from sessions.api.schema import error_responses, operation
@@ -41,7 +42,7 @@ class ToolCalls(Endpoint):
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Runs a tool that the model called and returns the result for the model. Errors that the model can
-        fix are returned with `is_error`."""
+        fix are returned with `is_error`. Tools that return content also require the scope `read`."""
         data = serializers.validated(serializers.ToolCall, call.body)
         session = session_or_404(call, session_id)
         tool = TOOLS.get(data["name"])
@@ -51,6 +52,8 @@ class ToolCalls(Endpoint):
                 f"No tool named {data['name']!r}. Available: {', '.join(TOOLS)}.",
                 param="name",
             )
+        if not tool.writes and Scope.READ not in call.principal.scopes:
+            raise NotAllowed("missing_scope", f"The API key lacks the scope `{Scope.READ}`.")
         try:
             return json_response({"content": tool.run(session, _arguments(data)), "is_error": False})
         except ToolError as error:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Project
+from accounts.services import api_key_create
 from compaction.validation import validate
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, output, push, request, whole_turn
@@ -135,6 +137,14 @@ class TestToolCalls:
     ) -> None:
         response = api.post(CALLS, body)
         assert response.status_code == 400 or response.json()["is_error"] is True
+
+    @pytest.mark.parametrize("name", ["search_history", "expand_clip"])
+    def test_a_tool_that_reads_requires_the_scope_read(
+        self, project: Project, session: dict[str, Any], name: str
+    ) -> None:
+        pusher = Api(api_key_create(project=project, name="pusher", scopes=["push"])[1])
+        refused = pusher.post(CALLS, {"name": name, "arguments": {"query": "x", "handle": "h_1"}})
+        assert (refused.status_code, code(refused)) == (403, "missing_scope")
 
     def test_it_requires_the_scope_push(self, reader_api: Api, session: dict[str, Any]) -> None:
         assert reader_api.post(CALLS, {"name": "search_history"}).status_code == 403
