@@ -20,6 +20,8 @@ _FACTOR_MIN, _FACTOR_MAX = 0.5, 3.0
 _GROWTH_MIN = 200
 #: Weight of the initial factor, and maximum growth to remember, in estimated tokens of growth.
 _INITIAL_GROWTH, _GROWTH_MAX = 1_000, 100_000
+#: The factors of known providers are within this distance of each other.
+_FACTOR_SPREAD = 0.3
 #: From this many reports on, a report that contradicts the calibration needs a second one that confirms it.
 _SETTLED = 3
 #: A report within this share of the expected size, or this many tokens, does not contradict it.
@@ -53,17 +55,36 @@ class Calibration:
         """Provider tokens per estimated token."""
         estimated, reported = self.growth
         found = (self.initial * _INITIAL_GROWTH + reported) / (_INITIAL_GROWTH + estimated)
+        return min(max(min(found, self._factor_limit), _FACTOR_MIN), _FACTOR_MAX)
+
+    @property
+    def _factor_limit(self) -> float:
         # The overhead is not negative, so the provider's size is an upper limit of factor * estimate.
-        limit = self.last[1] / self.last[0] if self.last else _FACTOR_MAX
-        return min(max(min(found, limit), _FACTOR_MIN), _FACTOR_MAX)
+        return self.last[1] / self.last[0] if self.last else _FACTOR_MAX
 
     def provider(self, estimated: int) -> int:
-        """Return the provider's tokens for an estimate."""
-        return round(self.factor * estimated + self.overhead) if estimated else 0
+        """Return the provider's tokens for an estimate.
+
+        Beyond the last reported size, the result includes what the factor may still be too low by.
+        """
+        if not estimated:
+            return 0
+        beyond = max(0, estimated - self.last[0]) if self.last else 0
+        return round(self.factor * estimated + self.overhead + self._doubt_of_factor * beyond)
 
     def room(self, budget: int) -> int:
         """Return the estimated tokens that fit into a budget of provider tokens, at least 1."""
-        return max(1, int((budget - self.overhead) / self.factor))
+        room = (budget - self.overhead) / self.factor
+        if self.last and room > self.last[0]:
+            doubt = self._doubt_of_factor
+            room = (budget - self.overhead + doubt * self.last[0]) / (self.factor + doubt)
+        return max(1, int(room))
+
+    @property
+    def _doubt_of_factor(self) -> float:
+        """How much higher the factor may be: it is certain once the prompt has grown enough."""
+        spread = _FACTOR_SPREAD * _INITIAL_GROWTH / (_INITIAL_GROWTH + self.growth[0])
+        return min(spread, max(0.0, self._factor_limit - self.factor))
 
     def updated(self, *, sizes: Sequence[int], reported: int) -> Calibration:
         """Return the calibration after one more report.
