@@ -20,7 +20,7 @@ from sessions.selectors.search.texts import FoundMessage, Place, messages_read
 from sessions.selectors.search.visibility import Shown, visibility_of
 
 #: Maximum hits of a search over all pages, and number of hits that are ranked by their text.
-MOST_HITS, RANKED_BY_TEXT = 200, 40
+MOST_HITS, RANKED_BY_TEXT = 200, 30
 #: The most hits from one segment in a search of the project.
 _MOST_OF_SEGMENT = 40
 #: Bonuses for a text with all words of the query close together, and for an exact spelling.
