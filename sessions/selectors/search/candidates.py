@@ -53,15 +53,16 @@ WITH key AS (
       FROM key CROSS JOIN LATERAL (
           SELECT s.id FROM agent_sessions_searchsegment s
            WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s) s
-), frequency AS (
-    SELECT number, count(*) AS segments FROM hit GROUP BY number
 ), total AS (
     SELECT count(*) AS segments, coalesce(sum("end" - first), 0) AS messages
       FROM agent_sessions_searchsegment WHERE project_id = %(project)s
+), frequency AS MATERIALIZED (
+    SELECT found.number, found.segments,
+           ln(1 + (total.segments - found.segments + 0.5::float8) / (found.segments + 0.5::float8)) AS value
+      FROM total CROSS JOIN (SELECT number, count(*) AS segments FROM hit GROUP BY number) found
 ), ranked AS (
-    SELECT hit.id,
-           sum(hit.weight * ln(1 + (total.segments - f.segments + 0.5) / (f.segments + 0.5))) AS value
-      FROM total CROSS JOIN hit JOIN frequency f USING (number)
+    SELECT hit.id, sum(hit.weight * f.value) AS value
+      FROM hit JOIN frequency f USING (number)
      GROUP BY hit.id
 )
 SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header,
