@@ -33,12 +33,15 @@ PREFIX = "/gateway/anthropic"
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
+WORDS = [f"word {number} " for number in range(20)]
+
+
 def event(kind: str, **fields: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
 def events(number: int) -> list[bytes]:
-    """The events of an answer that calls a tool, after some text."""
+    """Return the events of an answer: some text, and the call of a tool with this number."""
     message = {"id": f"msg_{number}", "model": "claude-sonnet-5-5", "usage": {"input_tokens": 9}}
     block = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {}}
     call = {"type": "input_json_delta", "partial_json": '{"path": "a.py"}'}
@@ -46,8 +49,8 @@ def events(number: int) -> list[bytes]:
         event("message_start", message=message),
         event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
         *(
-            event("content_block_delta", index=0, delta={"type": "text_delta", "text": f"word {word} "})
-            for word in range(20)
+            event("content_block_delta", index=0, delta={"type": "text_delta", "text": word})
+            for word in WORDS
         ),
         event("content_block_stop", index=0),
         event("content_block_start", index=1, content_block=block),
@@ -62,7 +65,7 @@ class Provider:
     """Answers each request with a stream; with `pause`, events come that many seconds apart."""
 
     def __init__(self, pause: float = 0.0) -> None:
-        self.number, self.pause = 0, pause
+        self.pause = pause
 
     async def serve(self, port: int) -> None:
         server = await asyncio.start_server(self.connection, "127.0.0.1", port, limit=2**26, backlog=1_000)
@@ -80,9 +83,9 @@ class Provider:
                     else 0
                 )
                 await reader.readexactly(length)
-                self.number += 1
+                named = lower.partition(b"x-bench-call:")[2].partition(b"\r\n")[0]
                 writer.write(_HEAD)
-                for part in events(self.number):
+                for part in events(int(named or b"0")):
                     writer.write(b"%x\r\n%b\r\n" % (len(part), part))
                     if self.pause:
                         await writer.drain()
@@ -157,11 +160,12 @@ class Client:
     async def open(self) -> None:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**26)
 
-    async def call(self, body: bytes) -> tuple[float, float]:
+    async def call(self, agent: Agent) -> tuple[float, float]:
+        body = agent.body()
         start = time.perf_counter()
         self.writer.write(
             f"POST {self.prefix}{PATH} HTTP/1.1\r\nHost: localhost\r\n{self.headers}"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            f"x-bench-call: {agent.number}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
         head = await self.reader.readuntil(b"\r\n\r\n")
@@ -188,20 +192,16 @@ class Agent:
         fields = {"model": "claude-sonnet-5-5", "max_tokens": 1_000, "stream": True, "tools": [tool]}
         return json.dumps({**fields, "messages": self.messages}).encode()
 
-    def grow(self, answers: int = 1) -> None:
-        for _ in range(answers):
-            self.number += 1
-            id = f"toolu_{self.session}_{self.number}"
-            output = "\n".join(
-                f"{self.number}.{line} def handler_{line}(): pass" for line in range(self.lines)
-            )
-            self.messages += [
-                {
-                    "role": "assistant",
-                    "content": [{"type": "tool_use", "id": id, "name": "Read", "input": {}}],
-                },
-                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": output}]},
-            ]
+    def grow(self) -> None:
+        """Add the provider's answer and the result of its call."""
+        id = f"toolu_{self.number}"
+        call = {"type": "tool_use", "id": id, "name": "Read", "input": {"path": "a.py"}}
+        output = "\n".join(f"{self.number}.{line} def handler_{line}(): pass" for line in range(self.lines))
+        self.messages += [
+            {"role": "assistant", "content": [{"type": "text", "text": "".join(WORDS)}, call]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": output}]},
+        ]
+        self.number += 1
 
 
 async def measure_overhead(direct: int, gateway: int, key: str, *, calls: int, mode: str) -> None:
@@ -214,9 +214,8 @@ async def measure_overhead(direct: int, gateway: int, key: str, *, calls: int, m
     agent = Agent(mode)
     times: dict[str, list[float]] = {"gateway": [], "direct": []}
     for number in range(calls):
-        body = agent.body()
         for name, client in (("direct", around), ("gateway", through)):
-            first, _ = await client.call(body)
+            first, _ = await client.call(agent)
             if number >= 10:
                 times[name].append(first)
         agent.grow()
@@ -236,7 +235,7 @@ async def measure_streams(gateway: int, key: str, *, streams: int) -> None:
         await client.open()
         clients.append((client, Agent(f"stream-{number}")))
     start = time.perf_counter()
-    results = await asyncio.gather(*(client.call(agent.body()) for client, agent in clients))
+    results = await asyncio.gather(*(client.call(agent) for client, agent in clients))
     took = time.perf_counter() - start
     first, last = zip(*results, strict=True)
     ideal = len(events(0)) * 100

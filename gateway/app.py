@@ -21,6 +21,7 @@ from gateway.credentials import Credentials, credentials_of
 from gateway.exchange import Copy, Cut, Forward, exchange
 from gateway.http import Disconnected, Receive, Scope, Send, TooLarge, body_read, respond
 from gateway.metrics import exposition, may_be_seen, metrics
+from gateway.providers import PROVIDERS
 from gateway.recording.recorder import Recorder
 from gateway.routing import Route, route_of
 from sessions.services.reconcile.served import Served
@@ -205,7 +206,9 @@ class Gateway:
     ) -> Forward:
         """Return the request with the edits of its session, in compact mode."""
         if call.mode != COMPACT:
-            return forward
+            named = PROVIDERS[call.provider].identity(call.headers, {}).session
+            session = [(b"x-contextapp-session", header_text(named))] if named else []
+            return replace(forward, extra=[*forward.extra, *session])
         if credentials.is_subscription and not caller.compacts_subscriptions:
             result: Served | Passthrough = Passthrough(reason="subscription")
         else:

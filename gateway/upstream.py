@@ -68,7 +68,9 @@ async def send(
         request = httpx2.Request(method, url, headers=headers, content=content, extensions={"trace": trace})
         request.extensions["timeout"] = _TIMEOUT.as_dict()
         try:
-            return await http.send(request, stream=True)
+            response = await http.send(request, stream=True)
+            request.extensions.pop("trace")  # it would be called for each part of the body
+            return response
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
             if fresh:
                 raise

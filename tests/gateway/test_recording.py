@@ -101,6 +101,12 @@ def test_a_session_is_recorded_as_the_client_has_it(agent: Agent, is_stream: boo
     assert (preamble.system, session.preamble_version) == (b'"You are a coder."', 1)
 
 
+def test_the_response_names_the_session(agent: Agent, gateway: Running, provider: Provider) -> None:
+    provider.script = [streamed(text("Hello."))]
+    response = gateway.call(MESSAGES, request(user("Hi."), tools=TOOLS), agent.headers)
+    assert response.headers["x-contextapp-session"] == SESSION
+
+
 def test_nothing_is_compacted_in_observe_mode(agent: Agent) -> None:
     for number in range(6):
         agent.say(user(f"{number}: " + "word " * 40_000), text("Read."))
