@@ -129,10 +129,12 @@ def test_a_fork_is_continued_under_the_name_of_its_root(api: Api) -> None:
 
 def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
     api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 6_000}})
-    long = [message for number in range(20) for message in whole_turn(number, lines=60)]
-    for end in range(4, len(long) + 1, 4):
-        before = reconcile(api, long[:end], "s2")
-    assert before["compactions"] > 0
+    long: History = []
+    compactions = [0]
+    while not compactions[-1] or compactions[-1] != compactions[-2]:  # the last turn compacted nothing
+        long += whole_turn(len(compactions), lines=40)
+        before = reconcile(api, long, "s2")
+        compactions.append(before["compactions"])
     forked = reconcile(api, [*long[:-1], request("Something else")], "s2")
     assert forked["reconciled"]["status"] == "forked"
     assert forked["compactions"] == before["compactions"]

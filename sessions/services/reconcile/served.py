@@ -109,21 +109,34 @@ def _tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdown:
 
 
 def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
+    """Compact the session if its prompt with the new messages reaches the hard limit."""
     calibration = calibration_of(session.calibration, model=session.model)
-    shown = sum(session.shown_components.values()) + new.total
+    stored = sum(session.shown_components.values())
+    budget = budget_tokens(
+        own=session.budget_tokens, context_window=session.context_window, model=session.model
+    )
     state = TriggerState(
-        tokens=calibration.provider(shown),
-        budget=budget_tokens(
-            own=session.budget_tokens, context_window=session.context_window, model=session.model
-        ),
+        tokens=calibration.provider(stored + new.total),
+        budget=budget,
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=session.turn_count - (session.fired_turn or 0),
     )
     trigger = evaluate(state, policy_of(session.policy))
-    if trigger is not None and not trigger.is_background:
-        with transaction.atomic():
-            session_compact(session=session, trigger=trigger.name, supersede=True)
-        session.refresh_from_db()
+    if trigger is None or trigger.is_background:
+        return
+    taken = calibration.provider(stored + new.total) - calibration.provider(stored)
+    _compact(session, trigger.name, room=max(budget - taken, budget // 2))
+    session.refresh_from_db()
+
+
+@transaction.atomic
+def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
+    """Compact the session to the room that the new messages leave in its budget, which stays the same."""
+    rows = AgentSession.objects.select_for_update().filter(pk=session.pk)
+    own = rows.values_list("budget_tokens", flat=True).get()
+    rows.update(budget_tokens=room)
+    session_compact(session=session, trigger=trigger, supersede=True)
+    rows.update(budget_tokens=own)
 
 
 def _edits(session: AgentSession, history: ClientHistory) -> Edits:
