@@ -63,14 +63,16 @@ class Calibration:
         return self.last[1] / self.last[0] if self.last else _FACTOR_MAX
 
     def provider(self, estimated: int) -> int:
-        """Return the provider's tokens for an estimate.
+        """Return the provider's tokens for an estimate."""
+        return round(self.factor * estimated + self.overhead) if estimated else 0
 
-        Beyond the last reported size, the result includes what the factor may still be too low by.
+    def provider_at_most(self, estimated: int) -> int:
+        """Return the provider's tokens for an estimate, with what the factor may still be too low by.
+
+        The last reported size is certain, so only what the prompt has grown since is in doubt.
         """
-        if not estimated:
-            return 0
         beyond = max(0, estimated - self.last[0]) if self.last else 0
-        return round(self.factor * estimated + self.overhead + self._doubt_of_factor * beyond)
+        return self.provider(estimated) + round(self._doubt_of_factor * beyond)
 
     def room(self, budget: int) -> int:
         """Return the estimated tokens that fit into a budget of provider tokens, at least 1."""

@@ -84,7 +84,7 @@ def test_a_change_is_audited_once(api: Api) -> None:
         ({"policy": {"target": 2}}, "invalid_field", "policy"),
         ({"policy": "tiny"}, "invalid_field", "policy"),
         ({"policy": None}, "invalid_field", "policy"),
-        ({"title": "x"}, "unknown_field", "title"),
+        ({"name": "x"}, "unknown_field", "name"),
     ],
 )
 def test_an_invalid_change_is_explained(api: Api, body: Any, expected: str, param: str) -> None:

@@ -228,9 +228,17 @@ class TestListing:
         assert self.found(api, query) == [names[number] for number in numbers]
 
     def test_health_is_a_filter(self, api: Api, names: list[str]) -> None:
+        for name in ("run-1", "run-3"):
+            for number in range(3):
+                push(
+                    api,
+                    [request()],
+                    name,
+                    usage={"input_tokens": 100, "cache_read_input_tokens": 900 * number},
+                )
         for session in AgentSession.objects.all():
             profile_write(session=session)
-        assert self.found(api, "health=a,B") == names[::-1]
+        assert self.found(api, "health=a,B") == ["run-3", "run-1"]  # the others reported no usage
         assert self.found(api, "health=D,F") == []
 
     @pytest.mark.parametrize(

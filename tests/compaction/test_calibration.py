@@ -97,7 +97,7 @@ def test_the_room_is_the_largest_estimate_that_fits() -> None:
         calibration = learned(reports(factor, overhead))
         for budget in (60_000, 61_234):
             room = calibration.room(budget)
-            assert calibration.provider(room) <= budget < calibration.provider(room + 2)
+            assert calibration.provider_at_most(room) <= budget < calibration.provider_at_most(room + 2)
     assert Calibration(overhead=50_000).room(10_000) == 1
 
 

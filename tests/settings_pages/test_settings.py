@@ -109,7 +109,7 @@ def test_owners_change_roles_and_remove_members(project, owner_client, viewer):
 def test_the_last_owner_cannot_be_removed(owner, owner_client):
     membership = Membership.objects.get(user=owner)
     response = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
-    assert b"last owner" in response.content
+    assert b"at least one owner" in response.content
     assert Membership.objects.filter(user=owner).exists()
 
 

@@ -35,7 +35,7 @@ def trigger_evaluate(turn: NewTurn) -> Trigger | None:
     session = turn.session
     policy = policy_of(session.policy)
     state = TriggerState(
-        tokens=turn.calibration.provider(turn.shown.total),
+        tokens=turn.calibration.provider_at_most(turn.shown.total),
         budget=turn.budget,
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=turn.index + 1 - (session.fired_turn or 0),
