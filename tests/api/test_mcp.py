@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -91,7 +92,9 @@ class TestSdk:
             ):
                 return await use(client)
 
-        return asyncio.run(main())
+        # In its own thread: Playwright runs an event loop in the thread of the tests.
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, main()).result()
 
     @pytest.mark.processes
     @pytest.mark.django_db(transaction=True)
