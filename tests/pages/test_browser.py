@@ -232,7 +232,7 @@ def test_the_palette_finds_a_session_from_any_page(at, page, project):
     page.keyboard.press("Control+k")
     page.keyboard.type("thing fir")
     found = page.get_by_role("option")
-    expect(found).to_have_text([re.compile("First thing"), re.compile("Search sessions for")])
+    expect(found).to_have_text([re.compile("First thing"), re.compile("Search messages for")])
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{address(session)}")
 
