@@ -17,18 +17,13 @@ from accounts.services import api_key_create
 from importers.base import ImportedSession
 from tests.api.client import Api
 from tests.api.talk import assert_valid
+from tests.api.test_calibration import PROVIDERS
 from tests.api.test_trajectories import parsed, sessions_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.trajectories, pytest.mark.slow]
 
-#: Provider tokens of a prompt by its estimate.
-PROVIDERS: dict[str, Callable[[int], int]] = {
-    "the estimate": lambda estimate: estimate,
-    "1.25 x + 12,000": lambda estimate: round(1.25 * estimate + 12_000),
-    "0.8 x": lambda estimate: round(0.8 * estimate),
-}
 FOLDERS = ("entire-claude-code", "mini-swe-agent")
-#: Turns of each session, and the smallest transcript whose tenth still has room for a system prompt.
+#: Turns of each session, and the minimum size of its transcript in estimated tokens.
 TURNS, LEAST_TOKENS = 60, 30_000
 #: What the system prompt, the tools and the latest request take at most, in the provider's tokens.
 LEAST_BUDGET = 16_000
