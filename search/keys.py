@@ -11,7 +11,7 @@ from uuid import UUID
 from zlib import crc32
 
 from search.query import LEAST_PREFIX
-from search.segments import Header, Segment
+from search.segments import Segment
 
 _MASK = 0x7FFFFFFE
 
@@ -47,7 +47,7 @@ def error_key(salt: int) -> int:
 
 def segment_keys(salt: int, segment: Segment) -> list[int]:
     """Return the keys of a segment."""
-    header = Header.unpack(segment.header)
+    header = segment.header
     keys = {_key(salt, term) for term in segment.terms}
     keys |= {_key(salt, term) | 1 for term in segment.strong}
     keys |= _prefix_keys(salt, segment.terms)

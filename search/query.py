@@ -56,6 +56,11 @@ class Group:
     def terms(self) -> Sequence[QueryTerm]:
         return (*self.names, *self.words)
 
+    @property
+    def exact(self) -> Sequence[QueryTerm]:
+        """The terms that a message must contain: the exact form of the identifier, or all words."""
+        return self.names[:1] or self.words
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
@@ -107,18 +112,19 @@ def query_parse(text: str, *, is_typing: bool = False) -> Query:
             if not minus:
                 found = list(_groups(phrase))
                 groups += found
-                required += (term.term for group in found for term in group.words if not group.names)
-                required += (group.names[0].term for group in found if group.names)
+                required += (term.term for group in found for term in group.exact)
         elif word.strip(_EDGES):
             (excluded if minus else groups).extend(_groups(word))
     if is_typing and groups and not text.endswith((" ", '"')):
         groups[-1] = _as_prefix(groups[-1])
+    groups = list(dict.fromkeys(groups))[:MOST_GROUPS]
+    looked_up = {term.key for term in terms_of(groups)}
     return Query(
-        groups=tuple(dict.fromkeys(groups))[:MOST_GROUPS],
+        groups=tuple(groups),
         phrases=tuple(phrases),
         excluded=tuple(excluded),
         excluded_phrases=tuple(excluded_phrases),
-        required=tuple(dict.fromkeys(required)),
+        required=tuple(term for term in dict.fromkeys(required) if term in looked_up),
         text=text,
     )
 

@@ -60,8 +60,7 @@ def places_of(segment: LoadedSegment, groups: Sequence[Group]) -> set[int]:
     """Return the messages that contain one of the groups: its exact form, or all its words."""
     found: set[int] = set()
     for group in groups:
-        terms = group.names[:1] or group.words
-        each = [set(segment.postings.get(term.key, (b"", b""))[0]) for term in terms]
+        each = [set(segment.postings.get(term.key, (b"", b""))[0]) for term in group.exact]
         found |= set.intersection(*each) if each else set()
     return found
 

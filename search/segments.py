@@ -84,7 +84,7 @@ class Segment:
     `strong` are the terms for which a message is a strong match.
     """
 
-    header: bytes
+    header: Header
     blocks: Sequence[tuple[bytes, bytes]]
     terms: Sequence[bytes]
     strong: frozenset[bytes]
@@ -114,15 +114,15 @@ def segment_build(documents: Sequence[Document]) -> Segment:
     return _encode(header_of(documents), {t.encode(): (bytes(places[t]), bytes(counts[t])) for t in places})
 
 
-def segment_merge(parts: Sequence[tuple[bytes, Iterable[bytes]]]) -> Segment:
+def segment_merge(parts: Sequence[tuple[Header, Iterable[bytes]]]) -> Segment:
     """Encode one segment from the headers and blocks of consecutive ones."""
     merged: defaultdict[bytes, list[bytearray]] = defaultdict(lambda: [bytearray(), bytearray()])
     roles: list[str] = []
     tools: list[str] = []
     errors: list[bool] = []
     lengths = b""
-    for packed, blocks in parts:
-        header, offset = Header.unpack(packed), len(lengths)
+    for header, blocks in parts:
+        offset = len(lengths)
         for block in blocks:
             for term, (places, counts) in block_items(block):
                 known = merged[term]
@@ -139,7 +139,7 @@ def segment_merge(parts: Sequence[tuple[bytes, Iterable[bytes]]]) -> Segment:
 def _encode(header: Header, postings: Mapping[bytes, Postings]) -> Segment:
     terms = sorted(postings)
     strong = frozenset(t for t in terms if _is_strong(postings[t], header.lengths))
-    return Segment(header=header.pack(), blocks=list(_blocks(terms, postings)), terms=terms, strong=strong)
+    return Segment(header=header, blocks=list(_blocks(terms, postings)), terms=terms, strong=strong)
 
 
 def _is_strong(postings: Postings, lengths: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Content removed from the prompt: retrieved by its handle, or found by search."""
+"""Content removed from the prompt: retrieved by its handle, whole or by lines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from compaction import dialects
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from redaction.patterns import pattern_compile
 from sessions.models import AgentSession, Edit, Message
-from sessions.selectors.convert import message_bytes, message_value
-from sessions.store import bodies
+from sessions.selectors.convert import message_value
 
 #: Maximum number of matches that a grep returns.
 MAX_MATCHES = 200
@@ -112,74 +110,4 @@ def grep(text: str, pattern: str, *, context: int = 0) -> tuple[list[Mapping[str
     matched = set(hits)
     return [{"line": number + 1, "text": lines[number], "match": number in matched} for number in shown], len(
         hits
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchMatch:
-    """A message that contains all terms of a search."""
-
-    position: int
-    turn: int
-    role: str
-    tool: str
-    snippet: str
-
-
-#: Characters before and after the start of the first match.
-_SNIPPET = 120
-
-#: Messages read per query.
-_BATCH = 500
-
-
-def search(
-    *, session: AgentSession, terms: Sequence[str], before: int | None, limit: int, scan: int | None = None
-) -> tuple[list[SearchMatch], int | None]:
-    """Return messages that contain all `terms`, newest first, and the position at which to continue.
-
-    Letter case is ignored. The transcript is compressed and has no search index, which would double its
-    size: it is read from its end until the page is full or `scan` messages are read.
-    """
-    folded = [term.casefold() for term in terms]
-    position = session.message_count if before is None else before
-    found: list[SearchMatch] = []
-    end = 0 if scan is None else max(position - scan, 0)
-    while position > end:
-        rows = list(
-            Message.objects.filter(session=session, position__lt=position)
-            .select_related("blob")
-            .order_by("-position")[:_BATCH]
-        )
-        if not rows:
-            return found, None
-        for row in rows:
-            if match := _match(row, folded, session.format):
-                found.append(match)
-                if len(found) == limit:
-                    return found, row.position
-        position = rows[-1].position
-    return found, position or None
-
-
-def _match(row: Message, terms: Sequence[str], format: str | None) -> SearchMatch | None:
-    data = message_bytes(row)
-    if b"\\" not in data:
-        # Without escapes, the bytes contain the words literally. Most messages are rejected here, unparsed.
-        plain = data.decode().casefold()
-        if not all(term in plain for term in terms):
-            return None
-    [value] = dialects.parse_mixed([bodies.json_value(data)], default=format)
-    text = "\n".join(part_text(part) for part in value.parts)
-    folded = text.casefold()
-    places = [folded.find(term) for term in terms]
-    if min(places) < 0:
-        return None
-    start = max(0, places[0] - _SNIPPET)
-    return SearchMatch(
-        position=row.position,
-        turn=row.turn_index,
-        role=row.role,
-        tool=row.tool_name,
-        snippet=text[start : places[0] + _SNIPPET],
     )

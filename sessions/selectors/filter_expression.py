@@ -44,6 +44,10 @@ FIGURES = {
 _GRADES = {grade for grade, _ in GRADES}
 
 
+#: Adds the condition of a term's value to a filter.
+_Reader = Callable[[SessionFilter, str, tzinfo], SessionFilter]
+
+
 class InvalidTerm(ValueError):
     """A term is invalid; the message contains an example of a valid one."""
 
@@ -53,10 +57,13 @@ def term_read(key: str, value: str, filters: SessionFilter, zone: tzinfo = UTC) 
 
     Days are those of the time zone. Raises `InvalidTerm`.
     """
-    if key.lower() == "active":
-        return _active(zone, filters, value)
     read = _READERS.get(key.lower())
-    return read(filters, value) if read is not None else None
+    return read(filters, value, zone) if read is not None else None
+
+
+def term_text(key: str, value: str) -> str:
+    """Return a term of an expression; values with spaces are quoted."""
+    return f'{key}:"{value}"' if any(map(str.isspace, value)) else f"{key}:{value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +102,8 @@ def size_read(text: str) -> int:
     return min(int(float(match[1]) * _UNITS[match[2].lower()]), _MOST)
 
 
-def _figure(key: str) -> Callable[[SessionFilter, str], SessionFilter]:
-    def read(filters: SessionFilter, value: str) -> SessionFilter:
+def _figure(key: str) -> _Reader:
+    def read(filters: SessionFilter, value: str, _zone: tzinfo) -> SessionFilter:
         at_most = value.startswith("<")
         amount = value.lstrip("<>=$")
         number = _dollars(amount) if key == "cost" else size_read(amount)
@@ -114,14 +121,15 @@ def _dollars(text: str) -> int:
         raise InvalidTerm("Invalid amount. Example: cost:>1.50") from None
 
 
-def _health(filters: SessionFilter, value: str) -> SessionFilter:
+def _health(filters: SessionFilter, value: str, _zone: tzinfo) -> SessionFilter:
     grades = frozenset(value.upper().replace(",", ""))
     if not grades or not grades <= _GRADES:
         raise InvalidTerm("Invalid grade. Grades are A, B, C, D and F. Example: health:C,D")
     return replace(filters, grades=grades)
 
 
-def _flag(value: str, key: str) -> bool:
+def flag_read(value: str, key: str) -> bool:
+    """Parse yes or no. Raises `InvalidTerm`."""
     if value.lower() not in {"yes", "no"}:
         raise InvalidTerm(f"Invalid value. Use {key}:yes or {key}:no")
     return value.lower() == "yes"
@@ -133,7 +141,7 @@ def _misspelt(key: str) -> str:
     return close[0] if close and close[0] != key.lower() else ""
 
 
-def _active(zone: tzinfo, filters: SessionFilter, value: str) -> SessionFilter:
+def _active(filters: SessionFilter, value: str, zone: tzinfo) -> SessionFilter:
     if recent := _RECENT.fullmatch(value.lower()):
         start = timezone.now() - timedelta(hours=int(recent[1]) * _HOURS[recent[2]])
         return replace(filters, active_from=start)
@@ -149,13 +157,14 @@ def _active(zone: tzinfo, filters: SessionFilter, value: str) -> SessionFilter:
     return replace(filters, active_from=earliest, active_to=latest)
 
 
-_READERS: Mapping[str, Callable[[SessionFilter, str], SessionFilter]] = {
-    "agent": lambda filters, value: replace(filters, agent=value),
-    "model": lambda filters, value: replace(filters, model=value),
-    "tag": lambda filters, value: replace(filters, tags=(*filters.tags, value)),
+_READERS: Mapping[str, _Reader] = {
+    "active": _active,
+    "agent": lambda filters, value, _zone: replace(filters, agent=value),
+    "model": lambda filters, value, _zone: replace(filters, model=value),
+    "tag": lambda filters, value, _zone: replace(filters, tags=(*filters.tags, value)),
     "health": _health,
-    "compacted": lambda filters, value: replace(filters, compacted=_flag(value, "compacted")),
-    "subagents": lambda filters, value: replace(filters, sub_agents=_flag(value, "subagents")),
+    "compacted": lambda filters, value, _zone: replace(filters, compacted=flag_read(value, "compacted")),
+    "subagents": lambda filters, value, _zone: replace(filters, sub_agents=flag_read(value, "subagents")),
     **{key: _figure(key) for key in FIGURES},
 }
 
@@ -174,4 +183,4 @@ HINTS: Mapping[str, str] = {
     "active": "7d, today or 2026-03-01..2026-03-05",
     "subagents": "yes or no",
 }
-assert HINTS.keys() == {*_READERS, "active"}
+assert HINTS.keys() == _READERS.keys()

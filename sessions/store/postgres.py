@@ -37,6 +37,12 @@ def execute(
     return cursor.execute(statement, parameters, prepare=True, binary=binary)
 
 
+def rows_fetch(statement: LiteralString, parameters: Any = None) -> Sequence[Any]:
+    """Return the rows of a prepared query. Raises Django's database errors."""
+    with connection.wrap_database_errors:
+        return execute(raw_connection(), statement, parameters).fetchall()
+
+
 def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, all with the same columns, by COPY.
 

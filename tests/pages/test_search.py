@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -48,6 +49,24 @@ def test_markup_in_messages_is_escaped(
     text = page_text(member_client, project, "?q=paint")
     assert "<b>Paint" not in text
     assert "&lt;b&gt;<mark>Paint</mark>&lt;/b&gt;" in text
+
+
+def test_markup_is_escaped_in_hits_of_a_past_prompt(member_client: Client, session: AgentSession) -> None:
+    address = reverse("session_past_prompt", args=[session.project.slug, session.pk, 1])
+    text = member_client.get(f"{address}?q=paint").content.decode()
+    assert "&lt;b&gt;<mark>Paint</mark>&lt;/b&gt;" in text
+    # The third message came later.
+    assert member_client.get(f"{address}?q=pool").content.decode().count("<mark>pool</mark>") == 1
+
+
+def test_days_are_those_of_the_viewer(member_client: Client, project: Project, session: AgentSession) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(last_active_at=datetime(2026, 3, 1, 22, 30, tzinfo=UTC))
+    found = "?q=pool%20active%3A2026-03-02"
+    assert "No messages found" in page_text(member_client, project, found)
+    member_client.cookies["zone"] = "Asia/Tokyo"
+    assert "Nightly run" in page_text(member_client, project, found)
+    palette = member_client.get(reverse("sessions_find", args=[project.slug]) + found)
+    assert "message" in {place["kind"] for place in palette.json()["places"]}
 
 
 def test_facets_narrow_the_results(member_client: Client, project: Project, session: AgentSession) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from sessions.pages.tags.texts import highlight
 from sessions.selectors.past_prompts import outline_at
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
@@ -104,20 +103,6 @@ def test_messages_of_a_row_are_not_displayed_as_notices(member_client, session):
         page = get(member_client, name, session, *more).text
         assert 'role="status"' not in page, name
         assert "ShownMessage" not in page, name
-
-
-@pytest.mark.parametrize(
-    ("text", "query", "shown"),
-    [
-        ("a <b> ROUNDING x", "rounding", "a &lt;b&gt; <mark>ROUNDING</mark> x"),
-        ("<script>", "<script>", "<mark>&lt;script&gt;</mark>"),
-        ("a.b axb", "a.b", "<mark>a.b</mark> axb"),
-        ("one two", "two one", "<mark>one</mark> <mark>two</mark>"),
-        ("one & two", " ", "one &amp; two"),
-    ],
-)
-def test_highlight_marks_words_and_escapes_text(text, query, shown):
-    assert highlight(text, query) == shown
 
 
 def test_show_changes_only(member_client, session):

@@ -45,7 +45,7 @@ def expected(found: Sequence[Document]) -> dict[bytes, list[tuple[int, int]]]:
 def test_a_segment_returns_its_messages(found: list[Document]) -> None:
     segment = segment_build(found)
     assert {term: list(zip(*each, strict=True)) for term, each in stored(segment).items()} == expected(found)
-    header = Header.unpack(segment.header)
+    header = Header.unpack(segment.header.pack())
     assert list(header.roles) == [document.role for document in found]
     assert list(header.tools) == [document.tool for document in found]
     assert list(header.errors) == [document.is_error for document in found]
@@ -59,7 +59,7 @@ def test_merged_segments_equal_one_that_was_built_at_once(parts: list[list[Docum
     whole = segment_build([document for part in parts for document in part])
     assert stored(merged) == stored(whole)
     assert merged.strong == whole.strong
-    assert Header.unpack(merged.header) == Header.unpack(whole.header)
+    assert Header.unpack(merged.header.pack()) == whole.header
 
 
 def test_a_term_is_in_the_block_that_begins_before_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.query import query_parse
+from search.query import MOST_GROUPS, query_parse
 from search.terms import GIANT, MAX_COUNT, MAX_TERM, analyse, words
 
 
@@ -64,6 +64,12 @@ def test_words_count_and_giant_texts_count_distinct_terms() -> None:
     giant = analyse("word " * GIANT)
     assert giant.counts == {"word": 1}
     assert giant.length == GIANT
+
+
+def test_a_phrase_requires_only_terms_that_are_looked_up() -> None:
+    query = query_parse('"' + " ".join(f"word{number}" for number in range(MOST_GROUPS + 6)) + '"')
+    assert len(query.required) == MOST_GROUPS
+    assert set(query.required) == {term.term for term in query.terms}
 
 
 def test_a_query_has_phrases_exclusions_and_a_prefix() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import tzinfo
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
@@ -13,6 +14,7 @@ from sessions.pages.access import private, viewer_of
 from sessions.pages.search.hits import hit_address
 from sessions.pages.settings.common import SECTIONS
 from sessions.pages.text import visible
+from sessions.pages.zones import zone_of
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import search
 from sessions.selectors.sessions import sessions_search
@@ -27,7 +29,8 @@ def palette_find(request: HttpRequest, slug: str) -> JsonResponse:
     text = request.GET.get("q", "")[:500].replace("\0", "").strip()
     if not text:
         return private(JsonResponse({"places": []}))
-    found = [*_settings(slug, text), *_sessions(viewer.project, text), *_messages(viewer.project, text)]
+    project, zone = viewer.project, zone_of(request)
+    found = [*_settings(slug, text), *_sessions(project, text), *_messages(project, text, zone)]
     return private(JsonResponse({"places": found}))
 
 
@@ -43,8 +46,8 @@ def _sessions(project: Project, text: str) -> Iterator[dict[str, str]]:
         yield {"label": str(each), "kind": "session", "href": address}
 
 
-def _messages(project: Project, text: str) -> Iterator[dict[str, str]]:
-    request = search_expression(text, is_typing=True).request(project.pk)
+def _messages(project: Project, text: str, zone: tzinfo) -> Iterator[dict[str, str]]:
+    request = search_expression(text, is_typing=True, zone=zone).request(project.pk)
     if request.is_empty:
         return
     for hit in search(request, limit=_MESSAGES).hits:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounts.models import Project
-from sessions.selectors.filter_expression import HINTS
+from sessions.selectors.filter_expression import HINTS, term_text
 from sessions.selectors.sessions import sessions_facets, sessions_tags
 
 #: Maximum number of suggestions.
@@ -38,7 +38,7 @@ def suggestions_of(*, project: Project, text: str) -> list[Suggestion]:
     known = _known(project, key.lower())
     typed = value.strip('"').casefold()
     found = [name for name in known if typed in name.casefold() and name.casefold() != typed]
-    terms = [f"{key}:{_quoted(name)}" for name in found[:LIMIT]]
+    terms = [term_text(key, name) for name in found[:LIMIT]]
     return [Suggestion(text=f"{before}{term} ", label=term) for term in terms]
 
 
@@ -58,11 +58,3 @@ def _known(project: Project, key: str) -> Sequence[str]:
         facets = sessions_facets(project=project)
         return facets.agents if key == "agent" else facets.models
     return ()
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if _has_blank(name) else name
-
-
-def _has_blank(characters: Iterable[str]) -> bool:
-    return any(character.isspace() for character in characters)

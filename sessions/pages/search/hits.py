@@ -9,8 +9,10 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from search.snippets import Snippet
 from sessions.models import AgentSession
 from sessions.pages.text import visible
+from sessions.selectors.filter_expression import term_text
 from sessions.selectors.search.results import SearchHit
 
 #: Hits of a session that are shown before "more".
@@ -56,9 +58,7 @@ class Facet:
     values: Sequence[FacetValue]
 
 
-def hits_by_session(
-    slug: str, hits: Sequence[SearchHit], *, most: int = HITS_PER_SESSION
-) -> list[SessionHits]:
+def hits_by_session(slug: str, hits: Sequence[SearchHit], *, most: int) -> list[SessionHits]:
     """Group hits by session, in the order of the best hit of each."""
     grouped: dict[AgentSession, list[SearchHit]] = {}
     for hit in hits:
@@ -74,12 +74,16 @@ def hits_by_session(
 
 
 def shown_hit(slug: str, hit: SearchHit) -> ShownHit:
-    text, pieces, at = hit.snippet.text, [], 0
-    for start, end in hit.snippet.marks:
+    return ShownHit(hit=hit, address=hit_address(slug, hit), pieces=snippet_pieces(hit.snippet))
+
+
+def snippet_pieces(snippet: Snippet) -> list[str]:
+    """Split a snippet at its marks: every second piece is a match."""
+    text, pieces, at = snippet.text, [], 0
+    for start, end in snippet.marks:
         pieces += [text[at:start], text[start:end]]
         at = end
-    pieces.append(text[at:])
-    return ShownHit(hit=hit, address=hit_address(slug, hit), pieces=[visible(piece) for piece in pieces])
+    return [visible(piece) for piece in (*pieces, text[at:])]
 
 
 def hit_address(slug: str, hit: SearchHit) -> str:
@@ -110,11 +114,7 @@ def _facet(
     if f"{key}:" in text:
         return Facet(label=label, values=())
     values = [
-        FacetValue(label=value, count=count, expression=f"{text} {_condition(key, value)}")
+        FacetValue(label=value, count=count, expression=f"{text} {term_text(key, value)}")
         for value, count in counts.most_common(FACET_VALUES)
     ]
     return Facet(label=label, values=values)
-
-
-def _condition(key: str, value: str) -> str:
-    return f'{key}:"{value}"' if any(map(str.isspace, value)) else f"{key}:{value}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +10,8 @@ from django.views.decorators.http import require_safe
 
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, session_of, viewer_of
-from sessions.pages.search.hits import facets_of, hits_by_session
+from sessions.pages.search.hits import HITS_PER_SESSION, facets_of, hits_by_session
+from sessions.pages.zones import zone_of
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import MOST_HITS, search
@@ -25,7 +27,7 @@ def search_page(request: HttpRequest, slug: str) -> HttpResponse:
     text = request.GET.get("q", "")[:MAX_LENGTH].replace("\0", "").strip()
     session = _session(request, viewer)
     context: dict[str, Any] = {"viewer": viewer, "text": text, "session": session, "searched": False}
-    context |= _results(viewer, text, session)
+    context |= _results(viewer, text, session, zone_of(request))
     return page_or_fragment(request, "search/page.html", "search/_results.html", context)
 
 
@@ -35,20 +37,18 @@ def _session(request: HttpRequest, viewer: Viewer) -> AgentSession | None:
     return session_of(viewer, id) if id is not None else None
 
 
-def _results(viewer: Viewer, text: str, session: AgentSession | None) -> dict[str, Any]:
-    expression = search_expression(text)
+def _results(viewer: Viewer, text: str, session: AgentSession | None, zone: tzinfo) -> dict[str, Any]:
+    expression = search_expression(text, zone=zone)
     request = expression.request(viewer.project.pk, session_id=session.pk if session else None)
     found: dict[str, Any] = {"problems": expression.problems}
     if request.is_empty:
         return found
-    page = search(request, limit=MOST_HITS if session else HITS)
-    slug = viewer.project.slug
+    limit, shown = (MOST_HITS, MOST_HITS) if session else (HITS, HITS_PER_SESSION)
+    page = search(request, limit=limit)
     return found | {
         "searched": True,
         "count": len(page.hits),
         "has_more": page.has_more,
-        "groups": hits_by_session(slug, page.hits, most=MOST_HITS)
-        if session
-        else hits_by_session(slug, page.hits),
+        "groups": hits_by_session(viewer.project.slug, page.hits, most=shown),
         "facets": facets_of(text, page.hits),
     }

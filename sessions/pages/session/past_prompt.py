@@ -15,9 +15,10 @@ from sessions.pages.access import Viewer, number_of, page_or_fragment, private, 
 from sessions.pages.blocks import message_view
 from sessions.pages.session.past_prompt_parts import prompt_parts
 from sessions.pages.session.past_prompt_rows import gap_window, opening_window
-from sessions.pages.session.past_prompt_search import transcript_search
+from sessions.pages.session.past_prompt_search import past_prompt_search
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
+from sessions.pages.zones import zone_of
 from sessions.selectors.past_prompts import (
     Outline,
     entry_contents,
@@ -55,7 +56,7 @@ def past_prompt_context(
         "counts": _counts(outline),
     }
     if query:
-        return context | {"hits": transcript_search(session, outline, query)}
+        return context | {"hits": past_prompt_search(session, outline, query, zone_of(request))}
     new_from = new_input_start(session, outline)
     if (after := number_of(request, "after")) is not None:
         until = number_of(request, "until") or outline.end

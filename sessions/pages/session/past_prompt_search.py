@@ -4,67 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 
 from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
-from sessions.pages.text import visible
-from sessions.selectors.contents import SearchMatch, search
+from sessions.pages.search.hits import snippet_pieces
 from sessions.selectors.past_prompts import Eviction, Outline, eviction_covering, evictions_at
+from sessions.selectors.search.request import search_expression
+from sessions.selectors.search.results import SearchHit, search
 
 #: Maximum number of hits.
 HITS = 30
-#: Maximum number of messages to search, newest first; the search API has no such limit.
-SCANNED = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHit:
-    """A message that contains all words of the query.
+class PastHit:
+    """A hit, and what the prompt showed of it.
 
     `fate` is "shown", the rule that changed it, or "removed". `evicted_by` is the eviction that removed it,
     or None if the client did: its compactions are not recorded as evictions.
     """
 
-    hit: SearchMatch
+    hit: SearchHit
     fate: str
     evicted_by: Eviction | None = None
 
     @property
-    def snippet(self) -> str:
-        return visible(self.hit.snippet)
+    def pieces(self) -> Sequence[str]:
+        """The parts of the snippet, every second one a match."""
+        return snippet_pieces(self.hit.snippet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHits:
-    """The newest hits, and matching replacements (recaps, markers).
+class PastHits:
+    """The best hits, and matching replacements (recaps, markers).
 
-    `is_cut` is set if older messages were not searched.
+    `has_more` is set if further messages match; `problems` describe invalid terms of the query.
     """
 
-    hits: Sequence[SearchHit]
+    hits: Sequence[PastHit]
     replacements: Sequence[Entry]
-    is_cut: bool
+    has_more: bool = False
+    problems: Sequence[str] = ()
 
 
-def transcript_search(session: AgentSession, outline: Outline, query: str) -> SearchHits:
-    terms = query.split()
-    hits, more = search(session=session, terms=terms, before=outline.end, limit=HITS, scan=SCANNED)
-    folded = [term.casefold() for term in terms]
-    replacements = [
-        entry
-        for entry in outline.entries
-        if entry.is_generated and all(term in entry.message.text.casefold() for term in folded)
-    ]
+def past_prompt_search(session: AgentSession, outline: Outline, query: str, zone: tzinfo) -> PastHits:
+    """Search the messages before the end of the prompt. Days in the query are those of the time zone."""
+    expression = search_expression(query, zone=zone)
+    request = expression.request(session.project_id, session_id=session.pk, before=outline.end)
+    if request.is_empty:
+        return PastHits(hits=[], replacements=[], problems=expression.problems)
+    page = search(request, limit=HITS)
     evictions = evictions_at(session=session, index=outline.index) if session.compaction_count else []
-    return SearchHits(
-        hits=[_hit(outline, evictions, hit) for hit in hits],
-        replacements=replacements,
-        is_cut=more is not None,
+    return PastHits(
+        hits=[_hit(outline, evictions, hit) for hit in page.hits],
+        replacements=_replacements(outline, query),
+        has_more=page.has_more,
+        problems=expression.problems,
     )
 
 
-def _hit(outline: Outline, evictions: Sequence[Eviction], hit: SearchMatch) -> SearchHit:
+def _replacements(outline: Outline, query: str) -> list[Entry]:
+    """Return the replacements that contain all words of the query."""
+    words = query.casefold().split()
+    return [
+        entry
+        for entry in outline.entries
+        if entry.is_generated and all(word in entry.message.text.casefold() for word in words)
+    ]
+
+
+def _hit(outline: Outline, evictions: Sequence[Eviction], hit: SearchHit) -> PastHit:
     entry = outline.entry_at(hit.position)
     if entry is None or entry.is_generated:
-        return SearchHit(hit=hit, fate="removed", evicted_by=eviction_covering(evictions, hit.position))
-    return SearchHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule)
+        return PastHit(hit=hit, fate="removed", evicted_by=eviction_covering(evictions, hit.position))
+    return PastHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule)

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from django import template
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from sessions.pages.arguments import DiffLine
 
 register = template.Library()
-
-
-@register.filter
-def highlight(text: str, query: str) -> SafeString:
-    """Mark the words of a query in the text, ignoring case."""
-    words = "|".join(re.escape(word) for word in query.split())
-    if not words:
-        return escape(text)
-    pieces = re.split(f"({words})", text, flags=re.IGNORECASE)
-    marked = [
-        format_html("<mark>{}</mark>", piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces)
-    ]
-    return SafeString("".join(marked))
 
 
 @register.filter

@@ -8,18 +8,17 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from django.db import connection
 from django.utils import timezone
 from psycopg.types.numeric import Float8, Int4
 
 from search.keys import error_key, prefix_key, project_salt, strong_key, term_key, tool_key
 from search.query import QueryTerm
-from search.segments import Document, header_of
+from search.segments import Document, Header, header_of
 from sessions.models import AgentSession
 from sessions.selectors.filters import filtered
 from sessions.selectors.search.documents import messages_to_index
 from sessions.selectors.search.request import SearchRequest
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import rows_fetch
 
 #: Maximum segments read for a query in a whole project, and maximum (newest) sessions that a filter selects.
 MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
@@ -84,7 +83,7 @@ class Candidate:
     first: int
     end: int
     ended_at: datetime
-    header: bytes
+    header: Header
     documents: Sequence[Document] = ()
 
 
@@ -112,26 +111,21 @@ def candidates_find(request: SearchRequest) -> Candidates:
     terms = request.query.terms
     if request.session_id is not None:
         before = request.before if request.before is not None else 2**31 - 1
-        rows = _fetch(_IN_SESSION, {**parameters, "session": request.session_id, "before": Int4(before)})
+        rows = rows_fetch(_IN_SESSION, {**parameters, "session": request.session_id, "before": Int4(before)})
         new = _not_indexed(request.project_id, request.session_id)
         return Candidates(segments=[*new, *_read(rows, terms).segments], shares={})
     if not terms:
-        rows = _fetch(_NEWEST, {**parameters, "sessions": _sessions(request)})
+        rows = rows_fetch(_NEWEST, {**parameters, "sessions": _sessions(request)})
     else:
         keys, weights = _keys(salt, terms)
         parameters |= {"keys": keys, "weights": weights, "sessions": _sessions(request)}
-        rows = _fetch(_RANKED, parameters)
+        rows = rows_fetch(_RANKED, parameters)
     return _read(rows, terms)
-
-
-def _fetch(statement: LiteralString, parameters: Mapping[str, Any]) -> Sequence[Any]:
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), statement, parameters).fetchall()
 
 
 def _read(rows: Sequence[Any], terms: Sequence[QueryTerm]) -> Candidates:
     segments = [
-        Candidate(id=id, session_id=session, first=first, end=end, ended_at=at, header=header)
+        Candidate(id=id, session_id=session, first=first, end=end, ended_at=at, header=Header.unpack(header))
         for id, session, first, end, at, header, *_ in rows
     ]
     if not rows or rows[0][-3] is None:
@@ -189,7 +183,7 @@ def _not_indexed(project_id: UUID, session_id: UUID) -> list[Candidate]:
             first=first,
             end=batch.end,
             ended_at=timezone.now(),
-            header=header_of(batch.documents).pack(),
+            header=header_of(batch.documents),
             documents=batch.documents,
         )
     ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from compaction.messages import Message
-from search.documents import document_of, touched_files
+from search.documents import document_of
 from search.segments import MOST_MESSAGES, Document
 from sessions.models import AgentSession
 from sessions.selectors.stored_rows import messages_load
@@ -20,18 +19,15 @@ _CALLS_BEFORE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedMessages:
-    """The next messages of a session to index, from `first` up to, not including, `end`.
-
-    `files` are those that their tool calls touch, the most frequent first.
-    """
+    """The next messages of a session to index, from `first` up to, not including, `end`."""
 
     project_id: UUID
     session_id: UUID
     first: int
     end: int
     last_turn: int
+    messages: Sequence[Message]
     documents: Sequence[Document]
-    files: Sequence[str]
 
 
 def messages_to_index(*, session_id: UUID, position: int) -> IndexedMessages | None:
@@ -51,15 +47,8 @@ def messages_to_index(*, session_id: UUID, position: int) -> IndexedMessages | N
         first=position,
         end=new[-1][0].position + 1,
         last_turn=new[-1][0].turn,
+        messages=[value for _, value in new],
         documents=[
             document_of(value, names, is_error=bool(row.flags & MessageFlag.ERROR)) for row, value in new
         ],
-        files=_files([value for _, value in new]),
     )
-
-
-def _files(messages: Sequence[Message]) -> list[str]:
-    counted: Counter[str] = Counter()
-    for message in messages:
-        counted += touched_files(message)
-    return [name for name, _ in counted.most_common()]

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import LiteralString
 
-from django.db import connection
 from psycopg.types.numeric import Int8
 
 from search.query import QueryTerm
 from search.segments import Document, Postings, block_find
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import rows_fetch
 
 _BLOCKS: LiteralString = """
 SELECT s.segment, t.number, b.data
@@ -55,9 +54,7 @@ def _collect(
         "segments": [Int8(segment) for segment in segments],
         "terms": [term.term.encode() for term in terms],
     }
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), statement, parameters).fetchall()
-    for segment, number, data in rows:
+    for segment, number, data in rows_fetch(statement, parameters):
         term = terms[number - 1]
         for postings in block_find(data, term.term.encode(), prefix=term.is_prefix).values():
             known = found[segment].get(term.key)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection
 from psycopg.types.numeric import Int4
 
 from search.keys import project_salt, term_key
 from sessions.models import AgentSession, SearchSegment
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import rows_fetch
 
 #: Related sessions returned, files compared, and files named for each session.
 MOST, _FILES, _NAMED = 5, 30, 4
@@ -67,8 +66,7 @@ def related_sessions(*, session: AgentSession) -> list[RelatedSession]:
         "common": _COMMON,
         "most": MOST,
     }
-    with connection.wrap_database_errors:
-        rows: list[tuple[UUID, list[int]]] = execute(raw_connection(), _RELATED, parameters).fetchall()
+    rows: Sequence[tuple[UUID, list[int]]] = rows_fetch(_RELATED, parameters)
     found = AgentSession.objects.filter(project_id=session.project_id).in_bulk([id for id, _ in rows])
     return [
         RelatedSession(

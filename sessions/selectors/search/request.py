@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from uuid import UUID
 
 from search.query import Query, QueryTerm, query_parse
 from search.terms import fold, identifiers, words
-from sessions.selectors.filter_expression import InvalidTerm, term_read
+from sessions.selectors.filter_expression import InvalidTerm, flag_read, term_read
 from sessions.selectors.filters import SessionFilter
 
 _TERM = re.compile(r'-?"[^"]*"?|(\w+):(?:"([^"]*)"?|(\S+))|\S+')
@@ -57,12 +58,8 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchExpression:
-    """A parsed expression: the query, the conditions, and the problems of invalid terms.
+    """A parsed expression: the query, the conditions, and the problems of invalid terms."""
 
-    `text` is the expression without its conditions.
-    """
-
-    text: str
     query: Query
     messages: MessageFilter
     sessions: SessionFilter
@@ -81,11 +78,11 @@ class SearchExpression:
         )
 
 
-def search_expression(text: str, *, is_typing: bool = False) -> SearchExpression:
+def search_expression(text: str, *, is_typing: bool = False, zone: tzinfo = UTC) -> SearchExpression:
     """Parse words and conditions, such as `pool tool:Bash error:yes agent:reader`.
 
     Keys of messages are `role`, `tool`, `file` and `error`; those of sessions are the list's
-    (`filter_expression`). Other words with a colon are words.
+    (`filter_expression`), whose days are those of the time zone. Other words with a colon are words.
     """
     messages, sessions = MessageFilter(), SessionFilter()
     words, problems = [], []
@@ -94,7 +91,7 @@ def search_expression(text: str, *, is_typing: bool = False) -> SearchExpression
         try:
             if key and (changed := _message_term(key.lower(), value, messages)) is not None:
                 messages = changed
-            elif key and (narrowed := term_read(key, value, sessions)) is not None:
+            elif key and (narrowed := term_read(key, value, sessions, zone)) is not None:
                 sessions = narrowed
             else:
                 words.append(match[0])
@@ -103,7 +100,6 @@ def search_expression(text: str, *, is_typing: bool = False) -> SearchExpression
     plain = " ".join(words)
     typed = plain + (" " if text.endswith(" ") else "")
     return SearchExpression(
-        text=plain,
         query=query_parse(typed, is_typing=is_typing),
         messages=messages,
         sessions=sessions,
@@ -122,7 +118,5 @@ def _message_term(key: str, value: str, messages: MessageFilter) -> MessageFilte
         case "file":
             return replace(messages, files=(*messages.files, fold(value)))
         case "error":
-            if value.lower() not in {"yes", "no"}:
-                raise InvalidTerm("Invalid value. Use error:yes or error:no")
-            return replace(messages, error=value.lower() == "yes")
+            return replace(messages, error=flag_read(value, "error"))
     return None

@@ -15,7 +15,7 @@ from search.snippets import Snippet, contains_phrase, snippet_of
 from sessions.models import AgentSession
 from sessions.selectors.search.candidates import Candidate, Candidates, candidates_find
 from sessions.selectors.search.postings import postings_load, postings_of
-from sessions.selectors.search.request import SearchRequest
+from sessions.selectors.search.request import MessageFilter, SearchRequest
 from sessions.selectors.search.texts import FoundMessage, Place, messages_read
 from sessions.selectors.search.visibility import Shown, visibility_of
 
@@ -84,7 +84,7 @@ def _load(request: SearchRequest, candidates: Candidates) -> Sequence[LoadedSegm
     recency = _recency(request, candidates.segments)
     return [
         LoadedSegment(
-            header=Header.unpack(each.header),
+            header=each.header,
             postings=postings.get(each.id) or postings_of(each.documents, list(terms.values())),
             recency=recency[each.id],
         )
@@ -126,12 +126,12 @@ def _ranked(
     loaded: Sequence[LoadedSegment],
     frequency: Mapping[str, float],
 ) -> Iterator[_Ranked]:
+    keys = (*request.query.required, *(term.key for term in request.messages.file_terms))
     for candidate, segment in zip(candidates.segments, loaded, strict=True):
         found = _found(request, segment, frequency)
         if _has_conditions(request):
-            excluded = places_of(segment, request.query.excluded)
-            wanted = {p for p in found if p not in excluded and _is_wanted(request, candidate, segment, p)}
-            found = {place: score for place, score in found.items() if place in wanted}
+            allowed = _allowed(request, candidate, segment, keys)
+            found = {place: score for place, score in found.items() if place in allowed}
         most = MOST_HITS if request.session_id is not None else _MOST_OF_SEGMENT
         for place, score in heapq.nlargest(most, found.items(), key=itemgetter(1)):
             yield _Ranked(
@@ -157,18 +157,24 @@ def _has_conditions(request: SearchRequest) -> bool:
     return bool(request.before is not None or request.messages.is_set or query.required or query.excluded)
 
 
-def _is_wanted(request: SearchRequest, candidate: Candidate, segment: LoadedSegment, place: int) -> bool:
-    wanted, header = request.messages, segment.header
-    if request.before is not None and candidate.first + place >= request.before:
-        return False
-    if wanted.role and header.roles[place] != wanted.role:
-        return False
-    if wanted.tool and header.tools[place].lower() != wanted.tool.lower():
-        return False
-    if wanted.error is not None and header.errors[place] != wanted.error:
-        return False
-    keys = (*request.query.required, *(term.key for term in wanted.file_terms))
-    return all(place in segment.postings.get(key, (b"",))[0] for key in keys)
+def _allowed(
+    request: SearchRequest, candidate: Candidate, segment: LoadedSegment, keys: Sequence[str]
+) -> set[int]:
+    """Return the places of the messages that meet the conditions and contain the terms of all `keys`."""
+    end = candidate.end if request.before is None else min(candidate.end, request.before)
+    places = set(range(end - candidate.first))
+    for key in keys:
+        places.intersection_update(segment.postings.get(key, (b"",))[0])
+    places -= places_of(segment, request.query.excluded)
+    return {place for place in places if _is_wanted(request.messages, segment.header, place)}
+
+
+def _is_wanted(wanted: MessageFilter, header: Header, place: int) -> bool:
+    return (
+        (not wanted.role or header.roles[place] == wanted.role)
+        and (not wanted.tool or header.tools[place].lower() == wanted.tool.lower())
+        and (wanted.error is None or header.errors[place] == wanted.error)
+    )
 
 
 def _ranked_by_text(

@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection
 from psycopg.types.numeric import Int4
 
 from search.documents import message_text
 from sessions.selectors.convert import value_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import rows_fetch
 
 #: A session and a position in it.
 Place = tuple[UUID, int]
@@ -47,8 +46,7 @@ def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, F
         "sessions": [session for session, _ in places],
         "positions": [Int4(position) for _, position in places],
     }
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _ROWS, parameters).fetchall()
+    rows = rows_fetch(_ROWS, parameters)
     found = {}
     for session, position, turn, at, flags, format, data, blob_project, sha256 in rows:
         packed = blob_get(blob_project, sha256) if data is None else data

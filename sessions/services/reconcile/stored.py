@@ -14,7 +14,7 @@ from sessions.models import AgentSession, ClientHistory
 from sessions.selectors.stored_rows import messages_load
 from sessions.services.reconcile.reading import Reading
 from sessions.store import bodies
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute, raw_connection, rows_fetch
 
 _HASHES: LiteralString = """
 SELECT position, content_hash FROM agent_sessions_message
@@ -50,9 +50,7 @@ def stored_hashes(session: AgentSession, history: ClientHistory, reading: Readin
     equal after redaction, else a hash of the stored message.
     """
     at = positions(history, session.message_count)
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _HASHES, [session.pk, Int4(at[0] if at else 0)]).fetchall()
-    known: dict[int, bytes | None] = dict(rows)
+    known: dict[int, bytes | None] = dict(rows_fetch(_HASHES, [session.pk, Int4(at[0] if at else 0)]))
     missing = [position for position in at if known.get(position) is None]
     if missing:
         computed = _computed(session, at, missing, reading)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,8 +19,10 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from compaction.messages import Message
+from search.documents import touched_files
 from search.keys import project_salt, segment_keys
-from search.segments import MOST_MESSAGES, Segment, segment_build, segment_merge
+from search.segments import MOST_MESSAGES, Header, Segment, segment_build, segment_merge
 from sessions.models import AgentSession, SearchBlock, SearchSegment, SearchState, Turn
 from sessions.selectors.recent_activity import sessions_active_since
 from sessions.selectors.search.documents import IndexedMessages, messages_to_index
@@ -126,9 +129,9 @@ def _store(row: SearchState, batch: IndexedMessages) -> bool:
         return False
     new = segment_build(batch.documents)
     merged = _segments_to_merge(row.session_id, batch)
-    files = list(batch.files)
+    files = _files(batch.messages)
     if merged:
-        parts = [(bytes(each.header), _blocks(each)) for each in merged]
+        parts = [(Header.unpack(bytes(each.header)), _blocks(each)) for each in merged]
         new = segment_merge([*parts, (new.header, [data for _, data in new.blocks])])
         files = [*files, *(name for each in reversed(merged) for name in each.files)]
         SearchSegment.objects.filter(pk__in=[each.pk for each in merged]).delete()
@@ -151,6 +154,14 @@ def _segments_to_merge(session_id: UUID, batch: IndexedMessages) -> list[SearchS
     return found
 
 
+def _files(messages: Sequence[Message]) -> list[str]:
+    """Return the files that the messages' tool calls touch, the most frequent first."""
+    counted: Counter[str] = Counter()
+    for message in messages:
+        counted += touched_files(message)
+    return [name for name, _ in counted.most_common()]
+
+
 def _blocks(segment: SearchSegment) -> list[bytes]:
     return [bytes(data) for data in segment.blocks.order_by("first_term").values_list("data", flat=True)]
 
@@ -163,7 +174,7 @@ def _insert(batch: IndexedMessages, new: Segment, first: int, files: Sequence[st
         "first": first,
         "end": batch.end,
         "ended_at": _time_of(batch),
-        "header": new.header,
+        "header": new.header.pack(),
         "keys": f"{{{','.join(map(str, keys))}}}",
         "files": list(dict.fromkeys(files))[:_MOST_FILES],
     }
