@@ -8,8 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.html import escape
+from django.utils.safestring import SafeString
+
 from compaction.jsontext import loads_object
-from sessions.pages.text import OUTPUT, Fold, fold, visible
+from sessions.pages.rendering.choice import Shown, argument, path_of
+from sessions.pages.rendering.code import code_html, language_of
+from sessions.pages.rendering.jsontree import json_html
+from sessions.pages.text import OUTPUT, visible
 
 #: Argument names of file edits in known agents: the replaced text and its replacement.
 _EDIT_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText"))
@@ -17,14 +23,17 @@ _EDIT_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("oldText",
 _DIFF_LINES = 300
 #: Single-line values up to this length are displayed inline.
 _SHORT = 160
+#: Structures up to this length as JSON are displayed as a tree; longer ones are folded.
+_TREE = 6_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLine:
-    """A line of a diff. `kind` is "added", "removed" or "same"."""
+    """A line of a diff. `kind` is "added", "removed" or "same"; `html` is its highlighted text."""
 
     kind: str
     text: str
+    html: SafeString = SafeString("")
 
     @property
     def sign(self) -> str:
@@ -33,21 +42,28 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An argument with one of: a `short` inline value, a foldable `block`, the `diff` of an edit."""
+    """An argument with one of: a `short` inline value, a foldable `block`, a JSON `tree`, an edit's `diff`."""
 
     name: str
     short: str | None = None
-    block: Fold | None = None
+    block: Shown | None = None
+    tree: SafeString | None = None
     diff: Sequence[DiffLine] = ()
 
 
-def arguments_of(text: str) -> list[Argument]:
+def arguments_of(text: str, *, is_plain: bool = False) -> list[Argument]:
     """Parse the arguments of a call. Text that is not a JSON object becomes a single argument."""
     values = loads_object(text)
     pair = next((pair for pair in _EDIT_PAIRS if _is_diffable(values, pair)), None)
-    shown = [_argument(name, value) for name, value in values.items() if pair is None or name not in pair]
+    shown = [
+        _argument(name, value, values, is_plain)
+        for name, value in values.items()
+        if pair is None or name not in pair
+    ]
     if pair is not None:
-        shown.append(Argument(name="change", diff=_diff(values[pair[0]], values[pair[1]])))
+        path = path_of(values)
+        language = language_of(path) if path and not is_plain else None
+        shown.append(Argument(name="change", diff=diff_of(values[pair[0]], values[pair[1]], language)))
     return shown
 
 
@@ -57,11 +73,13 @@ def argument_text(text: str, name: str) -> str | None:
     return next((_as_text(value) for key, value in values.items() if visible(key) == name), None)
 
 
-def _argument(name: str, value: Any) -> Argument:
+def _argument(name: str, value: Any, values: Mapping[str, Any], is_plain: bool) -> Argument:
     text = _as_text(value)
     if len(text) <= _SHORT and "\n" not in text:
         return Argument(name=visible(name), short=visible(text))
-    return Argument(name=visible(name), block=fold(text, OUTPUT))
+    if isinstance(value, dict | list) and not is_plain and len(text) <= _TREE:
+        return Argument(name=visible(name), tree=json_html(value))
+    return Argument(name=visible(name), block=argument(text, OUTPUT, name, values, is_plain=is_plain))
 
 
 def _as_text(value: Any) -> str:
@@ -72,8 +90,17 @@ def _is_diffable(values: Mapping[str, Any], pair: tuple[str, str]) -> bool:
     return all(isinstance(text := values.get(name), str) and text.count("\n") < _DIFF_LINES for name in pair)
 
 
-def _diff(old: str, new: str) -> list[DiffLine]:
+def diff_of(old: str, new: str, language: str | None = None, *, context: int = 3) -> list[DiffLine]:
+    """Return the changed lines of a text with `context` unchanged lines around them."""
     kinds = {"+": "added", "-": "removed", " ": "same"}
-    compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
-    shown = [line for line in list(compared)[2:] if not line.startswith("@@")]
-    return [DiffLine(kind=kinds[line[0]], text=visible(line[1:])) for line in shown]
+    compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=context)
+    lines = [line for line in list(compared)[2:] if not line.startswith("@@")]
+    texts = [visible(line[1:]).replace("\n", " ") for line in lines]
+    # Highlighted together, so that a string or comment may span lines.
+    html = code_html("\n".join(texts), language).split("\n") if language else []
+    if len(html) != len(texts):
+        html = [escape(text) for text in texts]
+    return [
+        DiffLine(kind=kinds[line[0]], text=text, html=SafeString(shown))
+        for line, text, shown in zip(lines, texts, html, strict=True)
+    ]

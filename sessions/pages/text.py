@@ -37,7 +37,10 @@ INLINE_CHARACTERS = 3_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """A text with its visible beginning. `whole` is the full text if it is folded and part of the page."""
+    """A text with the beginning that is displayed, neither escaped nor made `visible`.
+
+    `whole` is the full text if it is folded and part of the page.
+    """
 
     start: str
     is_folded: bool
@@ -52,9 +55,9 @@ def fold(text: str, rule: FoldRule) -> Fold:
     start = _beginning(text, rule) if is_folded else text
     is_inline = is_folded and len(text) <= INLINE_CHARACTERS
     return Fold(
-        start=visible(start),
+        start=start,
         is_folded=is_folded,
-        whole=visible(text) if is_inline else None,
+        whole=text if is_inline else None,
         lines=lines,
         characters=len(text),
     )

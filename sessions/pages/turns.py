@@ -9,7 +9,7 @@ from datetime import timedelta
 from compaction.messages import Usage
 from sessions.charts.cache import CACHE_LIFE
 from sessions.models import AgentSession, Pin, Turn
-from sessions.pages.blocks import MessageView, calls_of, message_view
+from sessions.pages.blocks import Calls, MessageView, calls_of, message_view
 from sessions.selectors import convert
 from sessions.selectors.pins import pins_at
 from sessions.selectors.transcript import TurnMessages, TurnsPage
@@ -38,13 +38,13 @@ class TurnView:
         return self.turn.client_compaction
 
 
-def turn_views(session: AgentSession, page: TurnsPage) -> list[TurnView]:
-    """Build the views of a page of turns, resolving the tool name of each result."""
-    tool_names: dict[str, str] = {}
+def turn_views(session: AgentSession, page: TurnsPage, *, is_plain: bool = False) -> list[TurnView]:
+    """Build the views of a page of turns, resolving the call of each result."""
+    calls: Calls = {}
     for row in page.preceding:
-        tool_names |= calls_of(convert.message_value(row, session.format))
+        calls |= calls_of(convert.message_value(row, session.format))
     pins = pins_at(session, [row for held in page.turns for row in held.messages])
-    return [_view(session, held, tool_names, pins) for held in page.turns]
+    return [_view(session, held, calls, pins, is_plain) for held in page.turns]
 
 
 def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
@@ -54,9 +54,11 @@ def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
 
 
 def _view(
-    session: AgentSession, held: TurnMessages, tool_names: dict[str, str], pins: Mapping[int, Pin]
+    session: AgentSession, held: TurnMessages, calls: Calls, pins: Mapping[int, Pin], is_plain: bool
 ) -> TurnView:
-    messages = [message_view(row, session.format, tool_names, pins) for row in held.messages]
+    messages = [
+        message_view(row, session.format, calls, pins, is_plain=is_plain) for row in held.messages
+    ]
     return TurnView(
         turn=held.turn,
         usage=convert.usage_of(held.turn),

@@ -6,7 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
+
+#: Messages between a tool's output and its call, at most: the outputs of other calls of the same response.
+_CALL_DISTANCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,13 @@ def turns_page(
 def message_get(*, session: AgentSession, position: int) -> Message | None:
     """Return the message at a position, or None."""
     return session.messages.filter(position=position).select_related("blob").first()
+
+
+def calls_before(*, session: AgentSession, position: int) -> Sequence[Message]:
+    """Return the messages shortly before a position that contain tool calls."""
+    near = range(max(position - _CALL_DISTANCE, 0), position)
+    rows = session.messages.filter(position__in=near, role=Role.ASSISTANT).exclude(tool_name="")
+    return list(rows.select_related("blob").order_by("position"))
 
 
 def _with_messages(

@@ -50,7 +50,7 @@ document.addEventListener("htmx:load", (event) => timesLocalise(event.target));
 // Copy buttons copy the code next to them. Browsers have no clipboard on insecure origins: keep the buttons hidden.
 function copyButtonsShow(within) {
   if (!navigator.clipboard) return;
-  for (const button of within.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const button of within.querySelectorAll("[data-copy], [data-copy-from]")) button.hidden = false;
 }
 copyButtonsShow(document);
 document.addEventListener("htmx:load", (event) => copyButtonsShow(event.target));
@@ -61,6 +61,24 @@ document.addEventListener("click", async (event) => {
   const code = button.closest(".copyable").querySelector("code, pre");
   button.textContent = await navigator.clipboard.writeText(code.textContent).then(() => "Copied", () => "Copy failed");
   setTimeout(() => { button.innerHTML = label; }, 1_500);
+});
+
+// Buttons with data-copy-from copy the text at a URL: what the page shows is shortened and formatted.
+function textAt(address) {
+  return fetch(address).then((response) => {
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    return response.blob();
+  });
+}
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy-from]");
+  if (!button) return;
+  const label = button.textContent;
+  const blob = textAt(button.dataset.copyFrom).then((found) => found.slice(0, found.size, "text/plain"));
+  // The clipboard must be requested during the click: it takes a promise of the text.
+  const item = new ClipboardItem({ "text/plain": blob });
+  button.textContent = await navigator.clipboard.write([item]).then(() => "Copied", () => "Copy failed");
+  setTimeout(() => { button.textContent = label; }, 1_500);
 });
 
 // Forms with data-confirm ask before they submit. Capture runs before htmx sends the request.

@@ -46,7 +46,7 @@ def test_short_arguments_are_inline():
 def test_a_text_of_many_lines_is_a_block():
     (argument,) = arguments_of('{"content": "a\\nb"}')
     assert argument.block is not None
-    assert argument.block.start == "a\nb"
+    assert argument.block.start == '<pre class="text">\na\nb</pre>'
 
 
 def test_an_edit_is_a_diff():
@@ -72,9 +72,11 @@ def test_arguments_that_are_not_an_object_are_shown_unchanged():
     assert argument.short == "not json"
 
 
-def test_a_structure_is_shown_indented():
-    (argument,) = arguments_of('{"todos": [{"content": "a", "status": "done"}]}')
-    assert argument.block is not None or argument.short is not None
+def test_a_structure_is_a_tree():
+    (argument,) = arguments_of('{"todos": [{"content": "<a>", "status": "done"}]}')
+    assert argument.tree is not None
+    assert argument.tree.count("<details") == 2
+    assert '<span class="json-string">&lt;a&gt;</span>' in argument.tree
     assert argument_text('{"todos": [1, 2]}', "todos") == "[\n  1,\n  2\n]"
 
 

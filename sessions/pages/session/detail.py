@@ -4,38 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from sessions.charts.slope import SLOPE_TURNS
-from sessions.models import AgentSession, Message
+from sessions.models import AgentSession
 from sessions.pages.access import Viewer, number_of, page_or_fragment, wants_fragment, with_session
-from sessions.pages.blocks import part_text
 from sessions.pages.tabs import session_context
-from sessions.pages.text import visible
 from sessions.pages.turns import turn_views
-from sessions.selectors import convert
 from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.search.related import related_sessions
 from sessions.selectors.sessions import session_children
 from sessions.selectors.token_budgets import calibration_of
-from sessions.selectors.transcript import TurnsPage, message_get, turns_page
-
-#: Characters of folded text that one request returns.
-TEXT_PAGE = 200_000
+from sessions.selectors.transcript import TurnsPage, turns_page
 
 
 @require_safe
 @with_session
 def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
-    """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`)."""
+    """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`).
+
+    `view=text` shows texts as they are, without Markdown, colors and highlighting.
+    """
     page = _turns(request, session)
+    is_plain = request.GET.get("view") == "text"
     context: dict[str, Any] = {
         **session_context(viewer, session, "session"),
         "page": page,
-        "turns": turn_views(session, page),
+        "turns": turn_views(session, page, is_plain=is_plain),
+        "is_plain": is_plain,
         "part": _part(request),
         "at_turn": number_of(request, "turn"),
         "last_turn": session.turn_count - 1,
@@ -52,33 +51,6 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
             "calibration": calibration_of(session.calibration, model=session.model),
         }
     return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
-
-
-@require_safe
-@with_session
-def session_text(
-    request: HttpRequest, viewer: Viewer, session: AgentSession, position: int, part: int
-) -> HttpResponse:
-    """Return the full text of a folded part, or of an argument of a call, starting at `offset`."""
-    argument = request.GET.get("argument")
-    row = message_get(session=session, position=position)
-    if row is None:
-        raise Http404("Message not found")
-    text = _part_text(row, session.format, part, argument)
-    offset = number_of(request, "offset") or 0
-    end = offset + TEXT_PAGE
-    context = {
-        "viewer": viewer,
-        "session": session,
-        "turn": row.turn_index,
-        "position": position,
-        "part": part,
-        "argument": argument,
-        "text": visible(text[offset:end]),
-        "next_offset": end if end < len(text) else None,
-        "left": max(len(text) - end, 0),
-    }
-    return page_or_fragment(request, "sessions/text.html", "sessions/_text.html", context)
 
 
 def _turns(request: HttpRequest, session: AgentSession) -> TurnsPage:
@@ -103,11 +75,3 @@ def _part(request: HttpRequest) -> str:
     if not wants_fragment(request):
         return ""
     return "older" if "before" in request.GET else "newer" if "after" in request.GET else ""
-
-
-def _part_text(row: Message, format: str | None, part: int, argument: str | None) -> str:
-    parts = convert.message_value(row, format).parts
-    text = part_text(parts[part], argument) if part < len(parts) else None
-    if text is None:
-        raise Http404("Text not found")
-    return text

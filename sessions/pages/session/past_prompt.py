@@ -12,7 +12,7 @@ from compaction.messages import JSON
 from compaction.view import Entry
 from sessions.models import AgentSession, Edit, Message
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
-from sessions.pages.blocks import message_view
+from sessions.pages.blocks import Calls, message_view
 from sessions.pages.session.past_prompt_parts import prompt_parts
 from sessions.pages.session.past_prompt_rows import gap_window, opening_window
 from sessions.pages.session.past_prompt_search import past_prompt_search
@@ -162,9 +162,9 @@ def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
 
 
 def _message_views(session: AgentSession, rows: list[Message]) -> list[Any]:
-    names: dict[str, str] = {}
+    calls: Calls = {}
     pins = pins_at(session, rows)
-    return [message_view(row, session.format, names, pins) for row in rows]
+    return [message_view(row, session.format, calls, pins) for row in rows]
 
 
 def _counts(outline: Outline) -> dict[str, int]:

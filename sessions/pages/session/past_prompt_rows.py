@@ -117,7 +117,7 @@ def _tool_names(pieces: Iterable[EntryContent]) -> dict[str, str]:
     names: dict[str, str] = {}
     for piece in pieces:
         if piece.original is not None:
-            names |= calls_of(piece.original)
+            names |= {id: call.name for id, call in calls_of(piece.original).items()}
     return names
 
 

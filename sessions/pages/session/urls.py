@@ -11,6 +11,7 @@ from sessions.pages.session import (
     detail,
     export,
     labels,
+    parts,
     past_prompt,
     pins,
     prompt,
@@ -71,7 +72,12 @@ urlpatterns = [
     path(f"{_SESSION}compactions/<int:number>/recap/", compaction.session_recap, name="session_recap"),
     path(
         f"{_SESSION}messages/<int:position>/parts/<int:part>/",
-        detail.session_text,
+        parts.session_text,
         name="session_text",
+    ),
+    path(
+        f"{_SESSION}messages/<int:position>/parts/<int:part>/images/<int:index>/",
+        parts.session_image,
+        name="session_image",
     ),
 ]

@@ -30,6 +30,12 @@ def tokens(value: int | float | None) -> str:
 
 
 @register.filter
+def exact(value: int) -> str:
+    """Format a count with all digits: `12,412`."""
+    return f"{value:,}"
+
+
+@register.filter
 def tokens_signed(value: int | float) -> str:
     """Format a change as `+1.24k` with the tooltip `+1,240 tokens`."""
     return format_html(
