@@ -33,7 +33,7 @@ class DiffLine:
 
     kind: str
     text: str
-    html: SafeString = SafeString("")
+    html: SafeString
 
     @property
     def sign(self) -> str:
@@ -42,7 +42,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An argument with one of: a `short` inline value, a foldable `block`, a JSON `tree`, an edit's `diff`."""
+    """An argument with one of: a `short` value, a foldable `block`, a JSON `tree`, the `diff` of an edit."""
 
     name: str
     short: str | None = None

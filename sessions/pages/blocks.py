@@ -77,7 +77,9 @@ def message_view(
     is_summary = bool(row.flags & MessageFlag.CLIENT_SUMMARY)
     is_meta = bool(row.flags & MessageFlag.META)
     rule = _ASIDE if is_summary or is_meta or value.role is Role.SYSTEM else PROSE
-    builder = _Blocks(rule=rule, calls=calls, is_plain=is_plain, alone=row.tokens if len(value.parts) == 1 else None)
+    builder = _Blocks(
+        rule=rule, calls=calls, is_plain=is_plain, alone=row.tokens if len(value.parts) == 1 else None
+    )
     return MessageView(
         position=row.position,
         turn=row.turn_index,

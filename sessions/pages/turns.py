@@ -56,9 +56,7 @@ def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
 def _view(
     session: AgentSession, held: TurnMessages, calls: Calls, pins: Mapping[int, Pin], is_plain: bool
 ) -> TurnView:
-    messages = [
-        message_view(row, session.format, calls, pins, is_plain=is_plain) for row in held.messages
-    ]
+    messages = [message_view(row, session.format, calls, pins, is_plain=is_plain) for row in held.messages]
     return TurnView(
         turn=held.turn,
         usage=convert.usage_of(held.turn),

@@ -114,7 +114,7 @@ class TestPages:
         assert "<strong>Go</strong>" in page
         assert '<span class="ansi-fg2">green</span>' in page
         assert reverse("session_image", args=[project.slug, session.pk, 0, 1, 0]) in page
-        assert f"?message=2#message-2" in page
+        assert "?message=2#message-2" in page
 
     def test_as_plain_text(self, member_client, project):
         session = self.session(project)

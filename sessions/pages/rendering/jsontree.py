@@ -54,14 +54,13 @@ def _node(value: Any, depth: int, budget: Iterator[int]) -> str:
 
 def _entries(value: dict[str, Any] | list[Any], depth: int, budget: Iterator[int]) -> str:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    html, shown = [], 0
+    html: list[str] = []
     for key, item in pairs:
         if next(budget, None) is None:
-            html.append(f'<li class="json-more">{len(value) - shown:,} more</li>')
+            html.append(f'<li class="json-more">{len(value) - len(html):,} more</li>')
             break
         name = escape(visible(str(key)))
         html.append(f'<li><span class="json-key">{name}</span> {_node(item, depth + 1, budget)}</li>')
-        shown += 1
     return "".join(html)
 
 

@@ -82,9 +82,7 @@ def _part_or_404(session: AgentSession, position: int, part: int) -> tuple[Messa
     return row, parts[part]
 
 
-def _rendered(
-    session: AgentSession, row: Message, part: Part, text: str, argument: str | None
-) -> SafeString:
+def _rendered(session: AgentSession, row: Message, part: Part, text: str, argument: str | None) -> SafeString:
     match part:
         case ToolCall() if argument is not None:
             return argument_renderer(text, argument, loads_object(part.arguments))(text)

@@ -23,7 +23,9 @@ def verbatim(text: str) -> str:
 def diff_lines(lines: Sequence[DiffLine]) -> SafeString:
     """Render the lines of a diff for a `<pre>`, where a template could not be indented."""
     return format_html_join(
-        "", '<span class="{}"><i>{}</i>{}\n</span>', ((line.kind, line.sign, line.html or line.text) for line in lines)
+        "",
+        '<span class="{}"><i>{}</i>{}\n</span>',
+        ((line.kind, line.sign, line.html) for line in lines),
     )
 
 
