@@ -69,7 +69,7 @@ def message_view(
 ) -> MessageView:
     """Build the view of a message. Adds the message's calls to `calls`.
 
-    `pins` are the pins of the session's messages by position. `is_plain`: show texts as they are, without
+    `pins` are the pins of the session's messages by position. `is_plain`: show unchanged text, without
     Markdown, colors and highlighting.
     """
     value = convert.message_value(row, format)

@@ -95,7 +95,7 @@ def path_of(values: Mapping[str, Any]) -> str | None:
 
 
 def plain(text: str) -> SafeString:
-    """Return the text as it is, with control characters made visible."""
+    """Return the unchanged text, with control characters made visible."""
     return _pre(escape(visible(text)))
 
 

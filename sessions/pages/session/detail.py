@@ -26,7 +26,7 @@ from sessions.selectors.transcript import TurnsPage, turns_page
 def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`).
 
-    `view=text` shows texts as they are, without Markdown, colors and highlighting.
+    `view=text` shows unchanged text, without Markdown, colors and highlighting.
     """
     page = _turns(request, session)
     is_plain = request.GET.get("view") == "text"
