@@ -45,6 +45,8 @@ def openapi_settings(version: str) -> dict[str, Any]:
             }
         },
         "ENUM_NAME_OVERRIDES": {
+            "ImportStateEnum": "sessions.models.ImportJob.State",
+            "ImportedSessionStateEnum": "sessions.api.serializers.imports.SESSION_STATES",
             "WebhookEventEnum": "sessions.models.WebhookEvent",
             "SharedFactStateEnum": "sessions.models.SharedFact.State",
             "ReplayStateEnum": "replay.models.ReplayRun.State",

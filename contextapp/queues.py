@@ -14,6 +14,7 @@ _TASKS: dict[str, tuple[str, ...]] = {
         "replay.*",
         "sessions.tasks.cost_budgets_check",
         "sessions.tasks.derive_everywhere",
+        "sessions.tasks.import*",
         "sessions.tasks.retention_run",
         "sessions.tasks.rollups_fill",
     ),

@@ -27,6 +27,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
             "sessions.tasks.references_check",
             env.seconds("CONTEXTAPP_REFERENCE_SECONDS", 10),
         ),
+        "imports": ("sessions.tasks.imports_sweep", sweep),
         "replays": ("replay.tasks.replays_sweep", sweep),
         "profiles": ("sessions.tasks.profiles_refresh", env.seconds("CONTEXTAPP_PROFILE_SECONDS", 15)),
         "search": ("sessions.tasks.search_index_run", env.seconds("CONTEXTAPP_SEARCH_SECONDS", 2)),

@@ -31,10 +31,19 @@ def records(log: LogFile) -> Iterator[Record | Damage]:
     A line may contain several values if the writer died before the line break. NUL bytes, which a system
     crash can leave, count as blank. Invalid UTF-8 is replaced and reported.
     """
-    for number, line in enumerate(text_bytes(log.data).split(b"\n"), start=1):
+    for number, line in enumerate(_lines(text_bytes(log.data)), start=1):
         stripped = line.strip(_BLANK)
         if stripped:
             yield from _line_records(log.name, number, stripped)
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines one by one; `split` would copy the whole log."""
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        yield data[start:end]
+        start = end + 1
+    yield data[start:]
 
 
 def objects(log: LogFile) -> Iterator[Record | Damage]:
@@ -105,7 +114,7 @@ def first_objects(log: LogFile, count: int) -> list[dict[str, Any]]:
 
 def first_line(log: LogFile) -> bytes:
     """Return the first line that is not blank."""
-    return text_bytes(log.data).lstrip(_BLANK).split(b"\n", 1)[0].strip(_BLANK)
+    return next(filter(None, (line.strip(_BLANK) for line in _lines(text_bytes(log.data)))), b"")
 
 
 def text_bytes(data: bytes) -> bytes:

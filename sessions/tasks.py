@@ -10,6 +10,7 @@ from celery import shared_task
 
 from sessions.services import dispatch, reference_scans
 from sessions.services.compactions import background, recap_upgrades, sweep, triggers
+from sessions.services.imports import execution, jobs
 from sessions.services.memory import auto_proposals, auto_updates, extraction
 from sessions.services.search import indexing
 from sessions.services.sessions import profiles, retention
@@ -55,6 +56,17 @@ def cost_budgets_check() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def retention_run() -> None:
     retention.retention_run()
+    jobs.import_jobs_expire()
+
+
+@shared_task(name=dispatch.IMPORT_STEP)  # type: ignore[untyped-decorator]
+def import_step(job_id: str) -> None:
+    execution.import_step(job_id=UUID(job_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def imports_sweep() -> None:
+    jobs.import_jobs_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]

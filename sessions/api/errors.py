@@ -116,6 +116,7 @@ CODES: Mapping[str, str] = {
     "not_editable": "The recap is not in the current prompt: it does not exist or a later one replaced it.",
     "unknown_format": "The file is not in a supported format.",
     "import_conflict": "The stored session differs from the one in the file.",
+    "import_ended": "The import has already ended.",
     "written_by_a_person": "Only a person can remove or reword a memory item that a person wrote.",
     "memory_too_large": "The change would make the working memory exceed its limit.",
     "unknown_tool": "No tool with this name exists.",

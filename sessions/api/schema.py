@@ -37,6 +37,7 @@ _PATH_PARAMETERS = {
     "handle": "The handle in the prompt, such as `h_52ft5e7ibp`.",
     "position": "The position of the message, from 0.",
     "fact_id": "The fact's id.",
+    "import_id": "The import's id.",
     "replay_id": "The replay's id.",
     "webhook_id": "The webhook's id.",
 }

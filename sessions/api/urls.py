@@ -5,7 +5,6 @@ from django.urls import path
 from sessions.api import (
     blobs,
     compactions,
-    imports,
     pins,
     prompt,
     prompt_compaction,
@@ -19,6 +18,7 @@ from sessions.api import (
     validate,
     webhooks,
 )
+from sessions.api.imports import views as imports
 from sessions.api.memory import current, facts, history, settings
 
 app_name = "api"
@@ -84,6 +84,8 @@ urlpatterns = [
     path("prompts/validate/", validate.Validate.as_view(), name="validate"),
     path("usage/", usage.Usage.as_view(), name="usage"),
     path("imports/", imports.Imports.as_view(), name="imports"),
+    path("imports/<str:import_id>/", imports.ImportView.as_view(), name="import"),
+    path("imports/<str:import_id>/sessions/", imports.ImportSessions.as_view(), name="import-sessions"),
     path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
     path("webhooks/<str:webhook_id>/", webhooks.WebhookView.as_view(), name="webhook"),
 ]

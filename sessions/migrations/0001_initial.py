@@ -1434,4 +1434,151 @@ class Migration(migrations.Migration):
             model_name="searchsegment",
             constraint=models.UniqueConstraint(fields=("session", "first"), name="search_segment_first"),
         ),
+        migrations.CreateModel(
+            name="ImportJob",
+            fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("requested_format", models.CharField(blank=True, max_length=40)),
+                ("format", models.CharField(blank=True, max_length=40)),
+                ("size", models.PositiveBigIntegerField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="pending",
+                        max_length=16,
+                    ),
+                ),
+                ("error_code", models.CharField(blank=True, max_length=40)),
+                ("error", models.TextField(blank=True)),
+                ("stalls", models.PositiveSmallIntegerField(default=0)),
+                ("sessions_total", models.PositiveIntegerField(default=0)),
+                ("sessions_done", models.PositiveIntegerField(default=0)),
+                ("messages_total", models.PositiveIntegerField(default=0)),
+                ("messages_done", models.PositiveIntegerField(default=0)),
+                ("damages", models.JSONField(default=list)),
+                ("damage_count", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="import_jobs",
+                        to="accounts.project",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="ImportJobSession",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("ordinal", models.PositiveIntegerField()),
+                ("external_id", models.CharField(max_length=200)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("partial", "Partial"),
+                            ("new", "New"),
+                            ("grown", "Grown"),
+                            ("unchanged", "Unchanged"),
+                            ("conflict", "Conflict"),
+                            ("skipped", "Skipped"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("log_turns", models.PositiveIntegerField(default=0)),
+                ("turns", models.PositiveIntegerField(default=0)),
+                ("messages", models.PositiveIntegerField(default=0)),
+                ("reason", models.TextField(blank=True)),
+                ("redacted", models.JSONField(default=dict)),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sessions",
+                        to="agent_sessions.importjob",
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="ImportPart",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("data", models.BinaryField()),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="parts",
+                        to="agent_sessions.importjob",
+                    ),
+                ),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name="importjob",
+            index=models.Index(fields=["project", "-id"], name="import_job_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="importjob",
+            index=models.Index(
+                condition=models.Q(("state__in", ["pending", "running"])),
+                fields=["lease_until"],
+                name="import_job_open",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="importjobsession",
+            constraint=models.UniqueConstraint(fields=("job", "ordinal"), name="import_job_session_once"),
+        ),
+        migrations.AddConstraint(
+            model_name="importpart",
+            constraint=models.UniqueConstraint(fields=("job", "number"), name="import_part_once"),
+        ),
+        migrations.RunSQL(
+            "ALTER TABLE agent_sessions_importpart ALTER COLUMN data SET STORAGE EXTERNAL",
+            migrations.RunSQL.noop,
+        ),
     ]

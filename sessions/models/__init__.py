@@ -2,7 +2,7 @@ from sessions.models.claimable import Claimable
 from sessions.models.client_history import ClientHistory
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile
-from sessions.models.imports import ImportedLog
+from sessions.models.imports import ImportedLog, ImportJob, ImportJobSession, ImportPart
 from sessions.models.memory import (
     FactObservation,
     MemoryRevision,
@@ -29,6 +29,9 @@ __all__ = [
     "CostBudget",
     "Edit",
     "FactObservation",
+    "ImportJob",
+    "ImportJobSession",
+    "ImportPart",
     "ImportedLog",
     "LatencyRollup",
     "MemoryExtraction",

@@ -18,7 +18,7 @@ ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Lab", ("lab",)),
     ("Memory", ("memory",)),
     ("Replay", ("replay",)),
-    ("Connect", ("connect",)),
+    ("Connect", ("connect", "imports")),
     ("Settings", ("settings",)),
 )
 

@@ -23,6 +23,7 @@ WEBHOOK_DELIVER = "sessions.tasks.webhook_deliver"
 MEMORY_UPDATE = "sessions.tasks.memory_upkeep"
 MEMORY_OBSERVE = "sessions.tasks.memory_observe"
 SEARCH_INDEX = "sessions.tasks.search_index"
+IMPORT_STEP = "sessions.tasks.import_step"
 
 #: Seconds to wait for the broker to accept a message, and seconds without messages after a failure.
 TIMEOUT = 0.5
@@ -57,6 +58,11 @@ def memory_observe_dispatch(session_id: UUID) -> bool:
 def search_index_dispatch(session_id: UUID) -> bool:
     """Request the indexing of a session. Returns False if the broker did not accept it."""
     return task_dispatch(SEARCH_INDEX, session_id)
+
+
+def import_dispatch(job_id: UUID) -> bool:
+    """Request the next slice of an import. Returns False if the broker did not accept it."""
+    return task_dispatch(IMPORT_STEP, job_id)
 
 
 def task_dispatch(task: str, row_id: UUID) -> bool:

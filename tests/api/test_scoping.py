@@ -4,6 +4,7 @@ included.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -19,7 +20,8 @@ from compaction.replay import Limit
 from replay.models import ReplayRun
 from replay.services.runs import run_create
 from sessions.api.endpoint import Endpoint
-from sessions.models import AgentSession
+from sessions.models import AgentSession, ImportJob
+from sessions.services.imports.jobs import import_job_create
 from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import output, push, request, whole_turn
@@ -33,6 +35,7 @@ PUBLIC = {"api-schema", "api-docs", "schema", "docs", "swagger", "redoc"}
 
 #: A valid body for each call. Calls that are not listed are made without a body.
 BODIES: dict[str, Any] = {
+    "import": {"state": "cancelled"},
     "turns": {"messages": [request()]},
     "tool_calls": {"name": "search_history", "arguments": {"query": SECRET_WORD}},
     "memory": {"task": "x"},
@@ -92,8 +95,15 @@ def ids(api: Api) -> dict[str, Any]:
         "position": 0,
         "webhook_id": str(uuid4()),
         "replay_id": str(_replay(made["id"]).pk),
+        "import_id": str(_import(made["id"]).pk),
         "fact_id": str(uuid4()),
     }
+
+
+def _import(session_id: str) -> ImportJob:
+    """Return an import that no worker has started."""
+    session = AgentSession.objects.select_related("project").get(pk=session_id)
+    return import_job_create(project=session.project, name="log.json", file=io.BytesIO(b"{}"))
 
 
 def _replay(session_id: str) -> ReplayRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -301,7 +302,17 @@ def test_the_policy_changes(session: Session) -> None:
         (types.Content, serializers.Content),
         (types.CompactedPrompt, serializers.CompactedPrompt),
         (types.Fact, serializers.MemoryFact),
+        (types.Import, serializers.ImportJobDetail),
     ],
 )
 def test_types_match_the_servers_fields(ours: Any, theirs: Any) -> None:
     assert ours.__annotations__.keys() <= theirs().fields.keys()
+
+
+def test_a_log_is_imported(app: ContextApp) -> None:
+    log = json.dumps({"messages": [QUESTION, ANSWER]}).encode()
+    found = app.import_log(log, name="run-7.json")
+    assert (found["state"], found["sessions"][0]["state"]) == ("done", "new")
+    assert app.import_get(found["id"])["sessions"] == found["sessions"]
+    with pytest.raises(Conflict):
+        app.import_cancel(found["id"])

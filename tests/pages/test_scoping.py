@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from compaction.memory import Author
 from compaction.policy import get_policy
 from compaction.replay import Limit
 from replay.services.runs import run_create
+from sessions.services.imports.jobs import import_job_create
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.served import compacted_session
 
@@ -72,6 +74,7 @@ def ids(project):
         "run": run_create(
             project=project, sessions=[session], policies=[get_policy("off")], limits=[Limit(ratio=1.0)]
         ).pk,
+        "job": import_job_create(project=project, name="log.json", file=io.BytesIO(b"{}")).pk,
         "member": 1,
         "fact": uuid4(),
         "period": "month",

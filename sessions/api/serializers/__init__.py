@@ -18,7 +18,13 @@ from sessions.api.serializers.contents import (
     Tools,
 )
 from sessions.api.serializers.fields import MAX_TOKENS, Error
-from sessions.api.serializers.imports import ImportResult, ImportUpload
+from sessions.api.serializers.imports import (
+    ImportChange,
+    ImportedSessionList,
+    ImportJobDetail,
+    ImportJobList,
+    ImportUpload,
+)
 from sessions.api.serializers.memory import (
     CHURN_REVISIONS,
     MemoryDiff,
@@ -66,8 +72,11 @@ __all__ = [
     "Error",
     "ExportedCompaction",
     "HistorySent",
-    "ImportResult",
+    "ImportChange",
+    "ImportJobDetail",
+    "ImportJobList",
     "ImportUpload",
+    "ImportedSessionList",
     "MemoryDiff",
     "MemoryFact",
     "MemoryFactDecision",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from sessions.api.serializers.fields import NextCursor, Strict
 from sessions.api.serializers.turns import Redacted
+from sessions.models import ImportJob, ImportJobSession
 
-STATES = ("new", "grown", "unchanged", "conflict")
+#: Skipped sessions are reported as damage.
+SESSION_STATES = [choice for choice in ImportJobSession.State.choices if choice[0] != "skipped"]
 
 
 class ImportUpload(serializers.Serializer):
@@ -14,9 +17,14 @@ class ImportUpload(serializers.Serializer):
 
 
 class ImportedSession(serializers.Serializer):
-    id = serializers.UUIDField(allow_null=True, help_text="The session, or null for a conflict.")
+    id = serializers.UUIDField(
+        allow_null=True, help_text="The session, or null after a conflict or if it was deleted."
+    )
     external_id = serializers.CharField(help_text="The session's id in the log.")
-    state = serializers.ChoiceField(choices=STATES, help_text="What the import did.")
+    state = serializers.ChoiceField(
+        choices=SESSION_STATES,
+        help_text="What the import did. `partial`: only the first turns are imported so far.",
+    )
     turns = serializers.IntegerField(help_text="Number of turns added.")
     messages = serializers.IntegerField(help_text="Number of messages added.")
     reason = serializers.CharField(allow_null=True, help_text="Reason of a conflict.")
@@ -28,9 +36,52 @@ class DamagedLine(serializers.Serializer):
     reason = serializers.CharField(help_text="Why the line could not be read.")
 
 
-class ImportResult(serializers.Serializer):
-    format = serializers.CharField(help_text="The given or detected log format.")
+class ImportProgress(serializers.Serializer):
+    sessions = serializers.IntegerField(help_text="Number of sessions imported so far.")
+    sessions_total = serializers.IntegerField(help_text="Sessions in the log; 0 until it has been read.")
+    messages = serializers.IntegerField(help_text="Number of messages of the log processed so far.")
+    messages_total = serializers.IntegerField(help_text="Messages in the log; 0 until it has been read.")
+
+
+class ImportFailure(serializers.Serializer):
+    code = serializers.CharField(help_text="Stable error code, such as `unknown_format`.")
+    message = serializers.CharField(help_text="Explanation for people. May change.")
+
+
+class ImportJob(serializers.Serializer):
+    id = serializers.UUIDField(help_text="The import's id.")
+    state = serializers.ChoiceField(
+        choices=ImportJob.State.choices,
+        help_text="The import has ended if it is neither pending nor running.",
+    )
     name = serializers.CharField(help_text="Name of the file.")
-    sessions = ImportedSession(many=True, help_text="The sessions in the file.")
+    format = serializers.CharField(
+        allow_null=True, help_text="The given or detected log format; null until the log has been read."
+    )
+    size = serializers.IntegerField(help_text="Size of the file in bytes.")
+    progress = ImportProgress(help_text="What has been imported so far.")
+    error = ImportFailure(allow_null=True, help_text="Why the import failed.")
+    created_at = serializers.DateTimeField(help_text="When the file was uploaded.")
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="When the import ended.")
+
+
+class ImportJobDetail(ImportJob):
+    sessions = ImportedSession(
+        many=True, help_text="The first 100 sessions. `imports/{id}/sessions/` lists all of them."
+    )
     damage_count = serializers.IntegerField(help_text="Number of unreadable lines.")
     damages = DamagedLine(many=True, help_text="The first 100 unreadable lines.")
+
+
+class ImportJobList(serializers.Serializer):
+    data = ImportJob(many=True, help_text="The imports, newest first.")
+    next_cursor = NextCursor()
+
+
+class ImportedSessionList(serializers.Serializer):
+    data = ImportedSession(many=True, help_text="The sessions, in the order of the log.")
+    next_cursor = NextCursor()
+
+
+class ImportChange(Strict):
+    state = serializers.ChoiceField(choices=["cancelled"], help_text="`cancelled` ends the import.")

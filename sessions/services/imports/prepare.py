@@ -64,12 +64,24 @@ class PreparedSession:
 
 def session_prepare(imported: ImportedSession, *, redaction: Redaction) -> PreparedSession:
     """Return the session, ready to be stored. Raises `FormatError` if a message does not fit its format."""
-    found: list[Finding] = []
-    turns = [_turn(turn, imported, redaction, found) for turn in imported.turns]
+    turns, found = _turns(imported, redaction)
     preamble, findings = preamble_ingest(imported.system or None, imported.tools or None, redaction=redaction)
     found.extend(findings)
     facts = _facts(imported, redaction, found)
     return PreparedSession(facts=facts, turns=turns, preamble=preamble, redacted=_counts(found))
+
+
+def turns_prepare(
+    imported: ImportedSession, *, redaction: Redaction
+) -> tuple[Sequence[PreparedTurn], Mapping[str, int]]:
+    """Return only the turns, and the secrets found in them, by kind. Raises `FormatError`."""
+    turns, found = _turns(imported, redaction)
+    return turns, _counts(found)
+
+
+def _turns(imported: ImportedSession, redaction: Redaction) -> tuple[list[PreparedTurn], list[Finding]]:
+    found: list[Finding] = []
+    return [_turn(turn, imported, redaction, found) for turn in imported.turns], found
 
 
 def _turn(

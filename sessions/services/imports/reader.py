@@ -13,6 +13,7 @@ from functools import partial
 
 from compaction.errors import FormatError
 from importers.base import Damage, ImportedSession, Importer, LogFile
+from importers.jsonlines import document
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, recognize
 from redaction import Redaction
@@ -49,6 +50,15 @@ class ReadLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RawLog:
+    """The sessions of a log as its importer reads them, parents first, and its unreadable parts."""
+
+    importer: str
+    sessions: list[ImportedSession]
+    damages: list[Damage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
     """How logs are read.
 
@@ -71,34 +81,44 @@ class Reader:
     def read_file(self, log: LogFile, *, files: int = 1) -> ReadLog:
         """Read a log that is already in memory."""
         result = partial(ReadLog, name=log.name, files=files, size=len(log.data))
-        digest = self._digest(log)
+        digest = self.digest(log)
         if digest in self.known:
             return result(digest=digest, known=True)
+        raw = self.read_raw(log)
+        if raw is None:
+            return result(digest=digest)
+        sessions, damages = self._prepared(raw, log)
+        return result(digest=digest, importer=raw.importer, sessions=sessions, damages=damages)
+
+    def read_raw(self, log: LogFile) -> RawLog | None:
+        """Read the sessions of a log without preparing them. None if no importer recognizes it."""
         importer = IMPORTERS[self.format] if self.format else recognize(log)
         if importer is None:
-            return result(digest=digest)
-        sessions, damages = self._prepared(importer, log)
-        return result(digest=digest, importer=importer.name, sessions=sessions, damages=damages)
+            return None
+        sessions, damages = [], []
+        for item in _items(importer, log):
+            if isinstance(item, Damage):
+                damages.append(item)
+            else:
+                sessions.append(replace(item, started_at=_started_at(item, log)))
+        sessions.sort(key=lambda session: bool(session.parent_external_id))
+        document.cache_clear()  # the parsed log
+        return RawLog(importer=importer.name, sessions=sessions, damages=damages)
 
-    def _digest(self, log: LogFile) -> bytes:
+    def digest(self, log: LogFile) -> bytes:
         """Return a hash of the log's content and its file name, which is the default id of its session."""
         head = b"\0".join((_VERSION, (self.format or "").encode(), log.stem.encode("utf-8", "replace")))
         digest = hashlib.blake2b(head + b"\0", digest_size=32)
         digest.update(log.data)
         return digest.digest()
 
-    def _prepared(self, importer: Importer, log: LogFile) -> tuple[list[PreparedSession], list[Damage]]:
-        sessions, damages = [], []
-        for item in _items(importer, log):
-            if isinstance(item, Damage):
-                damages.append(item)
-                continue
+    def _prepared(self, raw: RawLog, log: LogFile) -> tuple[list[PreparedSession], list[Damage]]:
+        sessions, damages = [], raw.damages
+        for item in raw.sessions:
             try:
-                dated = replace(item, started_at=_started_at(item, log))
-                sessions.append(session_prepare(dated, redaction=self.redaction))
+                sessions.append(session_prepare(item, redaction=self.redaction))
             except FormatError as error:
-                damages.append(_malformed(log, item, error))
-        sessions.sort(key=lambda session: bool(session.facts.parent_external_id))
+                damages.append(malformed(log.name, item, error))
         return sessions, damages
 
 
@@ -155,5 +175,6 @@ def _read(source: LogSource) -> ReadLog:
     return _process_read(source)
 
 
-def _malformed(log: LogFile, session: ImportedSession, error: FormatError) -> Damage:
-    return Damage(file=log.name, line=1, reason=f"session {session.external_id} was skipped: {error}")
+def malformed(name: str, session: ImportedSession, error: FormatError) -> Damage:
+    """Return the report of a session that cannot be imported."""
+    return Damage(file=name, line=1, reason=f"session {session.external_id} was skipped: {error}")

@@ -13,7 +13,7 @@ from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Blob, Message, Turn
 from sessions.selectors.convert import usage_fields
 from sessions.services.blobs import contents_put
-from sessions.services.imports.prepare import PreparedSession, PreparedTurn
+from sessions.services.imports.prepare import PreparedTurn
 from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
 from sessions.store.blobs import is_external
@@ -125,9 +125,9 @@ def _write_blobs(project_id: Any, messages: Iterable[IngestedMessage]) -> Mappin
     return {bytes(sha256): id for sha256, id in rows}
 
 
-def billed_elsewhere(session: AgentSession, prepared: PreparedSession) -> set[str]:
+def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn]) -> set[str]:
     """Return the ids of responses billed to another session: a forked session copies its history."""
-    ids = [turn.response_id for turn in prepared.turns if turn.response_id]
+    ids = [turn.response_id for turn in turns if turn.response_id]
     if not ids:
         return set()
     rows = Turn.objects.filter(session__project_id=session.project_id, response_id__in=ids, billed=True)

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from django.db import transaction
 from django.utils import timezone
 
-import pricing
 from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
-from sessions.selectors.token_budgets import limit_of
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.imports.places import context_window_of, turns_place
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
-from sessions.services.imports.rows import PlacedTurn, billed_elsewhere, turns_write
+from sessions.services.imports.rows import billed_elsewhere, turns_write
 from sessions.services.imports.tally import Tally
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit
@@ -27,10 +26,6 @@ from sessions.store import bodies
 #: Turns at the end of a log that may still change while its client is writing: the blocks of a response
 #: are written line by line, and the results of parallel calls are merged into one message.
 _UNFINISHED_TURNS = 2
-
-
-#: Context windows that models are commonly offered with, in tokens.
-_STANDARD_WINDOWS = (128_000, 200_000, 400_000, 1_000_000)
 
 
 class ImportConflictError(Exception):
@@ -81,7 +76,7 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     """
     session, created = _session_find_or_create(project, prepared, origin)
     facts = prepared.facts
-    session.context_window = facts.context_window or _context_window(prepared)
+    session.context_window = facts.context_window or context_window_of(facts.model, prepared.turns)
     stored = [] if created else _stored(session)
     before = session.turn_count, session.message_count
     if session.compaction_count:
@@ -124,20 +119,6 @@ def _session_find_or_create(
     return session, created
 
 
-def _context_window(prepared: PreparedSession) -> int | None:
-    """Return the model's window, or the standard window at which the client compacted if that is smaller.
-
-    Some models have a longer window only on request, and clients compact shortly before theirs is full.
-    """
-    window = pricing.context_window(prepared.facts.model)
-    marks = (turn.client_compaction for turn in prepared.turns)
-    full = [mark.tokens_before or 0 for mark in marks if mark and mark.trigger == "auto"]
-    if window is None or not any(full):
-        return window
-    largest = max(*full, *(turn.usage.prompt_tokens for turn in prepared.turns if turn.usage), 0)
-    return min([window, *(size for size in _STANDARD_WINDOWS if size >= largest)])
-
-
 def _stored(session: AgentSession) -> list[_MessageKey]:
     rows = session.messages.order_by("position").values_list(
         "turn_index", "source_id", "body", "blob__sha256"
@@ -170,9 +151,9 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     if len(imported) < len(stored):
         return False
     new_preamble = _write_preamble(session, prepared)
-    elsewhere = billed_elsewhere(session, prepared)
+    elsewhere = billed_elsewhere(session, prepared.turns)
     tally = Tally.opening(prepared, at=session.started_at)
-    turns, tally = _place(session, prepared.turns, tally, elsewhere)
+    turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
     if changed and stored:
         session.turns.filter(index__gte=first).delete()
@@ -219,8 +200,8 @@ def _append(session: AgentSession, prepared: PreparedSession, stored: Sequence[_
     imported = {message.source_id for turn in prepared.turns for message in turn.messages}
     if not known <= imported:
         raise ImportConflictError(f"session {session.external_id} has messages that are not in the log")
-    elsewhere = billed_elsewhere(session, prepared)
-    new_turns, tally = _place(session, turns, Tally.of(session), elsewhere)
+    elsewhere = billed_elsewhere(session, turns)
+    new_turns, tally = turns_place(session, turns, Tally.of(session), elsewhere)
     turns_write(session, new_turns)
     _save(session, prepared, tally)
     return True
@@ -236,27 +217,6 @@ def _unknown_part(turn: PreparedTurn, known: set[str | None]) -> PreparedTurn | 
 
 
 # -- Shared ---------------------------------------------------------------------------------------
-
-
-def _place(
-    session: AgentSession, turns: Sequence[PreparedTurn], tally: Tally, elsewhere: set[str]
-) -> tuple[list[PlacedTurn], Tally]:
-    """Return the turns with their places, starting at `tally`, and the counters after them."""
-    placed, limit = [], limit_of(session)
-    for turn in turns:
-        billed = turn.response_id not in elsewhere
-        placed.append(
-            PlacedTurn(
-                turn=turn,
-                index=tally.turns,
-                first_position=tally.messages,
-                prompt=tally.prompt(turn),
-                billed=billed,
-                output_spike=tally.output_spike(turn, limit.tokens) if limit else None,
-            )
-        )
-        tally = tally.after(turn, format=session.format, billed=billed)
-    return placed, tally
 
 
 def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:

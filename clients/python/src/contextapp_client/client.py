@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
@@ -12,6 +13,9 @@ from contextapp_client import types
 from contextapp_client.paging import pages
 from contextapp_client.session import Session
 from contextapp_client.transport import Transport
+
+#: Seconds before the first and, at most, before later requests for the state of an import.
+_FIRST_POLL, _LAST_POLL = 0.25, 4.0
 
 
 class ContextApp:
@@ -150,3 +154,30 @@ class ContextApp:
         body = {**params, "format": format, **({"model": model} if model else {})}
         response = self._transport.call("POST", "prompts", "validate", body=body, repeatable=True)
         return cast(list[types.Violation], response.json()["violations"])
+
+    def import_log(
+        self, data: bytes, *, name: str, format: str | None = None, wait: bool = True
+    ) -> types.Import:
+        """Import an uncompressed log of an agent. Importing it again adds only what is new.
+
+        `name` is its file name; sessions whose log contains no id are named after it. With `wait`, return
+        when the import has ended. Otherwise, pass its `id` to `import_get`. Requires the scope `read` too.
+        """
+        query = {"name": name, "format": format}
+        response = self._transport.call("POST", "imports", query=query, data=data, repeatable=True)
+        found = cast(types.Import, response.json())
+        pause = _FIRST_POLL
+        while wait and found["state"] in ("pending", "running"):
+            time.sleep(pause)
+            pause = min(2 * pause, _LAST_POLL)
+            found = self.import_get(found["id"])
+        return found
+
+    def import_get(self, id: str) -> types.Import:
+        """Return the state and progress of an import."""
+        return cast(types.Import, self._transport.call("GET", "imports", id).json())
+
+    def import_cancel(self, id: str) -> types.Import:
+        """End an import. Sessions that were imported before stay."""
+        body = {"state": "cancelled"}
+        return cast(types.Import, self._transport.call("PATCH", "imports", id, body=body).json())

@@ -63,22 +63,25 @@ class Transport:
         *path: str,
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
+        data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
     ) -> Response:
         """Send a request to a path under `/api/v1/`.
 
-        None values in `query` are omitted. Set `repeatable` if the request is safe to repeat even though its
-        method is not idempotent. Raises the exceptions of `errors`.
+        `body` is sent as JSON, `data` unchanged. None values in `query` are omitted. Set `repeatable` if the
+        request is safe to repeat even though its method is not idempotent. Raises the exceptions of `errors`.
         """
         sent = {**self._headers, **(headers or {})}
         if body is not None:
-            sent["Content-Type"] = "application/json"
+            sent["Content-Type"], data = "application/json", encode(body)
+        elif data is not None:
+            sent["Content-Type"] = "application/octet-stream"
         try:
             response = self._pool.request(
                 method,
                 self._url(path, query),
-                body=None if body is None else encode(body),
+                body=data,
                 headers=sent,
                 retries=self._retry.new(allowed_methods=None) if repeatable else self._retry,
                 redirect=False,

@@ -1,0 +1,1 @@
+"""`imports/`: import agent logs as sessions."""

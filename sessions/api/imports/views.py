@@ -1,0 +1,208 @@
+"""`imports/`: upload a log, and follow or cancel its import."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+
+from accounts.models import Project, Scope
+from importers.registry import IMPORTERS
+from sessions.api import serializers
+from sessions.api.endpoint import ApiCall, Endpoint, json_response
+from sessions.api.errors import ApiError, Conflict, InvalidRequest, NotFound, about
+from sessions.api.imports.upload import opened_upload
+from sessions.api.paging import id_cursor, limit_param, number_cursor, page_json, paging
+from sessions.api.schema import error_responses, operation
+from sessions.api.serializers.validation import validated
+from sessions.models import ImportJob, ImportJobSession
+from sessions.selectors.imports import import_job_find, import_job_sessions, import_jobs_newest
+from sessions.selectors.lookups import as_uuid
+from sessions.services.imports import jobs
+from sessions.services.imports.execution import import_step
+
+#: A file of at most this size is imported within the request if that takes at most so many seconds.
+SMALL_BYTES, SMALL_SECONDS = 256 * 1024, 2.0
+
+_SHOWN_SESSIONS = 100
+
+
+class Imports(Endpoint):
+    @operation(
+        operation_id="imports_list",
+        summary="List imports",
+        parameters=paging(),
+        responses={200: serializers.ImportJobList, **error_responses(400)},
+    )
+    def get(self, call: ApiCall) -> HttpResponse:
+        """Returns imports over the API and in the dashboard, newest first. An import is listed for 30 days
+        after it ended."""
+        limit = limit_param(call)
+        rows = import_jobs_newest(
+            project_id=call.principal.project_id, before=id_cursor(call), limit=limit + 1
+        )
+        return json_response(page_json(rows, limit, _job_json, lambda job: [str(job.pk)]))
+
+    @operation(
+        operation_id="imports_create",
+        summary="Import a log file",
+        parameters=[
+            OpenApiParameter(
+                "name", str, description="File name; the id of sessions whose log contains none."
+            ),
+            OpenApiParameter(
+                "format",
+                str,
+                enum=list(IMPORTERS),
+                description="Log format. Defaults to detecting it from the content.",
+            ),
+        ],
+        request={
+            "multipart/form-data": serializers.ImportUpload,
+            "application/octet-stream": OpenApiTypes.BINARY,
+        },
+        responses={
+            200: serializers.ImportJobDetail,
+            202: serializers.ImportJobDetail,
+            **error_responses(400, 409, 413, 415, 422),
+        },
+    )
+    def post(self, call: ApiCall) -> HttpResponse:
+        """Imports an uncompressed agent log as one or more sessions. Importing the same log again adds only
+        turns that are new. Send the file as `file` in a form, or as the raw request body.
+
+        A small log (up to 256 KiB) is usually imported at once: the response is 200, and its sessions are
+        final. Otherwise, the response is 202, and a worker imports the log in the background; poll
+        `imports/{id}/` until `state` is neither `pending` nor `running`."""
+        with opened_upload(call) as upload:
+            is_small = upload.size <= SMALL_BYTES
+            job = jobs.import_job_create(
+                project=Project.objects.get(pk=call.principal.project_id),
+                name=upload.name,
+                file=upload.file,
+                format=_format(call),
+                is_dispatched=not is_small,
+            )
+        if is_small:
+            import_step(job_id=job.pk, seconds=SMALL_SECONDS)
+            job.refresh_from_db()
+        _raise_if_failed(job)
+        address = reverse("api:import", args=[job.pk])
+        status = 202 if job.state in ImportJob.OPEN else 200
+        return json_response(_detail_json(job), status=status, headers={"Location": address})
+
+
+class ImportView(Endpoint):
+    scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.PUSH}
+
+    @operation(
+        operation_id="imports_get",
+        summary="Retrieve an import",
+        responses={200: serializers.ImportJobDetail, **error_responses()},
+    )
+    def get(self, call: ApiCall, import_id: str) -> HttpResponse:
+        """Returns the progress of an import and what it did so far."""
+        return json_response(_detail_json(_job_or_404(call, import_id)))
+
+    @operation(
+        operation_id="imports_change",
+        summary="Cancel an import",
+        request=serializers.ImportChange,
+        responses={200: serializers.ImportJobDetail, **error_responses(400, 409, 413, 415)},
+    )
+    def patch(self, call: ApiCall, import_id: str) -> HttpResponse:
+        """Ends an import with `{"state": "cancelled"}`. Sessions that were imported before stay, and a long
+        session may be imported in part. Importing the log again adds the rest."""
+        job = _job_or_404(call, import_id)
+        validated(serializers.ImportChange, call.body)
+        try:
+            return json_response(_detail_json(jobs.import_job_cancel(job=job)))
+        except jobs.WrongState as error:
+            raise Conflict("import_ended", about("state", error), param="state") from None
+
+
+class ImportSessions(Endpoint):
+    scopes: ClassVar = {"GET": Scope.READ}
+
+    @operation(
+        operation_id="imports_sessions",
+        summary="List the sessions of an import",
+        parameters=paging(),
+        responses={200: serializers.ImportedSessionList, **error_responses(400)},
+    )
+    def get(self, call: ApiCall, import_id: str) -> HttpResponse:
+        """Returns what the import did with each session so far, in the order of the log."""
+        job, limit = _job_or_404(call, import_id), limit_param(call)
+        rows = import_job_sessions(job, after=number_cursor(call), limit=limit + 1)
+        return json_response(page_json(rows, limit, _session_json, lambda row: [row.ordinal]))
+
+
+def _raise_if_failed(job: ImportJob) -> None:
+    """Report the failure of a log that was imported within the request."""
+    if job.state != ImportJob.State.FAILED:
+        return
+    if job.error_code == "unknown_format":
+        raise InvalidRequest(job.error_code, job.error, status=422)
+    if job.error_code == "import_conflict":
+        raise Conflict(job.error_code, job.error)
+    raise ApiError("internal_error", f"The import failed: {job.error}")
+
+
+def _format(call: ApiCall) -> str:
+    name = call.query.get("format")
+    if name is not None and name not in IMPORTERS:
+        raise InvalidRequest(
+            "invalid_field", f"`format` must be one of: {', '.join(IMPORTERS)}.", param="format"
+        )
+    return name or ""
+
+
+def _job_or_404(call: ApiCall, name: str) -> ImportJob:
+    id = as_uuid(name)
+    job = import_job_find(project_id=call.principal.project_id, id=id) if id is not None else None
+    if job is None:
+        raise NotFound("not_found", f"No import with the id {name!r} in this project.", param="import_id")
+    return job
+
+
+def _job_json(job: ImportJob) -> dict[str, Any]:
+    return {
+        "id": job.pk,
+        "state": job.state,
+        "name": job.name,
+        "format": job.format or None,
+        "size": job.size,
+        "progress": {
+            "sessions": job.sessions_done,
+            "sessions_total": job.sessions_total,
+            "messages": job.messages_done,
+            "messages_total": job.messages_total,
+        },
+        "error": {"code": job.error_code, "message": job.error} if job.error_code else None,
+        "created_at": job.created_at,
+        "finished_at": job.finished_at,
+    }
+
+
+def _detail_json(job: ImportJob) -> dict[str, Any]:
+    rows = import_job_sessions(job, limit=_SHOWN_SESSIONS)
+    return _job_json(job) | {
+        "sessions": [_session_json(row) for row in rows],
+        "damage_count": job.damage_count,
+        "damages": job.damages,
+    }
+
+
+def _session_json(row: ImportJobSession) -> dict[str, Any]:
+    return {
+        "id": row.session_id,
+        "external_id": row.external_id,
+        "state": row.state,
+        "turns": row.turns,
+        "messages": row.messages,
+        "reason": row.reason or None,
+        "redacted": [{"kind": kind, "count": count} for kind, count in row.redacted.items()],
+    }

@@ -1,0 +1,1 @@
+"""Upload logs and follow their import."""

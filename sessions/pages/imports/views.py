@@ -1,0 +1,98 @@
+"""Upload a log, and follow or cancel its import."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import filesizeformat
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from importers.registry import IMPORTERS
+from sessions.models import ImportJob
+from sessions.pages.access import Viewer, page_or_fragment, private, viewer_of, writer_of
+from sessions.pages.settings.common import PlainForm
+from sessions.selectors.imports import import_job_find, import_job_sessions, import_jobs_newest
+from sessions.services.imports import jobs
+
+_MAX_JOBS, _MAX_SESSIONS = 50, 200
+
+
+class UploadForm(PlainForm):
+    file = forms.FileField(label="Log file", max_length=200, help_text="Uncompressed JSON or JSONL.")
+    format = forms.ChoiceField(
+        required=False,
+        choices=[("", "Detect from the content"), *((name, each.label) for name, each in IMPORTERS.items())],
+    )
+
+    def clean_file(self) -> UploadedFile:
+        file: UploadedFile = self.cleaned_data["file"]
+        limit = settings.CONTEXTAPP_MAX_IMPORT_BYTES
+        if (file.size or 0) > limit:
+            raise forms.ValidationError(f"The file exceeds the limit of {filesizeformat(limit)}.")
+        return file
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def imports(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the upload form and the newest imports. A POST starts an import."""
+    if request.method != "POST":
+        return _page(request, viewer_of(request, slug), UploadForm())
+    viewer = writer_of(request, slug, action="import a log")
+    form = UploadForm(request.POST, files=request.FILES)
+    if not form.is_valid():
+        return _page(request, viewer, form, status=422)
+    file = form.cleaned_data["file"]
+    job = jobs.import_job_create(
+        project=viewer.project, name=file.name, file=file, format=form.cleaned_data["format"]
+    )
+    return redirect("imports_job", slug=slug, job=job.pk)
+
+
+@require_safe
+def import_job(request: HttpRequest, slug: str, job: UUID) -> HttpResponse:
+    """Show an import. htmx polls it until it has ended."""
+    viewer = viewer_of(request, slug)
+    found = _job_of(viewer, job)
+    sessions = import_job_sessions(found, limit=_MAX_SESSIONS + 1)
+    context: dict[str, Any] = {
+        "viewer": viewer,
+        "job": found,
+        "is_open": found.state in ImportJob.OPEN,
+        "sessions": sessions[:_MAX_SESSIONS],
+        "has_more": len(sessions) > _MAX_SESSIONS,
+    }
+    return page_or_fragment(request, "imports/job.html", "imports/_job.html", context)
+
+
+@require_POST
+def import_cancel(request: HttpRequest, slug: str, job: UUID) -> HttpResponse:
+    viewer = writer_of(request, slug, action="cancel an import")
+    try:
+        jobs.import_job_cancel(job=_job_of(viewer, job))
+    except jobs.WrongState:
+        messages.error(request, "The import has already ended.")
+    return redirect("imports_job", slug=slug, job=job)
+
+
+def _job_of(viewer: Viewer, id: UUID) -> ImportJob:
+    job = import_job_find(project_id=viewer.project.pk, id=id)
+    if job is None:
+        raise Http404("Import not found")
+    return job
+
+
+def _page(request: HttpRequest, viewer: Viewer, form: UploadForm, *, status: int = 200) -> HttpResponse:
+    context = {
+        "viewer": viewer,
+        "form": form,
+        "jobs": import_jobs_newest(project_id=viewer.project.pk, limit=_MAX_JOBS),
+        "limit": settings.CONTEXTAPP_MAX_IMPORT_BYTES,
+    }
+    return private(render(request, "imports/page.html", context, status=status))

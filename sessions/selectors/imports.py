@@ -1,0 +1,39 @@
+"""Import jobs and what they did with each session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from sessions.models import ImportJob, ImportJobSession
+
+
+def import_job_find(*, project_id: UUID, id: UUID) -> ImportJob | None:
+    """Return a job of the project, or None if there is no such job."""
+    return ImportJob.objects.filter(project_id=project_id, pk=id).first()
+
+
+def import_jobs_newest(
+    *, project_id: UUID, before: UUID | None = None, limit: int = 50
+) -> Sequence[ImportJob]:
+    """Return the newest jobs of the project, those before `before` if it is given."""
+    jobs = ImportJob.objects.filter(project_id=project_id)
+    if before is not None:
+        jobs = jobs.filter(pk__lt=before)
+    return list(jobs.order_by("-pk")[:limit])
+
+
+def import_job_sessions(
+    job: ImportJob, *, after: int | None = None, limit: int = 100
+) -> Sequence[ImportJobSession]:
+    """Return the sessions of a job in the order of the log, from after the ordinal `after`."""
+    rows = _reported(job)
+    if after is not None:
+        rows = rows.filter(ordinal__gt=after)
+    return list(rows.order_by("ordinal")[:limit])
+
+
+def _reported(job: ImportJob) -> QuerySet[ImportJobSession]:
+    return job.sessions.exclude(state=ImportJobSession.State.SKIPPED)

@@ -1,0 +1,72 @@
+"""The page Import logs: upload, progress, cancellation."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from accounts.models import Project
+from sessions.models import AgentSession, ImportJob
+from sessions.services.imports import execution
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/p/alpha/imports/"
+LOG = orjson.dumps(
+    {"messages": [{"role": "user", "content": "List the files."}, {"role": "assistant", "content": "None."}]}
+)
+
+
+def upload(client: Client, data: bytes = LOG, **fields: str) -> object:
+    return client.post(PAGE, {"file": SimpleUploadedFile("run-7.json", data), **fields})
+
+
+def test_an_upload_is_followed_to_its_session(member_client: Client, project: Project) -> None:
+    response = upload(member_client)
+    assert response.status_code == 302  # type: ignore[attr-defined]
+    address = response.url  # type: ignore[attr-defined]
+    text = member_client.get(address).text
+    assert "waiting for a worker" in text
+    assert "hx-get" in text
+    job = ImportJob.objects.get()
+    execution.import_step(job_id=job.pk)
+    text = member_client.get(address).text
+    session = AgentSession.objects.get(project=project, external_id="run-7")
+    assert f"/p/alpha/sessions/{session.pk}/" in text
+    assert "2 of 2 messages" in text
+    assert "hx-get" not in text
+    assert "run-7.json" in member_client.get(PAGE).text
+
+
+def test_an_import_can_be_cancelled(member_client: Client) -> None:
+    address = upload(member_client).url  # type: ignore[attr-defined]
+    assert member_client.post(f"{address}cancel/").status_code == 302
+    text = member_client.get(address).text
+    assert "cancelled" in text
+    assert "Cancel import" not in text
+    assert "already ended" in member_client.post(f"{address}cancel/", follow=True).text
+
+
+def test_a_failed_import_shows_its_reason(member_client: Client) -> None:
+    address = upload(member_client, b"{}").url  # type: ignore[attr-defined]
+    execution.import_step(job_id=ImportJob.objects.get().pk)
+    assert "not in a supported format" in member_client.get(address).text
+
+
+def test_a_file_over_the_limit_and_a_missing_one_are_rejected(
+    member_client: Client, settings: object
+) -> None:
+    assert member_client.post(PAGE, {}).status_code == 422
+    settings.CONTEXTAPP_MAX_IMPORT_BYTES = 10  # type: ignore[attr-defined]
+    assert upload(member_client).status_code == 422  # type: ignore[attr-defined]
+    assert not ImportJob.objects.exists()
+
+
+def test_viewers_upload_and_cancel_nothing(viewer_client: Client, member_client: Client) -> None:
+    address = upload(member_client).url  # type: ignore[attr-defined]
+    assert upload(viewer_client).status_code == 403  # type: ignore[attr-defined]
+    assert viewer_client.post(f"{address}cancel/").status_code == 403
+    assert "Cancel import" not in viewer_client.get(address).text
+    assert "Import log</button>" not in viewer_client.get(PAGE).text
