@@ -9,6 +9,7 @@ compacted:yes        or no
 active:2026-03-01..2026-03-05   days of the viewer; both ends are optional; also a single day
 active:7d            within the last 7 days; also h for hours and w for weeks; also today
 subagents:yes        list sub-agents as separate rows
+meta.repo:web        the metadata has the key "repo" with this value
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from django.utils import timezone
 from sessions.selectors.filters import Bound, SessionFilter, first_moment, last_moment
 from sessions.selectors.health import GRADES
 
-_TERM = re.compile(r'(?:(\w+):)?(?:"([^"]*)"?|(\S+))')
+#: Prefix of the terms for metadata.
+METADATA = "meta."
+#: A pattern of the keys before a colon.
+KEY = r"meta\.[\w.-]+|\w+"
+_TERM = re.compile(rf'(?:({KEY}):)?(?:"([^"]*)"?|(\S+))')
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
 _RECENT = re.compile(r"(\d{1,4})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -57,6 +62,9 @@ def term_read(key: str, value: str, filters: SessionFilter, zone: tzinfo = UTC) 
 
     Days are those of the time zone. Raises `InvalidTerm`.
     """
+    if key.lower().startswith(METADATA):
+        pair = (key[len(METADATA) :], value)
+        return replace(filters, metadata_terms=(*filters.metadata_terms, pair))
     read = _READERS.get(key.lower())
     return read(filters, value, zone) if read is not None else None
 
@@ -183,4 +191,5 @@ HINTS: Mapping[str, str] = {
     "active": "7d, today or 2026-03-01..2026-03-05",
     "subagents": "yes or no",
 }
+METADATA_HINT = "key:value of the metadata"
 assert HINTS.keys() == _READERS.keys()

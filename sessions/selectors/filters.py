@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, tzinfo
@@ -15,6 +17,9 @@ from django.db.models import F, Func, Q, QuerySet, TextField, Value
 from search.keys import project_salt, term_key
 from search.query import query_parse
 from sessions.models import AgentSession, SearchSegment
+
+#: A typed value that is also a number, a boolean or null in JSON.
+_LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d{0,14})(?:\.\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +38,9 @@ class SessionFilter:
     The words of `text` must all occur in title, external id, agent, model, tags or messages.
 
     `active_from` and `active_to`, both inclusive, select sessions that were active at any time in between.
-    `metadata` maps top-level keys to values. `minimum_peak` is in tokens. `grades` are health grades: a
-    session whose health is not calculated yet has none.
+    `metadata` maps top-level keys to values. `metadata_terms` are typed pairs of a key and a value: `12` and
+    `true` also match a number and a boolean. `minimum_peak` is in tokens. `grades` are health grades: a
+    session whose health is not calculated yet has none. `ids` selects sessions themselves.
     """
 
     text: str = ""
@@ -50,6 +56,8 @@ class SessionFilter:
     tags: tuple[str, ...] = ()
     grades: frozenset[str] = frozenset()
     bounds: tuple[Bound, ...] = ()
+    metadata_terms: tuple[tuple[str, str], ...] = ()
+    ids: tuple[UUID, ...] = ()
 
     @property
     def is_set(self) -> bool:
@@ -111,19 +119,29 @@ def filtered(
         "model": filters.model,
         "tags__contains": [tag for tag in (filters.tag, *filters.tags) if tag],
         "metadata__contains": filters.metadata,
+        "pk__in": filters.ids,
         "profile__grade__in": filters.grades,
         "peak_prompt_tokens__gte": filters.minimum_peak,
         "last_active_at__gte": filters.active_from,
         "started_at__lte": filters.active_to,
     }
     rows = rows.filter(**{lookup: value for lookup, value in lookups.items() if value})
-    if not filters.sub_agents and not filters.text:
+    for key, value in filters.metadata_terms:
+        rows = rows.filter(_metadata_term(key, value))
+    if not filters.sub_agents and not filters.text and not filters.ids:
         rows = rows.filter(parent=None)
     if filters.compacted is not None:
         # A compaction by the client moves `context_start`; those by contextapp are counted.
         was_compacted = Q(context_start__gt=0) | Q(compaction_count__gt=0)
         rows = rows.filter(was_compacted if filters.compacted else ~was_compacted)
     return _within_bounds(_with_text(rows, filters.text, project_id), filters.bounds)
+
+
+def _metadata_term(key: str, text: str) -> Q:
+    condition = Q(metadata__contains={key: text})
+    if _LITERAL.fullmatch(text):
+        condition |= Q(metadata__contains={key: json.loads(text)})
+    return condition
 
 
 def page_after(

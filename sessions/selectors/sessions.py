@@ -130,6 +130,12 @@ def sessions_tags(*, project: Project) -> list[str]:
     return sorted({tag for tags in newest.values_list("tags", flat=True)[:_MAX_TAGGED] for tag in tags})
 
 
+def sessions_metadata_keys(*, project: Project) -> list[str]:
+    """Return the metadata keys of the project's newest sessions, sorted by name."""
+    newest = AgentSession.objects.filter(project=project).exclude(metadata={}).order_by("-last_active_at")
+    return sorted({key for each in newest.values_list("metadata", flat=True)[:_MAX_TAGGED] for key in each})
+
+
 def saved_views(*, project: Project, user: Any) -> list[SavedView]:
     """Return the user's saved views of the project."""
     return list(SavedView.objects.filter(project=project, user=user).order_by("name"))

@@ -172,13 +172,25 @@ class TestTheList:
         def texts(text):
             return [suggestion.text for suggestion in suggestions_of(project=project, text=text)]
 
-        assert texts("") == [f"{name}:" for name in HINTS]
+        assert texts("") == [*(f"{name}:" for name in HINTS), "meta."]
         assert texts("word ag") == ["word agent:"]
         assert texts("agent:") == ['agent:"code reader" ', "agent:writer "]
         assert texts('agent:"code r') == ['agent:"code reader" ']
         assert texts("tag:n") == ["tag:nightly "]
         assert texts("health:C") == []
         assert texts("peak:") == []
+
+    def test_metadata_is_filtered_and_suggested(self, member_client, project, listed):
+        one = AgentSession.objects.get(external_id="one")
+        one.metadata = {"repo.name": "web app", "attempt": 2, "nightly": True}
+        one.save()
+        for text in ('meta.repo.name:"web app"', "meta.attempt:2", "meta.nightly:true"):
+            rows = member_client.get(listed, {"q": text}).context["page"].rows
+            assert [row.session.external_id for row in rows] == ["one"], text
+        for text in ("meta.attempt:3", "meta.attempt:1e999", 'meta.x:["\\u0000"]', "meta.:x"):
+            assert member_client.get(listed, {"q": text}).context["page"].rows == [], text
+        suggested = suggestions_of(project=project, text="meta.R")
+        assert [suggestion.text for suggestion in suggested] == ["meta.repo.name:"]
 
     def test_suggestions_come_as_json(self, member_client, project, listed):
         address = reverse("sessions_suggest", args=[project.slug])

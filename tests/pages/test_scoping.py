@@ -29,7 +29,7 @@ WITHOUT_PROJECT = {
     "password_change": (302, 200),
 }
 #: Pages that prepare a change, which viewers may not make.
-FOR_WRITERS = {"session_revert"}
+FOR_WRITERS = {"session_revert", "sessions_delete"}
 #: Pages of content that the session of these tests does not have.
 WITHOUT_CONTENT = {"session_image"}
 #: URLs that are not pages; their access is tested elsewhere.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounts.models import Project
-from sessions.selectors.filter_expression import HINTS, term_text
-from sessions.selectors.sessions import sessions_facets, sessions_tags
+from sessions.selectors.filter_expression import HINTS, METADATA, METADATA_HINT, term_text
+from sessions.selectors.sessions import sessions_facets, sessions_metadata_keys, sessions_tags
 
 #: Maximum number of suggestions.
-LIMIT = 12
+LIMIT = 16
 
 _FIXED = {
     "health": ("A", "B", "C", "D", "F"),
@@ -33,13 +33,26 @@ def suggestions_of(*, project: Project, text: str) -> list[Suggestion]:
     before, last = _split(text)
     key, colon, value = last.partition(":")
     if not colon:
-        keys = [name for name in HINTS if name.startswith(key.lower())][:LIMIT]
-        return [Suggestion(text=f"{before}{name}:", label=f"{name}:", hint=HINTS[name]) for name in keys]
+        return [
+            Suggestion(text=f"{before}{typed}", label=typed, hint=hint)
+            for typed, hint in _keys(project, key.lower())[:LIMIT]
+        ]
     known = _known(project, key.lower())
     typed = value.strip('"').casefold()
     found = [name for name in known if typed in name.casefold() and name.casefold() != typed]
     terms = [term_text(key, name) for name in found[:LIMIT]]
     return [Suggestion(text=f"{before}{term} ", label=term) for term in terms]
+
+
+def _keys(project: Project, start: str) -> list[tuple[str, str]]:
+    """Return the keys that begin like this, each as it is typed, with its hint."""
+    found = [(f"{name}:", hint) for name, hint in HINTS.items() if name.startswith(start)]
+    if start.startswith(METADATA):
+        names = (f"{METADATA}{key}:" for key in sessions_metadata_keys(project=project))
+        return [(name, "metadata") for name in names if name.lower().startswith(start)]
+    if METADATA.startswith(start):
+        found.append((METADATA, METADATA_HINT))
+    return found
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.listing import find, saved, views
+from sessions.pages.listing import bulk, find, saved, views
 
 _LIST = "p/<slug:slug>/sessions/"
 
@@ -16,6 +16,8 @@ urlpatterns = [
     path(f"{_LIST}find/", find.palette_find, name="sessions_find"),
     path(f"{_LIST}moved/", views.sessions_updated, name="sessions_updated"),
     path(f"{_LIST}export.csv", views.sessions_export, name="sessions_export"),
+    path(f"{_LIST}bulk/", bulk.sessions_bulk, name="sessions_bulk"),
+    path(f"{_LIST}delete/", bulk.sessions_delete, name="sessions_delete"),
     path(f"{_LIST}views/", saved.saved_view_create, name="saved_view_create"),
     path(f"{_LIST}views/<int:number>/delete/", saved.saved_view_delete, name="saved_view_delete"),
 ]

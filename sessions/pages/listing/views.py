@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -26,6 +26,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
+from sessions.pages.listing.bulk import selected_ids
+from sessions.pages.listing.columns import COLUMNS, hidden_columns
 from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
@@ -134,6 +136,8 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "sorts": _sorts(request.GET, order),
         "next_query": _query(request.GET, after=page.next_cursor) if page.next_cursor else "",
         "first_query": first_query,
+        "columns": COLUMNS,
+        "hidden": hidden_columns(request),
         "since": _since(page) if after is None and order == NEWEST else "",
         "count": sessions_count(project=viewer.project, filters=filters),
         "count_limit": COUNT_LIMIT,
@@ -177,7 +181,7 @@ def sessions_updated(request: HttpRequest, slug: str) -> HttpResponse:
 def sessions_export(request: HttpRequest, slug: str) -> HttpResponseBase:
     viewer = viewer_of(request, slug)
     form = FilterForm(request)
-    filters = form.filters()
+    filters = replace(form.filters(), ids=selected_ids(request.GET))
     if form.errors:
         return HttpResponseBadRequest("The filter is invalid.", content_type="text/plain; charset=utf-8")
     lines = sessions_csv(project=viewer.project, filters=filters)

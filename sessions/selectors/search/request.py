@@ -10,10 +10,10 @@ from uuid import UUID
 
 from search.query import Query, QueryTerm, query_parse
 from search.terms import fold, identifiers, words
-from sessions.selectors.filter_expression import InvalidTerm, flag_read, term_read
+from sessions.selectors.filter_expression import KEY, InvalidTerm, flag_read, term_read
 from sessions.selectors.filters import SessionFilter
 
-_TERM = re.compile(r'-?"[^"]*"?|(\w+):(?:"([^"]*)"?|(\S+))|\S+')
+_TERM = re.compile(rf'-?"[^"]*"?|({KEY}):(?:"([^"]*)"?|(\S+))|\S+')
 ROLES = ("user", "assistant", "tool", "system")
 
 
