@@ -45,7 +45,7 @@ def suggestions_of(*, project: Project, text: str) -> list[Suggestion]:
 
 
 def _keys(project: Project, start: str) -> list[tuple[str, str]]:
-    """Return the keys that begin like this, each as it is typed, with its hint."""
+    """Return the keys that begin with `start`, with the text to insert and a hint."""
     found = [(f"{name}:", hint) for name, hint in HINTS.items() if name.startswith(start)]
     if start.startswith(METADATA):
         names = (f"{METADATA}{key}:" for key in sessions_metadata_keys(project=project))
