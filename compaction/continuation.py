@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compaction.dialects import DIALECTS, get_dialect
 from compaction.dialects.base import Dialect
-from compaction.messages import Message, Role, ToolCall, ToolResult
+from compaction.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +40,8 @@ class Continuation:
         return state
 
     def _after_one(self, message: Message, dialect: Dialect, is_sound: bool) -> Continuation:
-        open_calls = self.open_calls
-        sound = self.regular and is_sound
-        answers = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
-        if message.role is Role.ASSISTANT:
-            calls = tuple(part.call_id for part in message.parts if isinstance(part, ToolCall))
-            sound = sound and not open_calls and not answers and len(set(calls)) == len(calls)
-            return Continuation(open_calls=calls, regular=sound)
-        if not open_calls:
-            return Continuation(regular=sound and not answers)
-        if dialect.pairing.merges_messages:
-            return Continuation(regular=sound and _begins_with_answers(message, open_calls))
-        left = tuple(call for call in open_calls if call not in answers)
-        return Continuation(
-            open_calls=left, regular=sound and message.role is Role.TOOL and len(left) + 1 == len(open_calls)
-        )
+        open_calls, follows = dialect.next_calls(self.open_calls, message)
+        return Continuation(open_calls=open_calls, regular=self.regular and is_sound and follows)
 
 
 def _is_sound(message: Message, dialect: Dialect) -> bool:
@@ -68,10 +55,3 @@ def _is_sound_in(dialect: Dialect, message: Message) -> bool:
         return False
     read = dialect.parse_message(message.source, position=message.position, turn=message.turn)
     return _is_sound(read, dialect)
-
-
-def _begins_with_answers(message: Message, open_calls: tuple[str, ...]) -> bool:
-    """Return whether the message begins with one result per open call and has no others (A1, A2)."""
-    first, rest = message.parts[: len(open_calls)], message.parts[len(open_calls) :]
-    answered = [part.call_id for part in first if isinstance(part, ToolResult)]
-    return sorted(answered) == sorted(open_calls) and not any(isinstance(part, ToolResult) for part in rest)

@@ -51,12 +51,16 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A model's request to run a tool. `arguments` is JSON text, unchanged if it was pushed as text."""
+    """A model's request to run a tool. `arguments` is JSON text, unchanged if it was pushed as text.
+
+    `fixed` arguments follow a schema of the provider, and cannot be edited.
+    """
 
     call_id: str
     name: str
     arguments: str
     server: bool = False
+    fixed: bool = False
     source: JSON = None
     patched: bool = False
 

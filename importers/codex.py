@@ -1,39 +1,44 @@
 """Codex rollouts: one JSON object per line, in `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
 
 There are three generations: lines `{timestamp, type, payload}`; before September 2025, plain items after a
-first line with the session's id; and, from the first client, a `.json` document `{session, items}`. Items of
-OpenAI's Responses API are converted to chat messages: the text and calls of a response become one assistant
-message. Reasoning is encrypted or a summary for the user, and the chat format has no field for it.
+first line with the session's id; and, from the first client, a `.json` document `{session, items}`. The items
+are those of OpenAI's Responses API, and each is one message.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .chat import chat_usage, tool_call
+from .chat import chat_usage
 from .jsonlines import Record, first_objects, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
-_ITEMS = (
-    "message",
+#: Fields of items that are only in logs.
+_LOGGED_ONLY = frozenset({"timestamp", "record_type", "end_turn"})
+
+#: Items that the model writes, other than messages.
+_ANSWERS = (
+    "reasoning",
     "function_call",
-    "function_call_output",
     "custom_tool_call",
-    "custom_tool_call_output",
     "local_shell_call",
+    "web_search_call",
 )
-#: Prefixes of user messages that the client inserted.
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_ITEMS = ("message", *_ANSWERS, *_OUTPUTS)
 #: The origin of a session: keys of `git` and of the metadata.
 _GIT = {"repository_url": "repository", "branch": "git_branch"}
 
+#: Prefixes of user messages that the client inserted.
 _META_OPENINGS = (
     "<environment_context>",
     "<user_instructions>",
@@ -106,7 +111,7 @@ class _Rollout:
         return ImportedSession(
             external_id=str(meta.get("id") or log.stem),
             parent_external_id=str(parent) if parent else None,
-            format="openai",
+            format="openai-responses",
             agent="codex",
             turns=self._turns.turns(),
             model=self._model,
@@ -138,51 +143,35 @@ class _Rollout:
             self._take_usage(mapping_of(payload.get("info")))
 
     def _take_item(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
-        kind = item["type"]
-        if kind.endswith("_output"):
+        kind, body = item["type"], _body(item)
+        message = ImportedMessage(body=body, source_id=f"line-{line}", at=at)
+        if kind in _OUTPUTS:
             self._answer = None
-            body = {"role": "tool", "tool_call_id": str(item["call_id"]), "content": _output(item["output"])}
-            message = ImportedMessage(body=body, source_id=f"line-{line}", at=at)
-            self._turns.result(body["tool_call_id"], message)
-        elif kind != "message":
-            self._take_call(line, item, at)
-        elif item["role"] == "assistant":
-            body = self._response(line, at).body
-            body["content"] = "\n\n".join(filter(None, (body["content"], _words(item["content"]))))
+            self._turns.result(str(body["call_id"]), message)
+        elif kind != "message" or item["role"] == "assistant":
+            answer = self._response(message)
+            if kind.endswith("_tool_call") or kind in ("function_call", "local_shell_call"):
+                self._turns.called(answer, [str(body.get("call_id") or body.get("id") or "")])
         else:
-            self._take_input(line, item, at)
+            self._take_input(message, text_of(item["content"]))
 
-    def _take_input(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
+    def _take_input(self, message: ImportedMessage, words: str) -> None:
         self._answer = None
-        words = text_of(item["content"])
-        is_meta = item["role"] != "user" or words.lstrip().startswith(_META_OPENINGS)
-        body = {"role": str(item["role"]), "content": _content(item["content"])}
-        self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_meta=is_meta))
+        is_meta = message.body["role"] != "user" or words.lstrip().startswith(_META_OPENINGS)
+        self._turns.add(replace(message, is_meta=is_meta))
         if not is_meta:
             self._first_words = request_of(self._first_words, words)
 
-    def _take_call(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
-        call_id = str(item.get("call_id") or item.get("id") or "")
-        arguments = item.get("arguments") or {"input": item.get("input")}
-        if item["type"] == "local_shell_call":
-            arguments = item.get("action")
-        name = item.get("name") or "local_shell"
-        call = tool_call({"id": call_id, "name": name, "arguments": arguments})
-        answer = self._response(line, at)
-        answer.body.setdefault("tool_calls", []).append(call)
-        self._turns.called(answer, [call_id])
-
-    def _response(self, line: int, at: datetime | None) -> Answer:
-        """Return the response that an item belongs to: the open one, or a new one."""
-        if self._answer is None:
-            self._answer = Answer(
-                body={"role": "assistant", "content": None},
-                source_id=f"line-{line}",
-                at=at,
-                model=self._model,
-            )
-            self._turns.answer(self._answer)
-            self._unreported = self._answer
+    def _response(self, message: ImportedMessage) -> Answer:
+        """Add an item to its response: the open one, or a new one."""
+        if self._answer is not None:
+            self._answer.items.append(message)
+            return self._answer
+        self._answer = Answer(
+            body=dict(message.body), source_id=message.source_id, at=message.at, model=self._model
+        )
+        self._turns.answer(self._answer)
+        self._unreported = self._answer
         return self._answer
 
     def _take_usage(self, info: Mapping[str, Any]) -> None:
@@ -194,7 +183,7 @@ class _Rollout:
             answer.usage = chat_usage(info.get("last_token_usage"))
             # Forks copy lines, which have no response id, so the content and the running total identify a
             # response.
-            identity = orjson.dumps([answer.body, total])
+            identity = orjson.dumps([[message.body for message in answer.messages()], total])
             answer.response_id = f"codex-{hashlib.sha256(identity).hexdigest()[:24]}"
             self._unreported = self._answer = None
         self._total = total
@@ -203,37 +192,23 @@ class _Rollout:
         """Read a compaction: the client continued with the summary and some earlier user messages."""
         self._answer = None
         self._turns.compacted(ClientCompaction(tokens_before=None))
+        for item in payload.get("replacement_history") or ():
+            if isinstance(item, Mapping) and item.get("type") == "compaction":
+                self._add_summary(line, _body(item), at)
         if summary := payload.get("message"):
-            body = {"role": "user", "content": str(summary)}
-            self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_summary=True))
+            self._add_summary(line, {"type": "message", "role": "user", "content": str(summary)}, at)
+
+    def _add_summary(self, line: int, body: Mapping[str, Any], at: datetime | None) -> None:
+        self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_summary=True))
 
 
-def _words(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(_text_parts(content))
-
-
-def _text_parts(content: Any) -> list[str]:
-    return [part["text"] for part in content if isinstance(part.get("text"), str)]
-
-
-def _content(content: Any) -> Any:
-    """Return user content in the chat format: a string if it is only text, else parts."""
-    if isinstance(content, str):
-        return content
-    if not any(part.get("type") == "input_image" for part in content):
-        return "\n".join(_text_parts(content))
-    return [
-        {"type": "image_url", "image_url": {"url": str(part.get("image_url") or "")}}
-        if part.get("type") == "input_image"
-        else {"type": "text", "text": str(part.get("text") or "")}
-        for part in content
-    ]
-
-
-def _output(output: Any) -> str:
-    """Return the text of a tool output: a string, parts with text, or `{content, success}`."""
-    if isinstance(output, str):
-        return output
-    if isinstance(output, Mapping) and isinstance(output.get("content"), str):
-        return str(output["content"])
-    return text_of(output) or orjson.dumps(output).decode()
+def _body(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item as requests contain it. Older clients log an output as `{content, success}`."""
+    body = {name: value for name, value in item.items() if value is not None and name not in _LOGGED_ONLY}
+    output = body.get("output")
+    if isinstance(output, Mapping):
+        body["output"] = output.get("content") or orjson.dumps(output).decode()
+    if isinstance(body.get("content"), list) and item["type"] == "message":
+        kind = "output_text" if item.get("role") == "assistant" else "input_text"
+        body["content"] = [{"type": kind, **part} for part in body["content"]]
+    return body

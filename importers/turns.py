@@ -21,7 +21,10 @@ Messages = Sequence[ImportedMessage]
 
 @dataclass(slots=True, kw_only=True)
 class Answer:
-    """One response of the model while its log is being read; `body` may still grow."""
+    """One response of the model while its log is being read; `body` may still grow.
+
+    In formats whose responses consist of several items, `items` are those after the first.
+    """
 
     body: dict[str, Any]
     source_id: str
@@ -32,9 +35,10 @@ class Answer:
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
     results: list[ImportedMessage] = field(default_factory=list)
+    items: list[ImportedMessage] = field(default_factory=list)
 
-    def message(self) -> ImportedMessage:
-        return ImportedMessage(body=self.body, source_id=self.source_id, at=self.at)
+    def messages(self) -> list[ImportedMessage]:
+        return [ImportedMessage(body=self.body, source_id=self.source_id, at=self.at), *self.items]
 
 
 class TurnBuilder:
@@ -92,7 +96,7 @@ class TurnBuilder:
             elif isinstance(entry, ImportedMessage):
                 pending.append(entry)
             else:
-                turns.append(_turn([*pending, entry.message()], marker, entry))
+                turns.append(_turn([*pending, *entry.messages()], marker, entry))
                 pending, marker = [*self._join_results(entry.results)] if entry.results else [], None
         if pending:
             turns.append(_turn(pending, marker, None))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from compaction.dialects.anthropic import Anthropic
 from compaction.dialects.base import Dialect, Match
 from compaction.dialects.openai import OpenAI
+from compaction.dialects.openai_responses import OpenAIResponses
 from compaction.errors import FormatError
 from compaction.messages import JSON, Message
 from compaction.tokens import TokenCounter, message_tokens
@@ -23,6 +24,7 @@ from compaction.tokens import TokenCounter, message_tokens
 DIALECTS: dict[str, Dialect] = {
     Anthropic.name: Anthropic(),
     OpenAI.name: OpenAI(),
+    OpenAIResponses.name: OpenAIResponses(),
 }
 
 #: Dialect of a session or request that does not specify one, if its messages fit several.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,6 +17,8 @@ from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
+_NESTED = re.compile(rb'"function"\s*:\s*\{')
+_CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
 
 
 class Match(IntEnum):
@@ -56,6 +59,17 @@ class StoredPrompt:
         """Whether an id occurs twice, which can only be judged by parsing the messages."""
         ids = _ID.findall(self.messages)
         return len(set(ids)) < len(ids)
+
+    @property
+    def has_nested_functions(self) -> bool:
+        """Whether the tools are defined as in Chat Completions, with an object `function`."""
+        return self.tools is not None and _NESTED.search(self.tools) is not None
+
+    @property
+    def has_repeated_call_ids(self) -> bool:
+        """Whether a `call_id` occurs more often than in one call and its output."""
+        counts = Counter(_CALL_ID.findall(self.messages))
+        return any(count > 2 for count in counts.values())
 
 
 class Dialect(ABC):
@@ -120,6 +134,26 @@ class Dialect(ABC):
                 break
             found[:0] = [call.call_id for call in pairs.calls_of(message)]
         return found
+
+    def next_calls(self, open_calls: tuple[str, ...], message: Message) -> tuple[tuple[str, ...], bool]:
+        """Return the open calls after a message, and whether it validly follows them.
+
+        See `compaction.continuation`. By default, all calls of a response are in one message.
+        """
+        answers = [part.call_id for part in message.parts if isinstance(part, ToolResult)]
+        if message.role is Role.ASSISTANT:
+            calls = tuple(part.call_id for part in message.parts if isinstance(part, ToolCall))
+            return calls, not open_calls and not answers and len(set(calls)) == len(calls)
+        if not open_calls:
+            return (), not answers
+        if self.pairing.merges_messages:
+            return (), pairs.begins_with_results(message, open_calls)
+        left = tuple(call for call in open_calls if call not in answers)
+        return left, message.role is Role.TOOL and len(left) + 1 == len(open_calls)
+
+    def after_edits(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages of a view, without fields that depend on content that edits have removed."""
+        return messages
 
     @abstractmethod
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:

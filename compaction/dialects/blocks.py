@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Message, Opaque, Role, Text
+from compaction.messages import JSON, Message, Opaque, Role, Text, ToolResult
 from compaction.tokens import IMAGE_TOKENS
 
 _NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
@@ -18,6 +19,9 @@ _DOCUMENT_CHARACTERS_PER_TOKEN = 50
 
 #: Maximum number of characters of an unsupported block that is included in its text note.
 _MAX_NOTE = 2_000
+
+#: Prefix of the output of a failed tool in dialects that have no error flag.
+_ERROR_PREFIX = "Error: "
 
 
 def digested_id(call_id: str) -> str:
@@ -55,7 +59,7 @@ def media_tokens(block: Mapping[str, Any]) -> int:
     kind = block.get("type")
     if kind in ("image", "image_url", "input_image"):
         return IMAGE_TOKENS
-    if kind in ("document", "file", "input_audio"):
+    if kind in ("document", "file", "input_audio", "input_file"):
         return max(IMAGE_TOKENS, len(dumps(block)) // _DOCUMENT_CHARACTERS_PER_TOKEN)
     return 0
 
@@ -78,6 +82,32 @@ def text_of(block: Mapping[str, Any]) -> str | None:
     if block.get("type") in ("text", "input_text", "output_text", None) and isinstance(text, str):
         return text
     return None
+
+
+def united(messages: Sequence[Message], format: str) -> list[Message]:
+    """Return the messages with the items of each response in one message.
+
+    `format` is the dialect in which a response consists of several items.
+    """
+    out: list[Message] = []
+    for message in messages:
+        last = out[-1] if out else message
+        if (
+            last is not message
+            and last.role is message.role is Role.ASSISTANT
+            and last.format == message.format == format
+        ):
+            out[-1] = replace(last, parts=(*last.parts, *message.parts), patched=True)
+        else:
+            out.append(message)
+    return out
+
+
+def error_text(result: ToolResult) -> str:
+    """Return the text of a tool result for dialects without an error flag."""
+    if result.is_error and not result.text.lower().startswith("error"):
+        return _ERROR_PREFIX + result.text
+    return result.text
 
 
 def joined_text(content: JSON) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 
 from compaction.invariants.pairs import Pairing, calls_of, matches, results_end, results_of, unit_end
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
@@ -161,7 +162,8 @@ class _Regrouping:
 
 
 def _with_parts(message: Message, parts: list[Part], role: Role) -> Message:
-    if len(parts) == len(message.parts) and all(a is b for a, b in zip(parts, message.parts, strict=True)):
+    is_same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
+    if is_same and (message.role is role or message.role is not Role.ASSISTANT):
         return message
     return replace(message, role=role, parts=tuple(parts), patched=True)
 

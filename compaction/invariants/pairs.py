@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import Message, Role, ToolCall, ToolResult
+from compaction.messages import Message, Role, Thinking, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +83,30 @@ def _parallel_start(messages: Sequence[Message]) -> list[int]:
     return starts
 
 
+def _is_thinking(message: Message) -> bool:
+    """Return whether a message is only thinking, whose response is in the messages after it (R2)."""
+    return bool(message.parts) and all(isinstance(part, Thinking) for part in message.parts)
+
+
+def _response_end(messages: Sequence[Message], start: int) -> int:
+    end = start + 1
+    while end < len(messages) and messages[end].role is Role.ASSISTANT:
+        end += 1
+    return end
+
+
 def safe_cuts(messages: Sequence[Message]) -> set[int]:
-    """Return the indices at which the messages may be cut without separating a call from its result."""
+    """Return the indices at which the messages may be cut.
+
+    A cut separates no call from its result, and no thinking from the rest of its response.
+    """
     reach = [index + 1 for index in range(len(messages))]
     for (result, _), (call, _) in matches(messages).items():
         first, last = min(result, call), max(result, call)
         reach[first] = max(reach[first], last + 1)
+    for index in range(len(messages) - 2, -1, -1):
+        if messages[index + 1].role is Role.ASSISTANT and _is_thinking(messages[index]):
+            reach[index] = max(reach[index], _response_end(messages, index))
     cuts, bound = {len(messages)}, 0
     for index, message in enumerate(messages):
         if index >= bound and not _has_results(message):
@@ -166,6 +184,13 @@ def results_end(messages: Sequence[Message], start: int, call_ids: Sequence[str]
             return None
         index += 1
     return index
+
+
+def begins_with_results(message: Message, open_calls: tuple[str, ...]) -> bool:
+    """Return whether the message begins with one result per open call and has no others (A1, A2)."""
+    first, rest = message.parts[: len(open_calls)], message.parts[len(open_calls) :]
+    answered = [part.call_id for part in first if isinstance(part, ToolResult)]
+    return sorted(answered) == sorted(open_calls) and not any(isinstance(part, ToolResult) for part in rest)
 
 
 def _unanswered(

@@ -54,7 +54,12 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
             continue
         message = context.original(entry.first)
         for part, call in enumerate(message.parts):
-            if not isinstance(call, ToolCall) or call.server or (message.position, part) in edited:
+            if (
+                not isinstance(call, ToolCall)
+                or call.server
+                or call.fixed
+                or (message.position, part) in edited
+            ):
                 continue
             if message.tokens < minimum or context.size(message.position, part) < minimum:
                 continue

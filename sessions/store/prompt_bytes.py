@@ -102,8 +102,9 @@ def messages_of_view(
     data: list[bytes] = []
     manifest: list[Mapping[str, Any]] = []
     shown: list[Message] = []
-    for entry in view.prompt_entries:
-        message = entry.message
+    entries = view.prompt_entries
+    messages = dialects.get_dialect(format).after_edits([entry.message for entry in entries])
+    for entry, message in zip(entries, messages, strict=True):
         verbatim = original.get(entry.first) is message
         if verbatim:
             pieces = [raw[entry.first]]
@@ -118,8 +119,8 @@ def messages_of_view(
             _manifest_entry(entry.first, entry.last, message.role, entry.rule, raw_tokens, message.tokens)
             for _ in pieces
         )
-    messages = PromptMessages(data=b",".join(data), manifest=manifest)
-    return messages, Continuation().after(shown, format)
+    prompt = PromptMessages(data=b",".join(data), manifest=manifest)
+    return prompt, Continuation().after(shown, format)
 
 
 def _raw_tokens(entry: Entry, original: Mapping[int, Message]) -> int:

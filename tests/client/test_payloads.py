@@ -54,6 +54,17 @@ def test_a_response_as_json_becomes_its_message() -> None:
     assert pushed.model == "gpt-5"
 
 
+def test_a_response_of_the_responses_api_becomes_its_items() -> None:
+    output = [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []},
+    ]
+    usage = {"input_tokens": 10, "output_tokens": 2}
+    response = {"object": "response", "model": "gpt-5", "output": output, "usage": usage}
+    assert payloads.read([response]) == payloads.Pushed(messages=[*output], usage=usage, model="gpt-5")
+    assert payloads.read(output) == payloads.Pushed(messages=[*output])
+
+
 def test_content_blocks_and_usage_objects() -> None:
     blocks = [
         TextBlock(type="text", text="I look."),

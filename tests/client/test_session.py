@@ -144,6 +144,9 @@ class TestPrompt:
         assert translated["messages"][0] == {"role": "system", "content": "Be brief."}
         assert translated["tools"][0]["function"]["name"] == "look"
         assert set(translated) == {"messages", "tools"}
+        responses = session.prompt(format="openai-responses").params
+        assert set(responses) == {"instructions", "input", "tools"}
+        assert (responses["instructions"], responses["tools"][0]["name"]) == ("Be brief.", "look")
 
     def test_an_unchanged_prompt_returns_304(self, session: Session, monkeypatch: Any) -> None:
         session.push([QUESTION])
@@ -178,9 +181,9 @@ class TestPrompt:
         assert prompt.tokens <= prompt.budget < prompt.raw_tokens
         assert session.prompt(at_turn=0).params["messages"] == [QUESTION]
 
-    def test_it_is_valid_in_both_formats(self, app: ContextApp, session: Session) -> None:
+    def test_it_is_valid_in_each_format(self, app: ContextApp, session: Session) -> None:
         worked(session)
-        formats: tuple[types.Format, ...] = ("anthropic", "openai")
+        formats: tuple[types.Format, ...] = ("anthropic", "openai", "openai-responses")
         for format in formats:
             assert app.validate(session.prompt(format=format).params, format=format) == []
         assert app.validate({"messages": call(1, "x")[1:]})[0]["rule"]
@@ -216,10 +219,10 @@ class TestCompaction:
 
 
 class TestTools:
-    @pytest.mark.parametrize("format", ["anthropic", "openai"])
-    def test_they_are_available_in_both_formats(self, app: ContextApp, format: types.Format) -> None:
+    @pytest.mark.parametrize("format", ["anthropic", "openai", "openai-responses"])
+    def test_they_are_available_in_each_format(self, app: ContextApp, format: types.Format) -> None:
         names = {
-            tool["name"] if format == "anthropic" else tool["function"]["name"] for tool in app.tools(format)
+            tool["function"]["name"] if format == "openai" else tool["name"] for tool in app.tools(format)
         }
         assert {"expand_clip", "search_history"} <= names
 

@@ -10,6 +10,7 @@ from compaction import dialects
 from compaction.messages import Message
 from compaction.tokens import CharacterCounter
 from compaction.view import View, apply
+from tests.compaction.providers import faults as provider_faults
 
 COUNTER = CharacterCounter()
 
@@ -84,6 +85,8 @@ def dialogue(turns: int, width: int = 10) -> list[JSON]:
 
 def faults(items: list[JSON], format: str) -> list[str]:
     """Return the violations of provider rules. A call may be open at the end."""
+    if format == "openai-responses":
+        return provider_faults(items, format) if items else []
     return _anthropic_faults(items) if format == "anthropic" else _openai_faults(items)
 
 

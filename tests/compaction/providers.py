@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _OPENAI_FIELDS = {
@@ -24,7 +24,8 @@ _ANTHROPIC_FIELDS = {"role", "content"}
 def faults(messages: list[Any], format: str) -> list[str]:
     if not messages:
         return ["no messages"]
-    return list(_openai(messages) if format == "openai" else _anthropic(messages))
+    check = {"openai": _openai, "openai-responses": _responses}.get(format, _anthropic)
+    return list(check(messages))
 
 
 def _openai(messages: list[dict[str, Any]]) -> Iterator[str]:
@@ -117,3 +118,90 @@ def _anthropic_pairs(merged: list[tuple[str, list[dict[str, Any]]]]) -> Iterator
             if not isinstance(call["input"], dict) or not call["name"]:
                 yield f"turn {at}: call {call}"
             used.add(call["id"])
+
+
+_RESPONSES_FIELDS = {
+    "message": {"type", "role", "content", "id", "status", "phase"},
+    "reasoning": {"type", "id", "summary", "encrypted_content", "status"},
+    "function_call": {"type", "id", "call_id", "name", "arguments", "status"},
+    "custom_tool_call": {"type", "id", "call_id", "name", "input", "status"},
+    "local_shell_call": {"type", "id", "call_id", "action", "status"},
+    "function_call_output": {"type", "id", "call_id", "output", "status"},
+    "custom_tool_call_output": {"type", "id", "call_id", "output"},
+    "local_shell_call_output": {"type", "id", "call_id", "output", "status"},
+    "web_search_call": {"type", "id", "status", "action"},
+    "compaction": {"type", "id", "encrypted_content"},
+}
+_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
+_ANSWERS = {
+    "function_call": {"function_call_output"},
+    "custom_tool_call": {"custom_tool_call_output"},
+    "local_shell_call": {"local_shell_call_output", "function_call_output"},
+}
+
+
+def _responses(items: list[dict[str, Any]]) -> Iterator[str]:
+    waiting: dict[str, str] = {}
+    used: set[str] = set()
+    is_answering = False
+    for at, item in enumerate(items):
+        kind = item.get("type", "message")
+        yield from _responses_item(at, kind, item)
+        is_output = kind.endswith("_output")
+        is_model = not is_output and (kind != "message" or item.get("role") == "assistant")
+        if is_output:
+            is_answering = True
+            if kind not in _ANSWERS.get(waiting.pop(item["call_id"], ""), ()):
+                yield f"{at}: a {kind} without its call"
+        elif waiting and (is_answering or not is_model):
+            yield f"{at}: {list(waiting)} not answered"
+        if kind in _ANSWERS:
+            is_answering = False
+            if item["call_id"] in used:
+                yield f"{at}: {item['call_id']!r} twice"
+            used.add(item["call_id"])
+            waiting[item["call_id"]] = kind
+        if kind == "reasoning":
+            following = [i for i in items[at + 1 :] if i.get("type", "message") != "reasoning"][:1]
+            if not following or not _is_of_model(following[0]):
+                yield f"{at}: reasoning without its item"
+    if is_answering and waiting:
+        yield f"end: {list(waiting)} not answered"
+
+
+def _is_of_model(item: dict[str, Any]) -> bool:
+    kind = item.get("type", "message")
+    return item.get("role") == "assistant" or (kind != "message" and not kind.endswith("_output"))
+
+
+def _responses_item(at: int, kind: str, item: dict[str, Any]) -> Iterator[str]:
+    if kind not in _RESPONSES_FIELDS or (unknown := item.keys() - _RESPONSES_FIELDS[kind]):
+        yield f"{at}: {kind} with {sorted(unknown) if kind in _RESPONSES_FIELDS else ''}"
+        return
+    id = item.get("id", _PREFIXES.get(kind, ""))
+    if not isinstance(id, str) or not id.startswith(_PREFIXES.get(kind, "")) or len(id) > 64:
+        yield f"{at}: id {id!r}"
+    if "call_id" in _RESPONSES_FIELDS[kind] and not 0 < len(item.get("call_id") or "") <= 64:
+        yield f"{at}: call_id {item.get('call_id')!r}"
+    if kind == "message":
+        yield from _responses_message(at, item)
+    elif not _IS_VALID.get(kind, lambda _: True)(item):
+        yield f"{at}: {item}"
+    elif kind.endswith("_output") and not isinstance(item["output"], str | list):
+        yield f"{at}: output {item['output']!r}"
+
+
+_IS_VALID: dict[str, Callable[[dict[str, Any]], object]] = {
+    "reasoning": lambda item: isinstance(item["summary"], list) and item["encrypted_content"],
+    "function_call": lambda item: item["name"] and isinstance(json.loads(item["arguments"]), dict),
+    "custom_tool_call": lambda item: item["name"] and isinstance(item["input"], str),
+}
+
+
+def _responses_message(at: int, item: dict[str, Any]) -> Iterator[str]:
+    role, content = item["role"], item["content"]
+    if role not in ("user", "assistant", "system", "developer"):
+        yield f"{at}: role {role}"
+    kinds = {"output_text", "refusal"} if role == "assistant" else {"input_text", "input_image", "input_file"}
+    if not isinstance(content, str) and not (content and all(part["type"] in kinds for part in content)):
+        yield f"{at}: {role} with {content!r}"

@@ -8,6 +8,7 @@ import pytest
 from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.errors import FormatError
+from compaction.invariants import safe_cuts
 from compaction.messages import Role, ToolCall, ToolResult
 from compaction.rendering import render
 from compaction.validation import validate
@@ -22,6 +23,7 @@ from tests.compaction.builders import (
     tool_loop,
     user,
 )
+from tests.compaction.providers import faults as provider_faults
 
 PNG = "iVBORw0KGgo="
 
@@ -78,9 +80,47 @@ OPENAI: list[dict[str, Any]] = [
 ]
 
 
+RESPONSES: list[dict[str, Any]] = [
+    {"role": "developer", "content": [{"type": "input_text", "text": "Be brief."}], "type": "message"},
+    {
+        "type": "message",
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "What is this?"},
+            {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "low"},
+        ],
+    },
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"},
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "phase": "commentary",
+        "content": [{"type": "output_text", "text": "I look.", "annotations": [], "logprobs": []}],
+    },
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"a":  1.50}'},
+    {"type": "custom_tool_call", "id": "ctc_2", "call_id": "c2", "name": "apply_patch", "input": "*** x"},
+    {"type": "function_call_output", "call_id": "c1", "output": "one"},
+    {
+        "type": "custom_tool_call_output",
+        "call_id": "c2",
+        "output": [
+            {"type": "input_text", "text": "two"},
+            {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
+        ],
+    },
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}},
+    {"role": "assistant", "content": "A picture.", "phase": "final_answer"},
+]
+SAMPLES = {"anthropic": ANTHROPIC, "openai": OPENAI, "openai-responses": RESPONSES}
+PAIRS = [(a, b) for a in SAMPLES for b in SAMPLES if a != b]
+
+
 @pytest.mark.parametrize(
     ("format", "items"),
     [
+        ("openai-responses", RESPONSES),
         ("anthropic", ANTHROPIC),
         ("openai", OPENAI),
         ("openai", dialogue(20)),
@@ -94,16 +134,84 @@ def test_unedited_messages_are_rendered_unchanged(format: str, items: list[dict[
 
 @pytest.mark.parametrize(
     ("items", "source", "target"),
-    [
-        (ANTHROPIC, "anthropic", "openai"),
-        (OPENAI, "openai", "anthropic"),
-        (tool_loop(9, parallel=3), "openai", "anthropic"),
-    ],
+    [*((SAMPLES[a], a, b) for a, b in PAIRS), (tool_loop(9, parallel=3), "openai", "anthropic")],
 )
 def test_translated_messages_are_valid(items: list[dict[str, Any]], source: str, target: str) -> None:
     prompt = render(dialects.parse(items, format=source), format=target)
     assert faults(prompt.messages, target) == []
+    assert provider_faults(prompt.messages, target) == []
     assert validate(prompt.messages, target) == ()
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai"])
+def test_calls_and_texts_survive_a_translation_to_responses_and_back(target: str) -> None:
+    items = tool_loop(5, parallel=3) if target == "openai" else ANTHROPIC[1:]
+    there = render(dialects.parse(items, format=target), format="openai-responses").messages
+    back = render(dialects.parse(there, format="openai-responses"), format=target).messages
+    texts = [part for m in dialects.parse(items, format=target) for part in m.parts]
+    again = [part for m in dialects.parse(back, format=target) for part in m.parts]
+    for kind in (ToolCall, ToolResult):
+        assert [p.call_id for p in again if isinstance(p, kind)] == [
+            p.call_id for p in texts if isinstance(p, kind)
+        ]
+
+
+def test_a_response_of_several_items_becomes_one_message() -> None:
+    messages = dialects.parse(RESPONSES, format="openai-responses")
+    chat = render(messages, format="openai").messages
+    assert [message["role"] for message in chat] == [
+        "system", "user", "assistant", "tool", "tool", "user", "assistant",
+    ]  # fmt: skip
+    assert [call["id"] for call in chat[2]["tool_calls"]] == ["c1", "c2"]
+    claude = render(messages, format="anthropic").messages
+    assert [block["type"] for block in claude[1]["content"]] == ["text", "tool_use", "tool_use"]
+    assert {"type": "base64", "media_type": "image/png", "data": PNG} in [
+        block["source"] for block in claude[2]["content"][1]["content"] if block["type"] == "image"
+    ]
+
+
+def test_instructions_and_tools_are_translated_for_responses() -> None:
+    system = [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]
+    tools = [
+        {"name": "read", "description": "Reads", "input_schema": {"type": "object"}},
+        {"type": "function", "function": {"name": "write", "parameters": {"type": "object"}}},
+        {"type": "custom", "name": "apply_patch", "format": {"type": "text"}},
+        {"type": "web_search"},
+        {"type": "web_search_20250305", "name": "web_search"},
+    ]
+    messages = dialects.parse([user("x")], format="openai-responses")
+    prompt = render(messages, format="openai-responses", system=system, tools=tools)
+    assert prompt.system == "One.\nTwo."
+    assert [tool.get("name", tool["type"]) for tool in prompt.tools or []] == [
+        "read", "write", "apply_patch", "web_search",
+    ]  # fmt: skip
+    assert (prompt.tools or [])[2:] == tools[2:4]
+    for format in ("openai", "anthropic"):
+        there = render(messages, format=format, tools=prompt.tools).tools or []
+        assert "apply_patch" in json.dumps(there)
+        back = render(messages, format="openai-responses", tools=there).tools or []
+        assert [tool.get("name") for tool in back][:3] == ["read", "write", "apply_patch"]
+
+
+class TestReasoning:
+    """OpenAI's reasoning items depend on the items after them, and those on the reasoning."""
+
+    def test_without_encrypted_content_it_is_dropped_with_the_ids_that_need_it(self) -> None:
+        items = [user("x"), {**RESPONSES[2], "encrypted_content": None}, *RESPONSES[3:8]]
+        shown = render(dialects.parse(items, format="openai-responses"), format="openai-responses").messages
+        assert [item.get("type") for item in shown[1:]] == [item["type"] for item in items[2:]]
+        assert ["id" in item for item in shown[1:4]] == [False, False, False]
+        assert shown[1]["phase"] == "commentary"
+        assert provider_faults(shown, "openai-responses") == []
+
+    def test_at_the_end_it_is_dropped(self) -> None:
+        items = [user("x"), RESPONSES[2]]
+        shown = render(dialects.parse(items, format="openai-responses"), format="openai-responses").messages
+        assert shown == [user("x")]
+
+    def test_a_cut_never_separates_it_from_its_response(self) -> None:
+        messages = dialects.parse(RESPONSES, format="openai-responses")
+        assert safe_cuts(messages) == {0, 1, 2, 8, 9, 10}
 
 
 def test_parallel_results_become_one_user_message_for_anthropic() -> None:
@@ -212,11 +320,13 @@ def test_response_fields_are_not_sent_to_anthropic() -> None:
         [assistant("I begin.")],
     ],
 )
-@pytest.mark.parametrize("source", ["anthropic", "openai"])
-@pytest.mark.parametrize("target", ["anthropic", "openai"])
+@pytest.mark.parametrize("source", list(SAMPLES))
+@pytest.mark.parametrize("target", list(SAMPLES))
 def test_any_json_is_rendered_as_a_valid_prompt(items: list[Any], source: str, target: str) -> None:
     messages = render(dialects.parse(items, format=source), format=target).messages
     assert faults(messages, target) == []
+    if messages and target == "openai-responses":
+        assert provider_faults(messages, target) == []
     assert validate(messages, target) == ()
 
 

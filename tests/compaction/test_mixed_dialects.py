@@ -25,22 +25,31 @@ from importers.reading import log_sources
 from importers.registry import recognize
 from sessions.store.prompt_bytes import messages_of_view, request_fields
 from tests.compaction.builders import COUNTER, assistant, call, faults, result, system, user
-from tests.compaction.test_properties import anthropic_messages, models, openai_messages, quick, texts
+from tests.compaction.test_properties import (
+    anthropic_messages,
+    models,
+    openai_messages,
+    quick,
+    responses_items,
+    texts,
+)
 
 LONG = "call_" + "x" * 60
 
+EVERY = {"anthropic", "openai", "openai-responses"}
+
 #: Message, the dialects that accept it, and the dialect of a new session that begins with it.
 KNOWN: list[tuple[dict[str, Any], set[str], str | None]] = [
-    (user("x"), {"anthropic", "openai"}, None),
-    (assistant("x"), {"anthropic", "openai"}, None),
+    (user("x"), EVERY, None),
+    (assistant("x"), EVERY, None),
     ({"role": "user", "content": [{"type": "text", "text": "x"}]}, {"anthropic", "openai"}, None),
-    ({"role": "user", "content": ""}, {"anthropic", "openai"}, None),
-    (system(), {"anthropic", "openai"}, "openai"),
-    ({"role": "user", "content": "x", "name": "ann"}, {"anthropic", "openai"}, "openai"),
+    ({"role": "user", "content": ""}, EVERY, None),
+    (system(), EVERY, "openai"),
+    ({"role": "user", "content": "x", "name": "ann"}, EVERY, "openai"),
     ({"role": "assistant", "content": [{"type": "text", "text": "x"}]}, {"anthropic", "openai"}, "anthropic"),
     ({"role": "assistant", "content": None}, {"openai"}, "openai"),
     ({"role": "assistant", "content": "x", "refusal": None}, {"openai"}, "openai"),
-    ({"role": "developer", "content": "x"}, {"openai"}, "openai"),
+    ({"role": "developer", "content": "x"}, {"openai", "openai-responses"}, "openai"),
     (call("c", "f"), {"openai"}, "openai"),
     (result("c", "x"), {"openai"}, "openai"),
     ({"role": "function", "name": "f", "content": "x"}, {"openai"}, "openai"),
@@ -67,6 +76,19 @@ KNOWN: list[tuple[dict[str, Any], set[str], str | None]] = [
         {"anthropic"},
         "anthropic",
     ),
+    *(
+        (item, {"openai-responses"}, "openai-responses")
+        for item in (
+            {"type": "message", "role": "user", "content": "x"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]},
+            {"role": "user", "content": [{"type": "input_text", "text": "x"}]},
+            {"role": "assistant", "content": "x", "phase": "commentary"},
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "x"},
+            {"type": "compaction", "encrypted_content": "x"},
+        )
+    ),
 ]
 
 
@@ -74,8 +96,8 @@ KNOWN: list[tuple[dict[str, Any], set[str], str | None]] = [
 def test_a_message_is_read_in_the_dialect_in_which_it_is_written(
     item: dict[str, Any], accepted: set[str], session: str | None
 ) -> None:
-    for default in ("anthropic", "openai"):
-        [expected] = accepted if len(accepted) == 1 else [default]
+    for default in EVERY:
+        expected = default if default in accepted else session or "anthropic"
         assert detect(item, default) == expected
         [message] = dialects.parse_mixed([item], default=default)
         assert message.format == expected
@@ -87,6 +109,8 @@ def test_a_certain_message_decides_against_a_likely_one() -> None:
     assert detect_session([system(), user("x"), use]) == "anthropic"
     assert detect_session([user("x")], [{"name": "f", "input_schema": {}}]) == "anthropic"
     assert detect_session([user("x")], [{"type": "function", "function": {"name": "f"}}]) == "openai"
+    for tool in ({"type": "function", "name": "f", "parameters": {}}, {"type": "custom", "name": "p"}):
+        assert detect_session([user("x")], [{"type": "web_search"}, tool]) == "openai-responses"
 
 
 def anthropic_call(id: str) -> dict[str, Any]:
@@ -97,22 +121,33 @@ def anthropic_result(id: str, text: str) -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]}
 
 
+def responses_call(id: str) -> dict[str, Any]:
+    return {"type": "function_call", "id": f"fc_{len(id)}", "call_id": id, "name": "f", "arguments": "{}"}
+
+
+def responses_result(id: str, text: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": id, "output": text}
+
+
 @st.composite
 def pairs(draw: st.DrawFn) -> list[dict[str, Any]]:
     """A call and its result, each in either dialect, perhaps with something between them."""
     id, text = draw(st.sampled_from(["a", "b", LONG, "x y"])), draw(texts)
-    made = [draw(st.sampled_from([call(id, "f"), anthropic_call(id)]))]
-    made += draw(st.lists(openai_messages() | anthropic_messages(), max_size=1))
-    return [*made, draw(st.sampled_from([result(id, text), anthropic_result(id, text)]))]
+    made = [draw(st.sampled_from([call(id, "f"), anthropic_call(id), responses_call(id)]))]
+    made += draw(st.lists(openai_messages() | anthropic_messages() | responses_items(), max_size=1))
+    results = [result(id, text), anthropic_result(id, text), responses_result(id, text)]
+    return [*made, draw(st.sampled_from(results))]
 
 
 # A message without content between a call and its result is still served as pushed, which OpenAI rejects.
-spoken = st.one_of(openai_messages(), anthropic_messages()).filter(lambda item: item["content"] != [])
+spoken = st.one_of(openai_messages(), anthropic_messages(), responses_items()).filter(
+    lambda item: item.get("content") != []
+)
 one = spoken.map(lambda item: [item])
 mixed = st.lists(st.one_of(one, pairs()), max_size=12).map(
     lambda groups: [i for group in groups for i in group]
 )
-defaults = st.sampled_from([None, "anthropic", "openai"])
+defaults = st.sampled_from([None, *sorted(EVERY)])
 
 
 @pytest.mark.slow
@@ -129,7 +164,7 @@ def test_a_mixed_session_is_valid_in_both_dialects(
     raw = {position: json.dumps(item).encode() for position, item in enumerate(items)}
     for view in (request.view, plan(request).view):
         stored, after = messages_of_view(view, raw, default)
-        for format in ("anthropic", "openai"):
+        for format in sorted(EVERY):
             shown = render(view.messages, format=format, capabilities=model).messages
             assert validate(shown, format, capabilities=model) == ()
             assert faults(shown, format) == []
@@ -154,7 +189,7 @@ def _messages(fields: dict[str, Any]) -> list[Any]:
 
 
 @quick
-@given(st.lists(st.sampled_from(["anthropic", "openai"]), min_size=1, max_size=12), defaults, st.data())
+@given(st.lists(st.sampled_from(sorted(EVERY)), min_size=1, max_size=12), defaults, st.data())
 def test_each_message_is_exact_in_its_own_dialect(
     turns: list[str], default: str | None, data: st.DataObject
 ) -> None:
@@ -164,11 +199,12 @@ def test_each_message_is_exact_in_its_own_dialect(
         made = {
             "openai": [call(id, "f", n=number), {"content": "x", "role": "tool", "tool_call_id": id}],
             "anthropic": [anthropic_call(id), anthropic_result(id, "x")],
+            "openai-responses": [{**responses_call(id), "id": f"fc_{number}"}, responses_result(id, "x")],
         }
         items += made[format]
     messages = dialects.parse_mixed(items, default=default)
     assert [m.format for m in messages[1:]] == [format for format in turns for _ in range(2)]
-    for format in ("anthropic", "openai"):
+    for format in sorted(EVERY):
         shown = render(messages, format=format).messages
         assert validate(shown, format) == ()
         assert len(shown) == len(items)

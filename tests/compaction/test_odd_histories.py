@@ -68,13 +68,53 @@ anthropic_messages = st.builds(
     st.sampled_from(["user", "assistant"]),
     texts | st.lists(blocks, max_size=4),
 )
-histories = st.lists(openai_messages | anthropic_messages, min_size=1, max_size=12)
+item_ids = st.sampled_from([None, "", "msg_1", "rs_1", "fc_1", "msg_" + "x" * 80])
+responses_items = st.one_of(
+    st.builds(
+        lambda role, content, more: {**more, "role": role, "content": content},
+        st.sampled_from(["user", "assistant", "system", "developer"]),
+        texts
+        | st.lists(
+            st.builds(
+                lambda kind, text: {"type": kind, "text": text},
+                st.sampled_from(["input_text", "output_text"]),
+                texts,
+            ),
+            max_size=2,
+        ),
+        st.sampled_from([{}, {"type": "message"}, {"phase": "commentary"}, {"_private": 1}, {"id": "m"}]),
+    ),
+    st.builds(
+        lambda id, content, more: {"type": "reasoning", "id": id, "encrypted_content": content, **more},
+        item_ids,
+        st.sampled_from([None, "", "opaque"]),
+        st.sampled_from([{"summary": []}, {}, {"summary": [], "content": [{"type": "reasoning_text"}]}]),
+    ),
+    st.builds(
+        lambda id, call, a: {"type": "function_call", "id": id, "call_id": call, "name": "f", "arguments": a},
+        item_ids,
+        ids,
+        arguments,
+    ),
+    st.builds(lambda call: {"type": "custom_tool_call", "call_id": call, "name": "p", "input": "x"}, ids),
+    st.builds(lambda call: {"type": "local_shell_call", "call_id": call, "action": {}}, ids),
+    st.builds(
+        lambda kind, call, output: {"type": f"{kind}_output", "call_id": call, "output": output},
+        st.sampled_from(["function_call", "custom_tool_call", "local_shell_call"]),
+        ids,
+        texts | st.just([{"type": "input_text", "text": "x"}]),
+    ),
+    st.just({"type": "web_search_call", "id": "ws_1", "status": "completed"}),
+    st.just({"type": "compaction", "encrypted_content": "opaque"}),
+)
+histories = st.lists(openai_messages | anthropic_messages | responses_items, min_size=1, max_size=12)
 some_histories = st.one_of(
     st.lists(openai_messages, min_size=1, max_size=12),
     st.lists(anthropic_messages, min_size=1, max_size=12),
+    st.lists(responses_items, min_size=1, max_size=12),
     histories,
 )
-formats = st.sampled_from(["openai", "anthropic"])
+formats = st.sampled_from(["openai", "anthropic", "openai-responses"])
 quick = settings(
     max_examples=int(os.environ.get("CONTEXTAPP_EXAMPLES", "300")),
     deadline=None,
@@ -101,6 +141,16 @@ def served(items: list[Any], stored: str, format: str, capabilities: Capabilitie
 @quick
 @given(some_histories, formats, formats, st.booleans())
 @example([tool("a", "x"), {"role": "user", "content": []}], "openai", "openai", True)
+@example(
+    [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+        {"role": "user", "content": ""},
+        {"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "a", "content": ""}]},
+    ],
+    "openai",
+    "openai",
+    False,
+)
 def test_any_history_is_served_as_the_provider_accepts_it(
     items: list[Any], stored: str, format: str, prefill: bool
 ) -> None:
@@ -113,7 +163,9 @@ def test_any_history_is_served_as_the_provider_accepts_it(
 
 
 def _says_something(item: dict[str, Any]) -> bool:
-    return isinstance(item.get("content"), str) and bool(item["content"].strip()) and item["role"] == "user"
+    return (
+        isinstance(item.get("content"), str) and bool(item["content"].strip()) and item.get("role") == "user"
+    )
 
 
 def both(items: list[Any], stored: str = "openai") -> tuple[list[Any], list[Any]]:

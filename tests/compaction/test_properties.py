@@ -60,9 +60,25 @@ def anthropic_messages(draw: st.DrawFn) -> dict[str, Any]:
     return {"role": draw(st.sampled_from(["user", "assistant"])), "content": content}
 
 
+@st.composite
+def responses_items(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["user", "assistant", "developer", "reasoning", "call", "output", "output"]))
+    match kind:
+        case "call":
+            call = {"type": "function_call", "id": "fc_1", "call_id": draw(ids), "name": draw(names)}
+            return {**call, "arguments": draw(arguments)}
+        case "output":
+            return {"type": "function_call_output", "call_id": draw(ids), "output": draw(texts)}
+        case "reasoning":
+            content = draw(st.sampled_from(["opaque", None]))
+            return {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": content}
+    return {"type": "message", "role": kind, "content": draw(texts)}
+
+
 transcripts = st.one_of(
     st.tuples(st.just("openai"), st.lists(openai_messages(), max_size=30)),
     st.tuples(st.just("anthropic"), st.lists(anthropic_messages(), max_size=20)),
+    st.tuples(st.just("openai-responses"), st.lists(responses_items(), max_size=40)),
 )
 models = st.builds(Capabilities, prefill=st.booleans(), bound_thinking=st.booleans())
 quick = settings(
@@ -95,7 +111,7 @@ def test_any_transcript_gives_a_valid_prompt(
         ).edits
         == made.edits
     )
-    for format in ("anthropic", "openai"):
+    for format in dialects.DIALECTS:
         shown = render(made.view.messages, format=format, capabilities=model).messages
         assert validate(shown, format, capabilities=model) == ()
         assert faults(shown, format) == []
@@ -129,7 +145,7 @@ def test_a_session_continues_after_its_compactions(
         made = plan(PlanRequest(view=view, policy=policy, counter=COUNTER, budget=limit, previous=previous))
         edits, previous = edits + made.edits, made.recap
         assert apply(edits, messages[:count]).messages == made.view.messages
-        for format in ("anthropic", "openai"):
+        for format in dialects.DIALECTS:
             shown = render(made.view.messages, format=format).messages
             assert validate(shown, format) == ()
         for position in pinned:

@@ -16,6 +16,7 @@ import pytest
 
 from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.dialects import parse
 from compaction.edits import Edit
 from compaction.messages import Message, Role
 from compaction.pipeline import Plan, PlanRequest, plan
@@ -25,13 +26,14 @@ from compaction.rendering import render
 from compaction.validation import validate
 from compaction.view import apply
 from tests.compaction.builders import faults
+from tests.compaction.providers import faults as provider_faults
 
 ALL = os.environ.get("CONTEXTAPP_ALL_TRANSCRIPTS") == "1"
 
 #: The sampling intervals: logs, sessions of a log, and steps at which the prompt is rendered.
 LOGS, SESSIONS, STEPS = (1, 1, 1) if ALL else (29, 40, 5)
 
-FORMATS = ("anthropic", "openai")
+FORMATS = ("anthropic", "openai", "openai-responses")
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +146,21 @@ def test_sessions_without_edits_are_rendered_as_pushed(sessions: list[Transcript
         sources = [dict(message.source or {}) for message in session.messages]
         if not validate(sources, session.format):
             assert render(session.messages, format=session.format).messages == sources
+
+
+@pytest.mark.trajectories
+def test_every_session_converted_to_responses_and_compacted_is_valid(sessions: list[Transcript]) -> None:
+    """Each session as a client of the Responses API would have pushed it, at a quarter of its size."""
+    found: list[str] = []
+    for session in sessions:
+        items = render(session.messages, format="openai-responses").messages
+        messages = parse(items, format="openai-responses", counter=TiktokenCounter())
+        view = apply((), messages)
+        budget = Budget(input_tokens=max(1, view.tokens // 4))
+        made = plan(
+            PlanRequest(view=view, policy=get_policy("balanced"), counter=TiktokenCounter(), budget=budget)
+        )
+        for shown in (items, render(made.view.messages, format="openai-responses").messages):
+            found += [f"{session.name[:40]}: {fault}" for fault in provider_faults(shown, "openai-responses")]
+            found += [f"{session.name[:40]}: {each}" for each in validate(shown, "openai-responses")]
+    assert not found, f"{len(found)} faults, the first: " + "\n".join(found[:10])

@@ -73,7 +73,7 @@ def test_its_session_is_compacted_and_served_in_it(compacted: Api) -> None:
     assert compacted.get(f"sessions/s1/compactions/{number}/").json()["edits"]
 
 
-@pytest.mark.parametrize("target", ["anthropic", "openai"])
+@pytest.mark.parametrize("target", ["anthropic", "openai", "openai-responses"])
 def test_its_session_is_served_in_another_dialect(compacted: Api, target: str) -> None:
     prompt = compacted.get(f"sessions/s1/prompt/?format={target}").json()
     assert prompt["format"] == target
@@ -155,4 +155,4 @@ def test_the_openapi_description_lists_it() -> None:
     assert "lines" in schema["components"]["schemas"]["FormatEnum"]["enum"]
     for path in ("/api/v1/tools/", "/api/v1/sessions/{session_id}/prompt/"):
         parameters = {each["name"]: each for each in schema["paths"][path]["get"]["parameters"]}
-        assert parameters["format"]["schema"]["enum"] == ["anthropic", "lines", "openai"]
+        assert parameters["format"]["schema"]["enum"] == sorted(dialects.DIALECTS)

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from compaction.messages import Usage
+from compaction.validation import validate
 from importers.base import LogFile
 from importers.reading import UnreadableLogError, discovered_folders, log_sources
 from importers.registry import recognize
@@ -120,7 +121,8 @@ def codex_items() -> list[dict[str, Any]]:
     words = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Running"}]}
     used = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
-    return [request, {"type": "reasoning", "encrypted_content": "…"}, words, used, output]
+    reasoning = {"type": "reasoning", "summary": [], "encrypted_content": "…"}
+    return [request, reasoning, words, used, output]
 
 
 def test_codex_rollout() -> None:
@@ -139,9 +141,23 @@ def test_codex_rollout() -> None:
     assert not damages
     assert (session.external_id, session.model, session.context_window) == ("cx-1", "gpt-5-codex", 272_000)
     assert session.turns[0].usage == Usage(uncached_tokens=300, cache_read_tokens=600, output_tokens=20)
-    assert bodies(session)[1]["content"] == "Running"
-    assert [body["role"] for body in bodies(session)] == ["user", "assistant", "tool", "user"]
-    assert not list(misplaced(session))
+    assert session.format == "openai-responses"
+    assert bodies(session)[:5] == codex_items()
+    assert bodies(session)[5] == {"type": "message", "role": "user", "content": "So far"}
+    assert [len(turn.messages) for turn in session.turns] == [4, 1, 1]
+    assert validate(bodies(session), "openai-responses") == ()
+
+
+def test_codex_keeps_the_compaction_of_its_provider() -> None:
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "opaque"}
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-2"}},
+        *({"type": "response_item", "payload": item} for item in codex_items()),
+        {"type": "compacted", "payload": {"message": "", "replacement_history": [codex_items()[0], item]}},
+    )
+    (session,), _ = read(log, "codex")
+    assert bodies(session)[-1] == item
+    assert session.turns[-1].client_compaction is not None
 
 
 def test_codex_before_september_2025() -> None:

@@ -21,6 +21,8 @@ from compaction.dialects.anthropic import (
     thinking,
 )
 from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.dialects.blocks import united
+from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
@@ -55,7 +57,7 @@ class Anthropic(Dialect):
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
-        sound = self._repair(messages, capabilities)
+        sound = self._repair(united(messages, RESPONSES), capabilities)
         lead = leading_system(sound)
         system_field = rendering.system_field(sound[:lead], system) or None
         definitions = rendering.tools_field(tools)

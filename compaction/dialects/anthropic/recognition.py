@@ -97,10 +97,12 @@ def recognizes(item: JSON) -> Match:
     if message_error(item) is not None:
         return Match.NONE
     content = item["content"]
-    if item.get("type") == "message" or not _OWN_FIELDS.isdisjoint(item):
+    if not _OWN_FIELDS.isdisjoint(item):
         return Match.CERTAIN
     if isinstance(content, str):
         return Match.POSSIBLE
+    if item.get("type") == "message" and content:
+        return Match.CERTAIN
     if any(block["type"] != "text" or "citations" in block for block in content):
         return Match.CERTAIN
     typical = item["role"] == "assistant" or any("cache_control" in block for block in content)
@@ -111,4 +113,6 @@ def recognizes_tool(definition: JSON) -> Match:
     """Return how certain it is that a tool definition is in this dialect."""
     if not isinstance(definition, dict) or "function" in definition or "custom" in definition:
         return Match.NONE
-    return Match.CERTAIN if "input_schema" in definition else Match.POSSIBLE
+    if "input_schema" in definition:
+        return Match.CERTAIN
+    return Match.POSSIBLE if "name" in definition and definition.get("type") != "function" else Match.NONE

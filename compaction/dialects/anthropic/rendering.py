@@ -7,6 +7,7 @@ from typing import Any
 
 from compaction.dialects.anthropic.parsing import NAME, is_request_field, is_safe_id
 from compaction.dialects.blocks import as_text, digested_id, note_of, text_of
+from compaction.dialects.openai_responses.media import chat_media
 from compaction.jsontext import loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -51,7 +52,7 @@ def _block(part: Part, native: bool) -> dict[str, JSON] | None:
             return _result_block(part, source)
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            return _from_openai_media(block) or {"type": "text", "text": note_of(part.source, kind)}
+            return _foreign_media(block) or {"type": "text", "text": note_of(part.source, kind)}
         case Thinking():
             return None  # Anthropic rejects thinking without its own signature
 
@@ -62,11 +63,12 @@ def _result_block(part: ToolResult, source: Mapping[str, Any] | None) -> dict[st
         "tool_use_id": _safe_id(part.call_id),
         "content": part.text,
     }
-    content = part.source.get("content") if isinstance(part.source, Mapping) else None
+    given = part.source if isinstance(part.source, Mapping) else {}
+    content = given.get("content", given.get("output"))
     if part.media_tokens and isinstance(content, list):
         media = [item for item in content if isinstance(item, Mapping) and text_of(item) is None]
         if source is None:
-            media = [made for item in media if (made := _from_openai_media(item)) is not None]
+            media = [made for item in media if (made := _foreign_media(item)) is not None]
         text = [{"type": "text", "text": part.text}] if part.text.strip() else []
         block["content"] = text + media
     if part.is_error is not None:
@@ -121,6 +123,10 @@ def tools_field(tools: JSON) -> list[JSON]:
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
     function = tool.get("function")
+    if tool.get("type") == "custom" and "input_schema" not in tool:
+        return _custom_tool(tool)
+    if tool.get("type") == "function" and isinstance(tool.get("name"), str):
+        function = tool
     if not isinstance(function, Mapping):
         return dict(tool)
     definition: dict[str, JSON] = {"name": function.get("name")}
@@ -129,8 +135,24 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
     return {**definition, "input_schema": function.get("parameters") or {"type": "object", "properties": {}}}
 
 
+def _custom_tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
+    """Return OpenAI's tool with text as its input as a tool with one argument."""
+    nested = tool.get("custom")
+    custom = nested if isinstance(nested, Mapping) else tool
+    schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    definition: dict[str, JSON] = {"name": custom.get("name")}
+    if custom.get("description"):
+        definition["description"] = custom["description"]
+    return {**definition, "input_schema": schema}
+
+
 def _safe_id(call_id: str) -> str:
     return call_id if is_safe_id(call_id) else digested_id(call_id)
+
+
+def _foreign_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return the block for an image or file of another dialect; None for other parts."""
+    return _from_openai_media(chat_media(block) or block)
 
 
 def _from_openai_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:

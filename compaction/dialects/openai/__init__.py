@@ -10,7 +10,9 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.dialects.blocks import united
 from compaction.dialects.openai import content, parsing, recognition, rendering
+from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
@@ -41,7 +43,8 @@ class OpenAI(Dialect):
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
-        sound = pair_repair.repair(messages, pairing=self.pairing, open_end=capabilities.prefill)
+        whole = united(messages, RESPONSES)
+        sound = pair_repair.repair(whole, pairing=self.pairing, open_end=capabilities.prefill)
         items = rendering.system_message(system) + rendering.conversation(sound)
         if not capabilities.reasoning_field:
             items = rendering.without_reasoning(items)
@@ -58,7 +61,7 @@ class OpenAI(Dialect):
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
         if not stored.messages or stored.has_repeated_ids:
             return None
-        if stored.tools is not None and b'"function"' not in stored.tools:
+        if stored.tools is not None and not stored.has_nested_functions:
             return None
         if not capabilities.reasoning_field and b'"reasoning_content"' in stored.messages:
             return None

@@ -11,7 +11,7 @@ from compaction.messages import JSON
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 #: Roles that only this dialect has.
-_OWN_ROLES = frozenset({"developer", "tool", "function"})
+_OWN_ROLES = frozenset({"tool", "function"})
 
 #: Fields that only this dialect has. OpenAI's SDK writes them even if they are null.
 _OWN_FIELDS = frozenset(
@@ -98,11 +98,13 @@ def recognizes(item: JSON) -> Match:
     content = item.get("content")
     if isinstance(content, list) and any(part["type"] in _PART_KINDS for part in content):
         return Match.CERTAIN
-    return Match.LIKELY if item["role"] == "system" or "name" in item else Match.POSSIBLE
+    is_typical = item["role"] in ("system", "developer") or "name" in item
+    return Match.LIKELY if is_typical and "type" not in item else Match.POSSIBLE
 
 
 def recognizes_tool(definition: JSON) -> Match:
     """Return how certain it is that a tool definition is in this dialect."""
     if not isinstance(definition, dict):
         return Match.NONE
-    return Match.CERTAIN if "function" in definition or "custom" in definition else Match.NONE
+    is_own = isinstance(definition.get("function"), dict) or isinstance(definition.get("custom"), dict)
+    return Match.CERTAIN if is_own else Match.NONE

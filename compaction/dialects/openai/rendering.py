@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compaction.dialects.blocks import as_text, digested_id, joined_text, note_of
+from compaction.dialects.blocks import as_text, digested_id, error_text, joined_text, note_of
 from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
+from compaction.dialects.openai_responses.media import chat_media
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
-
-#: Prefix of the output of a failed tool, because this dialect has no error flag.
-_ERROR_PREFIX = "Error: "
 
 #: OpenAI rejects longer tool call ids.
 _MAX_ID = 40
@@ -80,7 +78,7 @@ def _content(part: Part, native: bool) -> dict[str, JSON] | None:
             return {**(source or {}), "type": "text", "text": text} if text else None
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            media = dict(block) if native else _from_anthropic_media(block)
+            media = dict(block) if native else _foreign_media(block)
             return media or {"type": "text", "text": note_of(part.source, kind)}
         case ToolCall(server=True, name=name, arguments=arguments):
             return {"type": "text", "text": f"[{name} {arguments}]"}
@@ -104,22 +102,18 @@ def _result_json(
 ) -> dict[str, JSON]:
     if native and not part.patched:
         return {**kept, "role": "tool", "tool_call_id": part.call_id}
-    text = part.text
-    if part.is_error and not text.lower().startswith("error"):
-        text = _ERROR_PREFIX + text
     extra = {k: v for k, v in kept.items() if native and k not in ("content", "name")}
     call_id = part.call_id if native else _id(part.call_id, native_ids)
-    return {**extra, "role": "tool", "tool_call_id": call_id, "content": text}
+    return {**extra, "role": "tool", "tool_call_id": call_id, "content": error_text(part)}
 
 
 def _media(part: ToolResult) -> list[dict[str, JSON]]:
     """Return the images of a tool result for a user message, because tool messages only contain text."""
-    content = part.source.get("content") if isinstance(part.source, Mapping) else None
+    source = part.source if isinstance(part.source, Mapping) else {}
+    content = source.get("content", source.get("output"))
     if not part.media_tokens or not isinstance(content, list):
         return []
-    media = [
-        block for item in content if isinstance(item, Mapping) and (block := _from_anthropic_media(item))
-    ]
+    media = [block for item in content if isinstance(item, Mapping) and (block := _foreign_media(item))]
     return [{"type": "text", "text": f"[media in the result of {part.call_id}]"}, *media] if media else []
 
 
@@ -179,12 +173,20 @@ def tools_field(tools: JSON) -> list[JSON]:
 def _tool(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
     if "function" in tool or (tool.get("type") == "custom" and "custom" in tool):
         return dict(tool)
+    if tool.get("type") in ("function", "custom") and isinstance(tool.get("name"), str):
+        kind = tool["type"]
+        return {"type": kind, kind: {name: value for name, value in tool.items() if name != "type"}}
     if "input_schema" not in tool:
         return None
     function: dict[str, JSON] = {"name": tool.get("name")}
     if tool.get("description"):
         function["description"] = tool["description"]
     return {"type": "function", "function": {**function, "parameters": tool["input_schema"]}}
+
+
+def _foreign_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return the part for an image or document of another dialect; None for other blocks."""
+    return _from_anthropic_media(block) or chat_media(block)
 
 
 def _from_anthropic_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:

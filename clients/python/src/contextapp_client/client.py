@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Literal, Self, cast
 from uuid import uuid4
 
-from contextapp_client import types
+from contextapp_client import payloads, types
 from contextapp_client.paging import pages
 from contextapp_client.session import Session
 from contextapp_client.transport import Transport
@@ -128,9 +128,10 @@ class ContextApp:
     ) -> types.CompactedPrompt:
         """Compact messages that you keep, without a session. Nothing is stored, and no model is called.
 
-        `params` contains `messages` and optionally `system` and `tools`. `budget` is in input tokens and
-        defaults to the model's. Messages below the policy's hard trigger stay unchanged, unless `force`.
-        `window` first removes the oldest messages by number.
+        `params` contains `messages` and optionally `system` and `tools`, or `input` and `instructions` of
+        OpenAI's Responses API. `budget` is in input tokens and defaults to the model's. Messages below the
+        policy's hard trigger stay unchanged, unless `force`. `window` first removes the oldest messages by
+        number.
         """
         fields = {
             "budget": {"input_tokens": budget} if budget is not None else None,
@@ -139,7 +140,10 @@ class ContextApp:
             "window": window,
             "format": format,
         }
-        body = {**params, **{name: value for name, value in fields.items() if value is not None}}
+        body = {
+            **payloads.prompt_fields(params),
+            **{name: value for name, value in fields.items() if value is not None},
+        }
         body["force"] = force
         response = self._transport.call("POST", "prompts", "compact", body=body, repeatable=True)
         return cast(types.CompactedPrompt, response.json())
@@ -149,9 +153,9 @@ class ContextApp:
     ) -> list[types.Violation]:
         """Return the provider rules that a prompt violates, an empty list if it is valid.
 
-        `params` contains `messages` and optionally `system` and `tools`. Nothing is stored.
+        `params` are as in `compact`. Nothing is stored.
         """
-        body = {**params, "format": format, **({"model": model} if model else {})}
+        body = {**payloads.prompt_fields(params), "format": format, **({"model": model} if model else {})}
         response = self._transport.call("POST", "prompts", "validate", body=body, repeatable=True)
         return cast(list[types.Violation], response.json()["violations"])
 

@@ -48,17 +48,32 @@ def read(messages: Iterable[object]) -> Pushed:
     model: str | None = None
     for item in messages:
         value = item if isinstance(item, Mapping) else plain(item)
-        message = _message_of(value)
-        if message is not value:
+        found = _messages_of(value)
+        if found is not None:
             usage, model = value.get("usage"), value.get("model")
-        converted.append(message)
+        converted += [value] if found is None else found
     return Pushed(messages=converted, usage=usage, model=model)
 
 
-def _message_of(value: Any) -> Any:
-    """Return the message in a response of Anthropic Messages or OpenAI Chat; other values unchanged."""
-    if value.get("type") == "message":
-        return {"role": value["role"], "content": value["content"]}
+#: The fields of a prompt, and their names in OpenAI's Responses API.
+RESPONSES_FIELDS = {"system": "instructions", "messages": "input", "tools": "tools"}
+
+
+def prompt_fields(params: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a request to a provider by the names of contextapp's API."""
+    names = {theirs: ours for ours, theirs in RESPONSES_FIELDS.items()}
+    return {names.get(name, name): value for name, value in params.items()}
+
+
+def _messages_of(value: Any) -> list[object] | None:
+    """Return the messages in a response of Anthropic or OpenAI, or None for other values.
+
+    A response of OpenAI's Responses API consists of several items.
+    """
+    if value.get("type") == "message" and "model" in value:
+        return [{"role": value["role"], "content": value["content"]}]
     if "choices" in value:
-        return value["choices"][0]["message"]
-    return value
+        return [value["choices"][0]["message"]]
+    if value.get("object") == "response":
+        return list(value["output"])
+    return None

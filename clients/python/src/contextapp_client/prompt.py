@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contextapp_client.errors import UnexpectedResponse
+from contextapp_client.payloads import RESPONSES_FIELDS
 from contextapp_client.types import Format, ManifestEntry, Reconciliation
 
 #: The fields to pass to the provider. The other fields describe the prompt.
@@ -19,7 +20,8 @@ class Prompt:
     """The prompt after `turn` (-1 before the first push). It is within `budget` input tokens if `fits`.
 
     Pass `params` to the provider's SDK: `messages.create(model=…, max_tokens=…, **prompt.params)` for
-    Anthropic, `chat.completions.create(model=…, **prompt.params)` for OpenAI. You may modify it.
+    Anthropic, `chat.completions.create(model=…, **prompt.params)` or, in the format `openai-responses`,
+    `responses.create(model=…, **prompt.params)` for OpenAI. You may modify it.
     """
 
     params: dict[str, Any]
@@ -42,7 +44,7 @@ class Prompt:
             value: Mapping[str, Any] = json.loads(data)
             manifest = value.get("manifest")
             return cls(
-                params={name: value[name] for name in _PROVIDER_FIELDS if value.get(name) is not None},
+                params=_params(value),
                 format=value["format"],
                 turn=value["turn"],
                 tokens=value["tokens"],
@@ -57,3 +59,10 @@ class Prompt:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnexpectedResponse(f"the response is not a prompt: {error!r}") from None
+
+
+def _params(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields to pass to the provider, by the names of its API."""
+    names = RESPONSES_FIELDS if value["format"] == "openai-responses" else {}
+    fields = (name for name in _PROVIDER_FIELDS if value.get(name) is not None)
+    return {names.get(name, name): value[name] for name in fields}

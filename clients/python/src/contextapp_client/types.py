@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-Format = Literal["anthropic", "openai"]
+Format = Literal["anthropic", "openai", "openai-responses"]
 
 #: A JSON object in the provider's format.
 JsonObject = dict[str, Any]

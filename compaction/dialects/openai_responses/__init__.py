@@ -1,0 +1,102 @@
+"""OpenAI Responses. The `messages` of this dialect are the items of a request's `input`.
+
+`recognition` detects items, `parsing` and `rendering` translate them; `reasoning` and `content` contain the
+provider's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compaction.capabilities import Capabilities
+from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.dialects.openai_responses import content, kinds, parsing, reasoning, recognition, rendering
+from compaction.invariants import pair_repair, pairs
+from compaction.invariants.pairs import Pairing
+from compaction.invariants.violations import Subject, Violation
+from compaction.jsontext import dumps, loads_bytes
+from compaction.messages import JSON, Message, Opaque, Part, Role, Thinking
+
+#: Marks of an open response in `next_calls`: reasoning without a following item, and the first output.
+_REASONING, _ANSWERED = "<reasoning>", "<answered>"
+
+
+class OpenAIResponses(Dialect):
+    """OpenAI's Responses API. A prompt's `system` is the `instructions` of a request."""
+
+    name = kinds.NAME
+    label = "OpenAI Responses"
+    pairing = Pairing(
+        merges_messages=True,
+        unique_ids=True,
+        missing_rule="R1",
+        order_rule="R1",
+        orphan_rule="R1",
+        duplicate_rule="R1",
+    )
+
+    message_error = staticmethod(recognition.message_error)
+    recognizes = staticmethod(recognition.recognizes)
+    recognizes_tool = staticmethod(recognition.recognizes_tool)
+    parse_message = staticmethod(parsing.parse_message)
+    render_message = staticmethod(rendering.message_json)
+    after_edits = staticmethod(reasoning.without_orphaned_ids)
+
+    def render_prompt(
+        self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
+    ) -> Prompt:
+        sound = pair_repair.repair(messages, pairing=self.pairing, open_end=capabilities.prefill)
+        items = rendering.conversation(reasoning.repair(sound))
+        definitions = rendering.tools_field(tools) or None
+        return Prompt(
+            format=self.name, messages=items, system=rendering.instructions(system), tools=definitions
+        )
+
+    def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
+        return {
+            "type": "function",
+            "name": name,
+            "description": description,
+            "parameters": schema,
+            "strict": False,
+        }
+
+    def violations(self, subject: Subject) -> Iterator[Violation]:
+        yield from pairs.violations(subject, self.pairing)
+        yield from reasoning.violations(subject)
+        yield from content.violations(subject)
+
+    def needs_repair(self, part: Part) -> bool:
+        match part:
+            case Thinking(signature=signature):
+                return signature is None
+            case Opaque(kind=kind):
+                return kind == "mcp_approval_response"
+        return False
+
+    def next_calls(self, open_calls: tuple[str, ...], message: Message) -> tuple[tuple[str, ...], bool]:
+        """Return the open calls after an item. The calls of a response, and their outputs, are items."""
+        waiting = tuple(call for call in open_calls if call not in (_REASONING, _ANSWERED))
+        if message.role is Role.ASSISTANT:
+            if reasoning.is_reasoning(message):
+                return (*waiting, _REASONING), _ANSWERED not in open_calls
+            calls = tuple(call.call_id for call in pairs.calls_of(message))
+            return (*waiting, *calls), _ANSWERED not in open_calls and not set(calls) & set(waiting)
+        results = [result.call_id for result in pairs.results_of(message)]
+        if not results:
+            return (), not open_calls
+        left = tuple(call for call in waiting if call not in results)
+        is_sound = len(left) + 1 == len(waiting) and _REASONING not in open_calls
+        return ((_ANSWERED, *left) if left else ()), is_sound
+
+    def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
+        if not stored.messages or stored.has_repeated_call_ids or stored.has_repeated_ids:
+            return None
+        if stored.has_nested_functions or b'"input_schema"' in (stored.tools or b""):
+            return None
+        fields = {"messages": b"[%b]" % stored.messages}
+        if stored.system is not None:
+            text = rendering.instructions(loads_bytes(stored.system))
+            fields |= {"system": dumps(text).encode()} if text else {}
+        return fields if stored.tools is None else fields | {"tools": stored.tools}

@@ -1,0 +1,80 @@
+"""The content of items: no empty messages, JSON objects as arguments, valid ids and text parts (R6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compaction.dialects.openai_responses.kinds import (
+    CALLS,
+    CUSTOM_CALL,
+    FUNCTION_CALL,
+    INPUT_TEXT,
+    MESSAGE,
+    OUTPUT_KINDS,
+    OUTPUT_TEXT,
+    REASONING,
+    ROLES,
+    call_id_of,
+    kind_of,
+    text_kind,
+)
+from compaction.dialects.openai_responses.parsing import has_valid_id, is_id
+from compaction.invariants.violations import Subject, Violation
+from compaction.jsontext import is_object
+from compaction.messages import JSON
+
+
+def violations(subject: Subject) -> Iterator[Violation]:
+    """Yield the violations within each item."""
+    for position, item in enumerate(subject.items):
+        for message in _faults(item):
+            yield Violation(rule="R6", position=position, message=message)
+
+
+def _faults(item: JSON) -> Iterator[str]:
+    if not isinstance(item, Mapping):
+        yield "the item is not a JSON object"
+        return
+    kind = kind_of(item)
+    if not has_valid_id(item):
+        yield f"the id of a `{kind}` item must have the provider's prefix and at most 64 characters"
+    if kind == MESSAGE:
+        yield from _message_faults(item)
+    elif kind == REASONING and not isinstance(item.get("summary"), list):
+        yield "reasoning without a `summary`"
+    elif kind == REASONING and item.get("content"):
+        yield "reasoning with its plain text in `content`"
+    elif kind in CALLS | OUTPUT_KINDS:
+        yield from _tool_faults(item, kind)
+
+
+def _tool_faults(item: Mapping[str, Any], kind: str) -> Iterator[str]:
+    if not is_id(call_id_of(item)):
+        yield f"`{kind}` without a `call_id` of at most 64 characters"
+    if kind == FUNCTION_CALL and not _is_valid_call(item):
+        yield "a function call must have a name, and a JSON object as arguments"
+    if kind == CUSTOM_CALL and not (item.get("name") and isinstance(item.get("input"), str)):
+        yield "a custom tool call must have a name and a string as input"
+    if kind in OUTPUT_KINDS and not isinstance(item.get("output"), str | list | Mapping):
+        yield f"`{kind}` without an `output`"
+
+
+def _message_faults(item: Mapping[str, Any]) -> Iterator[str]:
+    role, content = item.get("role"), item.get("content")
+    if role not in ROLES:
+        yield f"unknown role {role!r}"
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list) or not content:
+        yield "the message has no content"
+        return
+    kinds = {part.get("type") if isinstance(part, Mapping) else None for part in content}
+    wrong = (kinds & {INPUT_TEXT, OUTPUT_TEXT}) - {text_kind(role)}
+    if wrong:
+        yield f"a message of the {role} contains {', '.join(sorted(wrong))}"
+
+
+def _is_valid_call(item: Mapping[str, Any]) -> bool:
+    arguments = item.get("arguments")
+    return bool(item.get("name")) and isinstance(arguments, str) and is_object(arguments)

@@ -1,0 +1,66 @@
+"""The kinds of items in the `input` of a request to OpenAI's Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compaction.messages import JSON
+
+NAME = "openai-responses"
+
+MESSAGE, REASONING, COMPACTION = "message", "reasoning", "compaction"
+CUSTOM_CALL, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
+FUNCTION_CALL, FUNCTION_OUTPUT = "function_call", "function_call_output"
+
+#: The kinds of calls that the client runs, and the kind of their output.
+OUTPUTS: Mapping[str, str] = {
+    FUNCTION_CALL: FUNCTION_OUTPUT,
+    CUSTOM_CALL: CUSTOM_OUTPUT,
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "computer_call": "computer_call_output",
+}
+CALLS = frozenset(OUTPUTS)
+OUTPUT_KINDS = frozenset(OUTPUTS.values())
+
+#: Calls and other items that the provider runs or writes.
+HOSTED = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+    | {"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "program"}
+    | {"program_output", "item_reference", COMPACTION}
+)
+
+#: Items that the client adds, other than messages and outputs.
+CLIENT = frozenset({"mcp_approval_response", "compaction_trigger", "additional_tools"})
+
+#: All kinds of items that are not messages.
+ITEMS = CALLS | OUTPUT_KINDS | HOSTED | CLIENT | {REASONING}
+
+ROLES = frozenset({"system", "developer", "user", "assistant"})
+
+#: Prefixes that the ids of items must have. Ids are optional in requests.
+ID_PREFIXES: Mapping[str, str] = {MESSAGE: "msg", REASONING: "rs", FUNCTION_CALL: "fc", CUSTOM_CALL: "ctc"}
+
+#: Maximum length of an id of an item or a call.
+MAX_ID = 64
+
+#: Parts of a message's content, by the kind of their text.
+INPUT_TEXT, OUTPUT_TEXT = "input_text", "output_text"
+MEDIA = frozenset({"input_image", "input_file", "input_audio"})
+
+
+def kind_of(item: Mapping[str, JSON]) -> str:
+    """Return the kind of an item. Messages may omit it."""
+    kind = item.get("type")
+    return kind if isinstance(kind, str) else MESSAGE
+
+
+def text_kind(role: object) -> str:
+    """Return the kind of the text parts in messages of this role."""
+    return OUTPUT_TEXT if role == "assistant" else INPUT_TEXT
+
+
+def call_id_of(item: Mapping[str, JSON]) -> JSON:
+    """Return the id by which a call and its output belong together. Items of the local shell have one id."""
+    return item["call_id"] if "call_id" in item else item.get("id")

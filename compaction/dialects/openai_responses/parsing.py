@@ -1,0 +1,164 @@
+"""Parse items of OpenAI's Responses API. Each item is one message.
+
+The content parts of a message become one part each, with the same index. Any other item has one part:
+reasoning, a tool call, a tool result, or an item that the core does not interpret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction.dialects.blocks import as_text, joined_text, non_object_message, note_of, opaque, text_of
+from compaction.dialects.openai_responses.kinds import (
+    CALLS,
+    CLIENT,
+    COMPACTION,
+    CUSTOM_CALL,
+    FUNCTION_CALL,
+    ID_PREFIXES,
+    MAX_ID,
+    MEDIA,
+    MESSAGE,
+    NAME,
+    OUTPUT_KINDS,
+    REASONING,
+    call_id_of,
+    kind_of,
+    text_kind,
+)
+from compaction.jsontext import dumps, is_object
+from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.tokens import IMAGE_TOKENS
+
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+
+#: Characters of encrypted content per token: it is base64 of about four characters of text per token.
+_ENCRYPTED_CHARACTERS_PER_TOKEN = 6
+
+
+def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
+    """Parse one item. Accepts any JSON value and never raises."""
+    if not isinstance(item, Mapping):
+        return non_object_message(
+            item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
+        )
+    role, parts, is_sound = _read(item)
+    return Message(
+        position=position,
+        turn=turn,
+        tokens=tokens,
+        pinned=pinned,
+        role=role,
+        parts=parts,
+        format=NAME,
+        source=item,
+        patched=not is_sound or not has_valid_id(item) or any(key.startswith("_") for key in item),
+    )
+
+
+def has_valid_id(item: Mapping[str, Any]) -> bool:
+    """Return whether the provider accepts the id of an item, if it has one."""
+    prefix = ID_PREFIXES.get(kind_of(item))
+    return "id" not in item or prefix is None or is_id(item["id"], prefix)
+
+
+def is_id(value: JSON, prefix: str = "") -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_ID and value.startswith(prefix)
+
+
+def _read(item: Mapping[str, Any]) -> tuple[Role, tuple[Part, ...], bool]:
+    """Return the role and the parts, and whether the item can be sent unchanged."""
+    kind = kind_of(item)
+    if kind == MESSAGE:
+        return _message(item)
+    if kind == REASONING:
+        is_sound = isinstance(item.get("summary"), list) and not item.get("content")
+        return Role.ASSISTANT, (_reasoning(item),), is_sound
+    if kind in CALLS:
+        call = _call(item, kind)
+        return Role.ASSISTANT, (call,), not call.patched
+    if kind in OUTPUT_KINDS:
+        result = _result(item, kind)
+        return Role.TOOL, (result,), not result.patched
+    return Role.USER if kind in CLIENT else Role.ASSISTANT, (_opaque(item, kind),), True
+
+
+def _message(item: Mapping[str, Any]) -> tuple[Role, tuple[Part, ...], bool]:
+    name, content = item.get("role"), item.get("content")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if isinstance(content, str):
+        return role or Role.USER, (Text(text=content),), role is not None
+    if not isinstance(content, list):
+        parts: tuple[Part, ...] = (Text(text=as_text(content)),) if content is not None else ()
+        return role or Role.USER, parts, False
+    parts = tuple(_part(part, text_kind(name)) for part in content)
+    is_sound = bool(parts) and not any(isinstance(part, Text) and part.patched for part in parts)
+    return role or Role.USER, parts, is_sound and role is not None
+
+
+def _part(part: JSON, expected: str) -> Part:
+    if not isinstance(part, Mapping):
+        return Text(text=as_text(part), patched=True)
+    kind, text = as_text(part.get("type")), text_of(part)
+    if text is not None:
+        return Text(text=text, source=part, patched=kind != expected)
+    if kind == "refusal":
+        return Text(text=as_text(part.get("refusal")), source=part)
+    if kind in MEDIA:
+        return opaque(part)
+    return Text(text=note_of(part, kind), patched=True)
+
+
+def _reasoning(item: Mapping[str, Any]) -> Thinking:
+    texts = [joined_text(item[field])[0] for field in ("summary", "content") if item.get(field)]
+    return Thinking(
+        text="\n".join(texts), signature=as_text(item.get("encrypted_content")) or None, source=item
+    )
+
+
+def _call(item: Mapping[str, Any], kind: str) -> ToolCall:
+    call_id, name = call_id_of(item), as_text(item.get("name"))
+    if kind == FUNCTION_CALL:
+        arguments = as_text(item.get("arguments"))
+        is_sound = bool(name) and isinstance(item.get("arguments"), str) and is_object(arguments)
+    elif kind == CUSTOM_CALL:
+        arguments = dumps({"input": item.get("input")})
+        is_sound = bool(name) and isinstance(item.get("input"), str)
+    else:
+        arguments = dumps(item.get("action") or item.get("operation") or {})
+        name, is_sound = kind.removesuffix("_call"), True
+    return ToolCall(
+        call_id=as_text(call_id),
+        name=name or "unknown",
+        arguments=arguments,
+        source=item,
+        fixed=kind not in (FUNCTION_CALL, CUSTOM_CALL),
+        patched=not (is_sound and is_id(call_id)),
+    )
+
+
+def _result(item: Mapping[str, Any], kind: str) -> ToolResult:
+    output, call_id = item.get("output"), call_id_of(item)
+    text, media = joined_text(output)
+    if kind == "computer_call_output":
+        text, media = "", IMAGE_TOKENS
+    elif kind == "shell_call_output" and isinstance(output, list):
+        runs = [run for run in output if isinstance(run, Mapping)]
+        text = "\n".join(as_text(run.get(name)) for run in runs for name in ("stdout", "stderr"))
+    is_sound = isinstance(output, str | list | Mapping) and is_id(call_id)
+    return ToolResult(
+        call_id=as_text(call_id), text=text, media_tokens=media, source=item, patched=not is_sound
+    )
+
+
+def _opaque(item: Mapping[str, Any], kind: str) -> Opaque:
+    if kind != COMPACTION:
+        return opaque(item)
+    length = len(as_text(item.get("encrypted_content")))
+    return Opaque(kind=kind, media_tokens=max(1, length // _ENCRYPTED_CHARACTERS_PER_TOKEN), source=item)

@@ -1,0 +1,110 @@
+"""Recognize items of OpenAI's Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction.dialects.base import Match
+from compaction.dialects.openai_responses.kinds import (
+    CALLS,
+    CUSTOM_CALL,
+    FUNCTION_CALL,
+    INPUT_TEXT,
+    ITEMS,
+    MEDIA,
+    MESSAGE,
+    OUTPUT_KINDS,
+    OUTPUT_TEXT,
+    REASONING,
+    ROLES,
+    call_id_of,
+    kind_of,
+)
+from compaction.messages import JSON
+
+#: Fields of messages in other dialects. This one does not have them, so their content would be lost.
+_FOREIGN_FIELDS = frozenset(
+    {"tool_calls", "function_call", "tool_call_id", "reasoning_content", "refusal", "audio"}
+)
+
+_TEXT_KINDS = frozenset({INPUT_TEXT, OUTPUT_TEXT})
+
+#: Fields that must be strings, by the kind of the item.
+_STRINGS: Mapping[str, tuple[str, ...]] = {
+    FUNCTION_CALL: ("name", "arguments"),
+    CUSTOM_CALL: ("name", "input"),
+}
+
+
+def message_error(item: JSON) -> str | None:
+    """Return why a JSON value is not an item of this dialect, or None if it is one."""
+    if not isinstance(item, dict):
+        return "An item must be an object."
+    kind = kind_of(item)
+    if kind == MESSAGE:
+        return _message_error(item)
+    if kind not in ITEMS:
+        return f"`{kind}` is not a known `type` of an item."
+    if kind in CALLS | OUTPUT_KINDS and not isinstance(call_id_of(item), str):
+        return f"`{kind}` must have a string `call_id`."
+    for field in _STRINGS.get(kind, ()):
+        if not isinstance(item.get(field), str):
+            return f"`{kind}` must have a string `{field}`."
+    if kind in OUTPUT_KINDS and not isinstance(item.get("output"), str | list | dict):
+        return f"`{kind}` must have an `output`."
+    if kind == REASONING and not isinstance(item.get("summary", []), list):
+        return "`summary` must be an array."
+    return None
+
+
+def _message_error(item: Mapping[str, Any]) -> str | None:
+    role, content = item.get("role"), item.get("content")
+    if not isinstance(role, str) or role not in ROLES:
+        return f"`role` must be one of: {', '.join(sorted(ROLES))}."
+    if not _FOREIGN_FIELDS.isdisjoint(item) and (fields := [f for f in _FOREIGN_FIELDS if item.get(f)]):
+        return f"`{min(fields)}` is not supported."
+    if isinstance(content, str):
+        return None
+    if not isinstance(content, list):
+        return "`content` must be a string or an array of content parts."
+    for index, part in enumerate(content):
+        if error := _part_error(part):
+            return f"`content[{index}]` {error}"
+    return None
+
+
+def _part_error(part: JSON) -> str | None:
+    if not isinstance(part, dict):
+        return "must be an object."
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        return "must have a `type`."
+    if kind in _TEXT_KINDS:
+        return None if isinstance(part.get("text"), str) else "must have a string `text`."
+    if kind == "refusal":
+        return None if isinstance(part.get("refusal"), str) else "must have a string `refusal`."
+    return None if kind in MEDIA else f"has the unknown type `{kind}`."
+
+
+def recognizes(item: JSON) -> Match:
+    """Return how certain it is that a JSON value is an item of this dialect."""
+    if message_error(item) is not None:
+        return Match.NONE
+    if kind_of(item) != MESSAGE:
+        return Match.CERTAIN
+    content = item["content"]
+    if isinstance(content, list) and any(part["type"] in _TEXT_KINDS | MEDIA for part in content):
+        return Match.CERTAIN
+    if "phase" in item or ("type" in item and isinstance(content, str)):
+        return Match.CERTAIN
+    return Match.LIKELY if item["role"] == "developer" else Match.POSSIBLE
+
+
+def recognizes_tool(definition: JSON) -> Match:
+    """Return how certain it is that a tool definition is in this dialect."""
+    if not isinstance(definition, dict) or not isinstance(definition.get("type"), str):
+        return Match.NONE
+    if definition["type"] in ("function", "custom"):
+        return Match.CERTAIN if isinstance(definition.get("name"), str) else Match.NONE
+    return Match.NONE if "name" in definition or "input_schema" in definition else Match.LIKELY
