@@ -16,8 +16,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 
-#: Paths of requests that programs send: the REST API and the MCP server.
-API = re.compile(r"/api/v1/|/mcp(?:/|$)")
+#: Paths of requests that programs send: the REST API, the MCP server and telemetry.
+API = re.compile(r"/api/v1/|/mcp(?:/|$)|/otel/")
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 

@@ -4,7 +4,7 @@ from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from accounts.login import LoginForm
-from sessions.api import docs, health
+from sessions.api import docs, health, otel
 from sessions.api.mcp.views import Mcp
 
 urlpatterns = [
@@ -26,6 +26,9 @@ urlpatterns = [
     path("api/docs/", docs.Docs.as_view(), name="docs"),
     path("mcp", Mcp.as_view(), name="mcp"),
     path("mcp/s/<str:session_id>", Mcp.as_view(), name="mcp_session"),
+    path("otel/v1/logs", otel.Logs.as_view(), name="otel_logs"),
+    path("otel/v1/traces", otel.Traces.as_view(), name="otel_traces"),
+    path("otel/v1/metrics", otel.Metrics.as_view(), name="otel_metrics"),
     path("api/v1/", include("sessions.api.urls")),
     path("api/v1/", include("replay.api.urls")),
     path("", include("sessions.pages.urls")),

@@ -242,6 +242,7 @@ def _answered(call: Call, copy: Copy) -> Call:
         is_complete=copy.is_complete,
         first_token_ms=copy.first_token_ms,
         total_ms=copy.total_ms,
+        request_id=copy.request_id,
     )
 
 

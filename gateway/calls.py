@@ -36,7 +36,7 @@ class Call:
 
     `headers` contains only the request headers that identify the session or describe the body. `is_complete`
     is false if the response was cut, by the provider or because the agent disconnected. Times are in
-    milliseconds since the request was read; `at` is in seconds since 1970.
+    milliseconds since the request was read; `at` is in seconds since 1970. `request_id` is the provider's.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Call:
     is_complete: bool = False
     first_token_ms: int | None = None
     total_ms: int | None = None
+    request_id: str = ""
 
     @property
     def size(self) -> int:

@@ -13,6 +13,9 @@ from gateway import upstream
 from gateway.http import Receive, Send, disconnected, respond
 from gateway.providers import Provider
 
+#: Response headers with the provider's id of the request.
+_REQUEST_IDS = ("request-id", "x-request-id")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
@@ -37,6 +40,7 @@ class Copy:
     is_complete: bool = False
     first_token_ms: int | None = None
     total_ms: int | None = None
+    request_id: str = ""
 
     @property
     def is_stream(self) -> bool:
@@ -79,6 +83,7 @@ async def _stream(http: httpx2.AsyncClient, forward: Forward, send: Send, copy: 
         copy.status = response.status_code
         copy.type = response.headers.get("content-type", "")
         copy.encoding = response.headers.get("content-encoding", "")
+        copy.request_id = next(filter(None, map(response.headers.get, _REQUEST_IDS)), "")[:150]
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         async for part in response.aiter_raw():
             if copy.first_token_ms is None and (b"delta" in part or not copy.is_stream):

@@ -71,14 +71,16 @@ class ImportedTurn:
 
     A turn without an answer contains the messages after the last answer, or before a compaction. `usage` is
     the usage that the provider reported. `response_id` identifies the response, so that its copies in forked
-    logs are billed once. `cost_microusd` is set only if the log contains the cost. `cache_write_1h_tokens` is
-    the part of `usage.cache_write_tokens` with a TTL of one hour, which costs more.
+    logs are billed once. `request_id` is the provider's id of the request, if the log contains it.
+    `cost_microusd` is set only if the log contains the cost. `cache_write_1h_tokens` is the part of
+    `usage.cache_write_tokens` with a TTL of one hour, which costs more.
     """
 
     messages: Sequence[ImportedMessage]
     model: str = ""
     usage: Usage | None = None
     response_id: str | None = None
+    request_id: str | None = None
     at: datetime | None = None
     client_compaction: ClientCompaction | None = None
     cost_microusd: int | None = None

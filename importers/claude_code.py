@@ -214,6 +214,7 @@ def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: 
         body={"role": "assistant", "content": []},
         source_id=response_id,
         response_id=response_id,
+        request_id=str(record.get("requestId") or "") or None,
         at=time_of(record.get("timestamp")),
         model=str(message.get("model") or ""),
     )

@@ -32,6 +32,7 @@ class Answer:
     model: str = ""
     usage: Usage | None = None
     response_id: str | None = None
+    request_id: str | None = None
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
     results: list[ImportedMessage] = field(default_factory=list)
@@ -115,6 +116,7 @@ def _turn(
         model=answer.model,
         usage=answer.usage,
         response_id=answer.response_id,
+        request_id=answer.request_id,
         cost_microusd=answer.cost_microusd,
         cache_write_1h_tokens=answer.cache_write_1h_tokens,
     )

@@ -60,10 +60,15 @@ class Anthropic(Provider):
     def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
         content = body.get("content")
         message = {"role": "assistant", "content": content} if isinstance(content, list) and content else None
-        return Answer(message=message, model=text(body.get("model")), usage=mapping(body.get("usage")))
+        return Answer(
+            message=message,
+            id=text(body.get("id")),
+            model=text(body.get("model")),
+            usage=mapping(body.get("usage")),
+        )
 
     def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:
-        model, usage, ended = "", dict[str, Any](), False
+        model, id, usage, ended = "", "", dict[str, Any](), False
         blocks: dict[Any, dict[str, Any]] = {}
         inputs: dict[Any, str] = {}
         open_blocks = set()
@@ -72,7 +77,7 @@ class Anthropic(Provider):
             match event.get("type"):
                 case "message_start":
                     message = mapping(event.get("message"))
-                    model = text(message.get("model"))
+                    model, id = text(message.get("model")), text(message.get("id"))
                     usage |= mapping(message.get("usage"))
                 case "content_block_start":
                     blocks[index] = dict(mapping(event.get("content_block")))
@@ -89,7 +94,10 @@ class Anthropic(Provider):
         content = [blocks[index] for index in blocks]
         is_whole = ended and not open_blocks and content
         return Answer(
-            message={"role": "assistant", "content": content} if is_whole else None, model=model, usage=usage
+            message={"role": "assistant", "content": content} if is_whole else None,
+            id=id,
+            model=model,
+            usage=usage,
         )
 
 

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The parsed part of a response. `message` is None unless it is complete."""
+    """The parsed part of a response. `message` is None unless it is complete; `id` is the response's."""
 
     message: Mapping[str, Any] | None = None
+    id: str = ""
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
 

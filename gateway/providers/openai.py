@@ -75,17 +75,20 @@ class OpenAI(Provider):
         choices = items(body.get("choices"))
         message = mapping(choices[0].get("message")) if choices else {}
         return Answer(
-            message=message or None, model=text(body.get("model")), usage=mapping(body.get("usage"))
+            message=message or None,
+            id=text(body.get("id")),
+            model=text(body.get("model")),
+            usage=mapping(body.get("usage")),
         )
 
     def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:
         if endpoint == "responses":
             return responses.answer_of_events(events)
-        model, usage, finished = "", dict[str, Any](), False
+        model, id, usage, finished = "", "", dict[str, Any](), False
         message: dict[str, Any] = {"role": "assistant", "content": None}
         calls: dict[Any, dict[str, Any]] = {}
         for event in events:
-            model = text(event.get("model")) or model
+            model, id = text(event.get("model")) or model, text(event.get("id")) or id
             usage = dict(mapping(event.get("usage"))) or usage
             for choice in items(event.get("choices"))[:1]:
                 delta = mapping(choice.get("delta"))
@@ -98,7 +101,7 @@ class OpenAI(Provider):
         if calls:
             message["tool_calls"] = list(calls.values())
         is_whole = finished and (calls or message["content"] is not None or "refusal" in message)
-        return Answer(message=message if is_whole else None, model=model, usage=usage)
+        return Answer(message=message if is_whole else None, id=id, model=model, usage=usage)
 
 
 def _add_call(calls: dict[Any, dict[str, Any]], part: Mapping[str, Any]) -> None:

@@ -35,6 +35,7 @@ def answer(response: Mapping[str, Any]) -> Answer:
     is_whole = response.get("status") in {"completed", "incomplete", None} and found
     return Answer(
         message=_united(found) if is_whole else None,
+        id=text(response.get("id")),
         model=text(response.get("model")),
         usage=mapping(response.get("usage")),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+from datetime import UTC, datetime
 
 from django.db import DataError, IntegrityError, connection
 from django.db import Error as DatabaseError
 
 from accounts.models import ApiKey, Scope
+from compaction.messages import Usage
 from gateway.calls import Call, KeyProof
 from gateway.providers import PROVIDERS, Answer, Identity
 from gateway.recording.contents import answer_of, request_of
@@ -18,6 +18,7 @@ from gateway.recording.sessions import Place, session_of_call
 from pricing.usage import UsageError, cache_writes_1h, usage_read
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
+from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Target
 from sessions.services.reconcile.history import history_reconcile
@@ -67,6 +68,12 @@ def _record(call: Call) -> None:
         redaction=redaction,
         read=lambda _: _sent(call, answer, identity, key, caller),
         idempotency_key=f"gateway-{call.id}",
+        call=CallIdentity(
+            at=datetime.fromtimestamp(call.at, UTC),
+            usage=_usage(answer)[0],
+            request_id=call.request_id.replace("\0", ""),
+            response_id=answer.id.replace("\0", "")[:200],
+        ),
     )
     target = Target(key_id=key.pk, project_id=key.project_id, session_id=session.pk)
     reconciled = history_reconcile(target, request)
@@ -75,16 +82,11 @@ def _record(call: Call) -> None:
 
 
 def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: bytes) -> Sent:
-    usage: Mapping[str, Any] = answer.usage
-    try:
-        read = usage_read(usage) if usage else None
-        one_hour_tokens = cache_writes_1h(usage) if usage else 0
-    except UsageError:
-        read, one_hour_tokens = None, 0
+    usage, one_hour_tokens = _usage(answer)
     return Sent(
         answer=answer.message,
         model=answer.model.replace("\0", "")[:200],
-        usage=read,
+        usage=usage,
         cache_write_1h_tokens=one_hour_tokens,
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.total_ms),
         prices=custom_prices(key.project),
@@ -92,6 +94,16 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         is_side=identity.is_side,
         caller=caller,
     )
+
+
+def _usage(answer: Answer) -> tuple[Usage | None, int]:
+    """Return the usage of an answer and its cache-write tokens of one hour; None and 0 if it is invalid."""
+    if not answer.usage:
+        return None, 0
+    try:
+        return usage_read(answer.usage), cache_writes_1h(answer.usage)
+    except UsageError:
+        return None, 0
 
 
 def key_find(proof: KeyProof) -> ApiKey:

@@ -14,6 +14,7 @@ from gateway.providers.base import items, text
 from importers.values import title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession
+from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import session_find
 from sessions.services.reconcile.find import is_of_another_caller, root_of_caller
 from sessions.services.reconcile.served import NEVER_COMPACTS
@@ -45,7 +46,8 @@ def session_of_call(place: Place) -> AgentSession:
     if identity.session is None:
         return _continued(place) or _create(place, None)
     name, session = _named(place, identity.session)
-    session = session or _create(place, name)
+    if session is None or session.origin == TELEMETRY:
+        session = _create(place, name)
     if not identity.agent:
         return session
     name, child = _named(place, f"{session.external_id}/{identity.agent}")

@@ -60,23 +60,10 @@ class ApiCall:
     @cached_property
     def raw(self) -> bytes:
         """The body's bytes. Raises `InvalidRequest` if its media type is wrong or it is too large."""
-        limit = settings.CONTEXTAPP_MAX_BODY_BYTES
         if self.request.content_type not in _JSON_TYPES:
             raise InvalidRequest("unsupported_media_type", "Send the body as `application/json`.", status=415)
         refuse_compressed(self.request)
-        length = self.request.META.get("CONTENT_LENGTH") or "0"
-        try:
-            if length.isdigit() and int(length) > limit:
-                raise RequestDataTooBig
-            return self.request.body
-        except RequestDataTooBig:
-            raise InvalidRequest(
-                "body_too_large", f"The body exceeds the limit of {limit:,} bytes.", status=413
-            ) from None
-        except UnreadablePostError:
-            raise InvalidRequest(
-                "bad_json", "The connection closed before the whole body was received."
-            ) from None
+        return body_of(self.request)
 
     @cached_property
     def body(self) -> dict[str, Any]:
@@ -136,6 +123,24 @@ class Endpoint(APIView):
         _refuse_unknown(request, handler.query_names)
         response: HttpResponse = handler(ApiCall(request, principal), **kwargs)
         return response
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """Return the body. Raises `InvalidRequest` if it is too large or incomplete."""
+    limit = settings.CONTEXTAPP_MAX_BODY_BYTES
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    try:
+        if length.isdigit() and int(length) > limit:
+            raise RequestDataTooBig
+        return request.body
+    except RequestDataTooBig:
+        raise InvalidRequest(
+            "body_too_large", f"The body exceeds the limit of {limit:,} bytes.", status=413
+        ) from None
+    except UnreadablePostError:
+        raise InvalidRequest(
+            "bad_json", "The connection closed before the whole body was received."
+        ) from None
 
 
 def refuse_compressed(request: HttpRequest) -> None:

@@ -849,6 +849,7 @@ class Migration(migrations.Migration):
                 ("first_token_ms", models.PositiveIntegerField(null=True)),
                 ("duration_ms", models.PositiveIntegerField(null=True)),
                 ("response_id", models.CharField(max_length=200, null=True)),
+                ("request_id", models.CharField(max_length=200, null=True)),
                 ("billed", models.BooleanField(default=True)),
                 ("calibration_factor", models.FloatField(null=True)),
                 ("calibration_overhead", models.PositiveIntegerField(null=True)),
@@ -1296,6 +1297,14 @@ class Migration(migrations.Migration):
                 name="turn_response_id",
             ),
         ),
+        migrations.AddIndex(
+            model_name="turn",
+            index=django.contrib.postgres.indexes.HashIndex(
+                condition=models.Q(("request_id__isnull", False)),
+                fields=["request_id"],
+                name="turn_request_id",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="turn",
             constraint=models.UniqueConstraint(
@@ -1580,5 +1589,30 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             "ALTER TABLE agent_sessions_importpart ALTER COLUMN data SET STORAGE EXTERNAL",
             migrations.RunSQL.noop,
+        ),
+        migrations.CreateModel(
+            name="ToolRun",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id", "call_id", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("call_id", models.CharField(max_length=200)),
+                ("name", models.CharField(blank=True, max_length=200)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("duration_ms", models.PositiveIntegerField()),
+                ("is_error", models.BooleanField(default=False)),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_runs",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
         ),
     ]

@@ -16,6 +16,7 @@ from sessions.models.rollups import LatencyRollup, RollupCursor, UsageRollup
 from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
 from sessions.models.spending import BudgetAlert, CostBudget
+from sessions.models.tool_runs import ToolRun
 from sessions.models.transcript import Blob, Message, Pin, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
 
@@ -53,6 +54,7 @@ __all__ = [
     "ServedPrompt",
     "SessionProfile",
     "SharedFact",
+    "ToolRun",
     "Turn",
     "UsageRollup",
     "Webhook",

@@ -12,6 +12,9 @@ from uuid_utils.compat import uuid7
 from accounts.models import Project
 from compaction.dialects import get_dialect
 
+#: The origin of sessions of which only telemetry is known. Another source that records them replaces it.
+TELEMETRY = "telemetry"
+
 
 class AgentSession(models.Model):
     """One run of an agent.

@@ -60,6 +60,8 @@ class Turn(models.Model):
     duration_ms = models.PositiveIntegerField(null=True)
 
     response_id = models.CharField(max_length=200, null=True)
+    # What identifies the call in telemetry: the provider's request id, or a derived one.
+    request_id = models.CharField(max_length=200, null=True)
     # False if the response is billed to another session: a forked session copies its history.
     billed = models.BooleanField(default=True)
     # How the provider counted, and the budget, when the turn was pushed; NULL for imported turns.
@@ -86,6 +88,12 @@ class Turn(models.Model):
                 fields=["response_id"],
                 condition=models.Q(response_id__isnull=False),
                 name="turn_response_id",
+            ),
+            # Sources that report the same call find its turn.
+            HashIndex(
+                fields=["request_id"],
+                condition=models.Q(request_id__isnull=False),
+                name="turn_request_id",
             ),
         ]
 

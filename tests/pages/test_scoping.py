@@ -33,7 +33,7 @@ FOR_WRITERS = {"session_revert", "sessions_delete"}
 #: Pages of content that the session of these tests does not have.
 WITHOUT_CONTENT = {"session_image"}
 #: URLs that are not pages; their access is tested elsewhere.
-NOT_PAGES = ("api/", "mcp", "healthz", "readyz", "metrics")
+NOT_PAGES = ("api/", "mcp", "otel/", "healthz", "readyz", "metrics")
 
 
 def addresses(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -44,8 +44,11 @@ class PreparedTurn:
     output_reported: int | None = None
     cost_microusd: int | None = None
     response_id: str | None = None
+    request_id: str | None = None
     at: datetime | None = None
     client_compaction: ClientCompaction | None = None
+    first_token_ms: int | None = None
+    duration_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ def _turn(
         output_reported=reported,
         cost_microusd=_cost(turn, imported.model),
         response_id=turn.response_id and _name(turn.response_id),
+        request_id=turn.request_id and _name(turn.request_id),
         at=turn.at or next((message.at for message in reversed(turn.messages) if message.at), None),
         client_compaction=turn.client_compaction,
     )

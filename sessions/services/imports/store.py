@@ -7,15 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.db import transaction
-from django.utils import timezone
 
 from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.imports.enrich import session_enrich
+from sessions.services.imports.find import (
+    GATEWAY,
+    ImportConflictError,
+    parent_of,
+    session_find_or_create,
+)
 from sessions.services.imports.places import context_window_of, turns_place
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
+from sessions.services.imports.reported import Joined, calls_join, reported_remove
 from sessions.services.imports.rows import billed_elsewhere, turns_write
 from sessions.services.imports.tally import Tally
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
@@ -26,10 +33,6 @@ from sessions.store import bodies
 #: Turns at the end of a log that may still change while its client is writing: the blocks of a response
 #: are written line by line, and the results of parallel calls are merged into one message.
 _UNFINISHED_TURNS = 2
-
-
-class ImportConflictError(Exception):
-    """The log contradicts the session stored under its id, which is left unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +77,9 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     Raises `ImportConflictError` if the session was pushed or continued over the API, or if its stored
     messages differ from the log.
     """
-    session, created = _session_find_or_create(project, prepared, origin)
-    facts = prepared.facts
-    session.context_window = facts.context_window or context_window_of(facts.model, prepared.turns)
-    stored = [] if created else _stored(session)
+    session, created = session_find_or_create(project, prepared.facts, origin)
     before = session.turn_count, session.message_count
-    if session.compaction_count:
-        changed = _append(session, prepared, stored)
-    else:
-        changed = _rewrite_end(session, prepared, stored)
+    changed = _store(session, prepared, is_new=created)
     if changed:
         search_index_on_commit(session_id=session.pk)
     if changed and not created:
@@ -98,25 +95,19 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     )
 
 
-def _session_find_or_create(
-    project: Project, prepared: PreparedSession, origin: str
-) -> tuple[AgentSession, bool]:
+def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) -> bool:
+    """Store the new part of the log in the locked session. Return whether turns were written."""
+    if session.origin == GATEWAY:
+        return session_enrich(session, prepared)
     facts = prepared.facts
-    started = facts.started_at or timezone.now()
-    session, created = AgentSession.objects.select_for_update().get_or_create(
-        project=project,
-        external_id=facts.external_id,
-        defaults={
-            "format": facts.format,
-            "origin": origin,
-            "started_at": started,
-            "last_active_at": started,
-        },
+    session.context_window = facts.context_window or context_window_of(facts.model, prepared.turns)
+    stored = [] if is_new else _stored(session)
+    joined = calls_join(session, prepared.turns)
+    if session.compaction_count:
+        return _append(session, replace(prepared, turns=joined.turns), stored, joined)
+    return _rewrite_end(
+        session, replace(prepared, turns=[*joined.turns, *joined.remaining]), stored, joined.end
     )
-    if not created and session.origin in {"api", "gateway"}:
-        source = "recorded by the gateway" if session.origin == "gateway" else "pushed over the API"
-        raise ImportConflictError(f"session {facts.external_id} was {source}, not imported")
-    return session, created
 
 
 def _stored(session: AgentSession) -> list[_MessageKey]:
@@ -134,10 +125,12 @@ def _stored(session: AgentSession) -> list[_MessageKey]:
 # -- Without compactions: the end may be replaced ------------------------------------------------
 
 
-def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey]) -> bool:
+def _rewrite_end(
+    session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey], end: int
+) -> bool:
     """Replace the stored turns from the first difference on. Return whether turns were written.
 
-    Every counter is computed from the whole log, so that importing a log in parts has the same result.
+    `end` is the number of turns without the calls at the end that telemetry reported. Every counter is computed from the whole log, so that importing a log in parts has the same result.
     """
     imported = [
         _MessageKey(index, message.source_id, message.sha256)
@@ -147,7 +140,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     same = _same(stored, imported)
     if same == len(imported) < len(stored):
         return False
-    first = _first_unfinished(session, stored, imported, same)
+    first = _first_unfinished(session, stored, imported, same=same, end=end)
     if len(imported) < len(stored):
         return False
     new_preamble = _write_preamble(session, prepared)
@@ -155,7 +148,7 @@ def _rewrite_end(session: AgentSession, prepared: PreparedSession, stored: Seque
     tally = Tally.opening(prepared, at=session.started_at)
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
-    if changed and stored:
+    if changed and session.turn_count:
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
         search_index_truncate(session_id=session.pk, position=turns[first].first_position)
@@ -175,10 +168,15 @@ def _same(stored: Sequence[_MessageKey], imported: Sequence[_MessageKey]) -> int
 
 
 def _first_unfinished(
-    session: AgentSession, stored: Sequence[_MessageKey], imported: Sequence[_MessageKey], same: int
+    session: AgentSession,
+    stored: Sequence[_MessageKey],
+    imported: Sequence[_MessageKey],
+    *,
+    same: int,
+    end: int,
 ) -> int:
     """Return the first turn that may be replaced. Raises `ImportConflictError` on an earlier difference."""
-    first = max(session.turn_count - _UNFINISHED_TURNS, 0)
+    first = max(end - _UNFINISHED_TURNS, 0)
     if any(message.source_id is None for message in stored):
         raise ImportConflictError(f"session {session.external_id} was continued over the API")
     if any(message.turn < first for message in (*stored[same : same + 1], *imported[same : same + 1])):
@@ -191,7 +189,12 @@ def _first_unfinished(
 # -- With compactions: stored messages are not changed -------------------------------------------
 
 
-def _append(session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey]) -> bool:
+def _append(
+    session: AgentSession,
+    prepared: PreparedSession,
+    stored: Sequence[_MessageKey],
+    joined: Joined,
+) -> bool:
     """Append the messages whose source ids are not stored yet, as separate turns."""
     known = {message.source_id for message in stored}
     turns = [new for turn in prepared.turns if (new := _unknown_part(turn, known)) is not None]
@@ -200,6 +203,9 @@ def _append(session: AgentSession, prepared: PreparedSession, stored: Sequence[_
     imported = {message.source_id for turn in prepared.turns for message in turn.messages}
     if not known <= imported:
         raise ImportConflictError(f"session {session.external_id} has messages that are not in the log")
+    if joined.reported:
+        reported_remove(session, joined)
+    turns.extend(joined.remaining)
     elsewhere = billed_elsewhere(session, turns)
     new_turns, tally = turns_place(session, turns, Tally.of(session), elsewhere)
     turns_write(session, new_turns)
@@ -235,12 +241,12 @@ def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
 
 def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> None:
     facts = prepared.facts
-    session.parent = _parent(session, facts)
+    session.parent = parent_of(session.project, facts)
     if not session.keeps_labels:
         session.title = facts.title[:300]
-        session.tags = [tag[:100] for tag in facts.tags]
+        session.tags = list(dict.fromkeys([*(tag[:100] for tag in facts.tags), *session.tags]))
     session.agent, session.model = facts.agent[:100], facts.model[:200]
-    session.metadata = dict(facts.metadata)
+    session.metadata = {**session.metadata, **facts.metadata}
     restarted = session.context_start != tally.context_start
     tally.apply_to(session)
     if not session.compaction_count:
@@ -248,11 +254,3 @@ def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> Non
     session.save()
     if session.compaction_count and restarted:
         snapshot_rebuild(session=session)
-
-
-def _parent(session: AgentSession, facts: ImportedSession) -> AgentSession | None:
-    if facts.parent_external_id is None:
-        return None
-    return AgentSession.objects.filter(
-        project_id=session.project_id, external_id=facts.parent_external_id
-    ).first()

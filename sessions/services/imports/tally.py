@@ -130,7 +130,7 @@ class Tally:
 
     def _calibration(self, turn: PreparedTurn) -> Calibration:
         """Return the calibration, updated with the prompt size that the log reports for this turn."""
-        if turn.usage is None:
+        if turn.usage is None or not turn.messages:
             return self.calibration
         return self.calibration.updated(sizes=[self.prompt(turn).total], reported=turn.usage.prompt_tokens)
 

@@ -49,6 +49,8 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "preamble_hash": push.preamble.hash if push.preamble is not None else session.preamble_hash,
         "idempotency_key": push.idempotency_key,
         "body_hash": push.body_hash,
+        "request_id": push.request_id,
+        "response_id": push.response_id,
         "estimate": Int4(turn.prompt.total),
         "reported": _int4(reported),
         "served": Int4(turn.served.total),

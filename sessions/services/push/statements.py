@@ -63,12 +63,14 @@ WITH session AS (
         session_id, index, at, model, first_position, message_count, preamble_version, idempotency_key,
         body_hash, prompt_estimate, prompt_reported, prompt_served, component_tokens, uncached_tokens,
         cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed, output_spike,
-        first_token_ms, duration_ms, calibration_factor, calibration_overhead, budget, answer)
+        first_token_ms, duration_ms, calibration_factor, calibration_overhead, budget, answer,
+        request_id, response_id)
     SELECT
         session.id, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
         %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s::int[], %(uncached)s,
         %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(spike)s,
-        %(first_token_ms)s, %(duration_ms)s, %(factor)s, %(overhead)s, %(budget)s, %(answer)b
+        %(first_token_ms)s, %(duration_ms)s, %(factor)s, %(overhead)s, %(budget)s, %(answer)b,
+        %(request_id)s, %(response_id)s
       FROM session
 ), blob AS (
     INSERT INTO agent_sessions_blob (id, project_id, sha256, size, data)

@@ -38,7 +38,8 @@ class Latency:
 class Push:
     """The content of a push, ingested.
 
-    `body_hash` distinguishes a retry from a different push with the same `idempotency_key`.
+    `body_hash` distinguishes a retry from a different push with the same `idempotency_key`. `request_id` and
+    `response_id` identify the call for other sources that report it.
     """
 
     messages: Sequence[IngestedMessage]
@@ -52,6 +53,8 @@ class Push:
     idempotency_key: str | None = None
     body_hash: bytes | None = None
     prices: Sequence[CustomPrice] = ()  #: the project's custom prices
+    request_id: str | None = None
+    response_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

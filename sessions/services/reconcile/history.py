@@ -23,6 +23,9 @@ from compaction.histories import Change, is_summary
 from compaction.identity import history_digest
 from redaction import Finding
 from sessions.models import AgentSession, ClientHistory, Turn
+from sessions.services.calls.match import family_of
+from sessions.services.calls.remove import call_take
+from sessions.services.calls.values import CallIdentity
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.services.push.session_cache import state_forget
 from sessions.services.push.turns import SessionGone, turn_push
@@ -49,6 +52,9 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
     histories = histories_of(root)
     if (done := _stored_before(histories, request)) is not None:
         return done
+    if (call := _taken(root, request.call)) is not None:
+        request = replace(request, call=call)
+        histories = histories_of(root)
     reading = history_read(request.body, histories=histories, redaction=request.redaction)
     sent = request.read(reading.fields)
     reading = with_answer(reading, sent.answer)
@@ -81,6 +87,20 @@ def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reco
     return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)
 
 
+def _taken(root: AgentSession, call: CallIdentity | None) -> CallIdentity | None:
+    """Remove the turn without messages that telemetry reported for the call, and return the call with its id.
+
+    Returns None if there is none.
+    """
+    if call is None:
+        return None
+    taken = call_take(call, project_id=root.project_id, family=family_of(root))
+    if taken is None:
+        return None
+    root.refresh_from_db()
+    return replace(call, request_id=call.request_id or taken)
+
+
 def _append(
     target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched, status: Status
 ) -> Reconciled:
@@ -101,6 +121,8 @@ def _append(
             idempotency_key=request.idempotency_key,
             body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,
             prices=sent.prices,
+            request_id=(request.call.request_id if request.call is not None else "") or None,
+            response_id=(request.call.response_id if request.call is not None else "") or None,
         )
         own = replace(target, session_id=session.pk)
         answer = turn_push(own, push)

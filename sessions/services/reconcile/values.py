@@ -11,6 +11,7 @@ from uuid import UUID
 from compaction.messages import Usage
 from pricing.custom import CustomPrice
 from redaction import Finding, Redaction
+from sessions.services.calls.values import CallIdentity
 from sessions.services.push.values import Latency
 
 
@@ -57,12 +58,14 @@ class Request:
 
     `body` is a JSON object with `messages` and, if the client sent them, `system` and `tools`. `read` returns
     the other fields; it may raise any error. A request with a stored `idempotency_key` changes nothing.
+    `call` identifies the model call, if other sources may report it too.
     """
 
     body: bytes
     redaction: Redaction
     read: Callable[[Mapping[str, Any]], Sent]
     idempotency_key: str | None = None
+    call: CallIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

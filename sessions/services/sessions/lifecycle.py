@@ -17,6 +17,7 @@ from accounts.services import audit_record
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Preamble
+from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_remove
@@ -46,6 +47,8 @@ class NewSession:
 @transaction.atomic
 def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, bool]:
     """Return the session and whether it was created. If the external id exists, return that session.
+
+    A session of which only telemetry is known counts as created: it gets the fields and keeps its calls.
 
     The id of an existing session counts as its external id too, because calls accept either.
     """
@@ -77,17 +80,43 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
         ),
     ).to_json()
     session.external_id = new.external_id or str(session.pk)
-    if new.preamble is not None:
-        breakdown = TokenBreakdown().set(**new.preamble.components)
-        session.context_components = session.shown_components = dict(breakdown.tokens)
-        session.preamble_version, session.preamble_hash = 1, new.preamble.hash
+    _set_preamble(session, new.preamble)
     # If two callers create it at once, the second one gets the first one's row.
     AgentSession.objects.bulk_create([session], ignore_conflicts=True)
     stored = AgentSession.objects.get(project_id=project_id, external_id=session.external_id)
     created = stored.pk == session.pk
+    if not created and stored.origin == TELEMETRY != new.origin:
+        locked = AgentSession.objects.select_for_update().get(pk=stored.pk)
+        return _adopt(locked, new), True
     if created and new.preamble is not None:
         Preamble.objects.create(session=stored, version=1, from_turn=0, **new.preamble.columns)
     return stored, created
+
+
+def _adopt(session: AgentSession, new: NewSession) -> AgentSession:
+    """Set the fields of a session that telemetry created. Its labels and its member stay."""
+    session.origin, session.policy = new.origin, _policy(session.project_id, new.policy)
+    session.format = new.format or _detected_format(new.preamble)
+    session.title, session.agent = new.title or session.title, new.agent or session.agent
+    session.model, session.budget_tokens = new.model or session.model, new.budget_tokens
+    session.context_window = pricing.context_window(session.model)
+    session.tags = list(dict.fromkeys([*new.tags, *session.tags]))
+    session.metadata = {**session.metadata, **new.metadata}
+    session.parent_id = new.parent_id or session.parent_id
+    session.created_by_id = session.created_by_id or new.created_by_id
+    _set_preamble(session, new.preamble)
+    session.save()
+    if new.preamble is not None:
+        Preamble.objects.create(session=session, version=1, from_turn=0, **new.preamble.columns)
+    return session
+
+
+def _set_preamble(session: AgentSession, preamble: NewPreamble | None) -> None:
+    if preamble is None:
+        return
+    breakdown = TokenBreakdown().set(**preamble.components)
+    session.context_components = session.shown_components = dict(breakdown.tokens)
+    session.preamble_version, session.preamble_hash = 1, preamble.hash
 
 
 def _detected_format(preamble: NewPreamble | None) -> str | None:

@@ -1,0 +1,1 @@
+"""Model calls that several sources report: telemetry, the gateway and imported logs. Each is counted once."""

@@ -1,0 +1,70 @@
+"""Find the turn of a call that another source has already recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from sessions.models import AgentSession, Turn
+from sessions.services.calls.values import CallIdentity
+
+#: Maximum difference of the times at which two sources report the same call without an id.
+_SAME_CALL = timedelta(minutes=10)
+
+#: Maximum depth of sub-agents.
+_DEPTH = 4
+
+
+def family_of(session: AgentSession) -> list[UUID]:
+    """Return the ids of a session, the session that started it, and all sub-agents of both."""
+    found = {session.pk} | ({session.parent_id} if session.parent_id else set())
+    newest = found
+    for _ in range(_DEPTH):
+        rows = AgentSession.objects.filter(parent_id__in=newest).exclude(pk__in=found)
+        newest = set(rows.values_list("pk", flat=True))
+        if not newest:
+            break
+        found |= newest
+    return list(found)
+
+
+def turns_by_id(*, project_id: UUID, calls: Iterable[CallIdentity]) -> QuerySet[Turn]:
+    """Return the turns of the project that have the request id or response id of one of these calls."""
+    requests = [call.request_id for call in calls if call.request_id]
+    responses = [call.response_id for call in calls if call.response_id]
+    matches = Q(request_id__in=requests) | Q(response_id__in=responses)
+    return Turn.objects.filter(matches, session__project_id=project_id, billed=True)
+
+
+def turn_with_usage(
+    call: CallIdentity, *, family: Collection[UUID], with_messages: bool
+) -> tuple[UUID, int] | None:
+    """Return the session and index of the turn with the usage of a call and about its time, or None.
+
+    With `with_messages`, considers only turns that no telemetry was matched with yet, else only turns that
+    telemetry reported and that have no messages. A log may lack the exact output tokens.
+    """
+    usage = call.usage
+    if usage is None or not usage.input_tokens:
+        return None
+    same_output = Q(output_tokens=usage.output_tokens) | Q(output_reported__isnull=False)
+    rows = Turn.objects.filter(
+        same_output,
+        session_id__in=family,
+        billed=True,
+        request_id__isnull=with_messages,
+        uncached_tokens=usage.uncached_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
+    )
+    if not with_messages:
+        rows = rows.filter(message_count=0)
+    found = list(rows.order_by("at").values_list("session_id", "index", "at"))
+    if not found:
+        return None
+    session_id, index, _ = min(found, key=lambda row: abs(row[2] - call.at))
+    return session_id, index

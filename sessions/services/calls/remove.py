@@ -1,0 +1,68 @@
+"""Remove a turn without messages, because another source records the same call with its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db.models import F
+
+from compaction.messages import USAGE_COUNTS
+from sessions.models import AgentSession, Turn
+from sessions.models.session import TELEMETRY
+from sessions.services.calls.match import turn_with_usage, turns_by_id
+from sessions.services.calls.values import CallIdentity
+from sessions.services.push.session_cache import state_forget
+from sessions.services.spending.rollups import rollups_invalidate
+
+_FIGURES = ("prompt_reported", "cost_microusd", *USAGE_COUNTS)
+
+#: Added to the numbers of turns while they are moved, so that no number occurs twice.
+_APART = 1_000_000
+
+
+def call_take(call: CallIdentity, *, project_id: UUID, family: Collection[UUID]) -> str | None:
+    """Remove the turn without messages that telemetry reported for a call, and return its request id.
+
+    Returns None if there is none. The caller has locked the first session of the family.
+    """
+    rows = turns_by_id(project_id=project_id, calls=[call]).filter(message_count=0, request_id__isnull=False)
+    found = rows.values_list("session_id", "index").first()
+    found = found or turn_with_usage(call, family=family, with_messages=False)
+    if found is None:
+        return None
+    session_id, index = found
+    session = AgentSession.objects.select_for_update().get(pk=session_id)
+    turn = Turn.objects.get(session=session, index=index)
+    _remove(session, turn)
+    return turn.request_id
+
+
+def _remove(session: AgentSession, turn: Turn) -> None:
+    for name in USAGE_COUNTS:
+        setattr(session, name, max(getattr(session, name) - (getattr(turn, name) or 0), 0))
+    session.cost_microusd = max(session.cost_microusd - (turn.cost_microusd or 0), 0)
+    session.unpriced_turns -= turn.cost_microusd is None and turn.prompt_reported is not None
+    later = Turn.objects.filter(session=session, index__gt=turn.index)
+    if later.filter(message_count__gt=0).exists():
+        # Messages, compactions and memory refer to the later turns by number.
+        Turn.objects.filter(session=session, index=turn.index).update(
+            **dict.fromkeys(_FIGURES), prompt_estimate=0
+        )
+    else:
+        _delete(session, turn)
+    state_forget(session.pk)
+    rollups_invalidate(session.pk)
+    session.save()
+    if not session.turn_count and session.parent_id is not None and session.origin == TELEMETRY:
+        session.delete()
+
+
+def _delete(session: AgentSession, turn: Turn) -> None:
+    """Delete the turn, and move the turns after it, which have no messages either, up by one."""
+    Turn.objects.filter(session=session, index=turn.index).delete()
+    Turn.objects.filter(session=session, index__gt=turn.index).update(index=F("index") + _APART)
+    Turn.objects.filter(session=session, index__gt=_APART).update(index=F("index") - _APART - 1)
+    session.turn_count -= 1
+    last = Turn.objects.filter(session=session, index=session.turn_count - 1).first()
+    session.last_prompt_tokens = last.prompt_reported or last.prompt_served or 0 if last is not None else 0

@@ -1,0 +1,60 @@
+"""Find the session of a log, or create it."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from accounts.models import Project
+from importers.base import ImportedSession
+from sessions.models import AgentSession
+from sessions.models.session import TELEMETRY
+
+#: The origin of sessions that the gateway recorded. A log adds facts and missing calls to them.
+GATEWAY = "gateway"
+
+
+class ImportConflictError(Exception):
+    """The log contradicts the session stored under its id, which is left unchanged."""
+
+
+def session_find_or_create(
+    project: Project, facts: ImportedSession, origin: str
+) -> tuple[AgentSession, bool]:
+    """Return the locked session and whether it was created. Raises `ImportConflictError`."""
+    parent = parent_of(project, facts)
+    if parent is not None:  # it is locked first, as by the other sources
+        AgentSession.objects.select_for_update().get(pk=parent.pk)
+    started = facts.started_at or timezone.now()
+    session, created = AgentSession.objects.select_for_update().get_or_create(
+        project=project,
+        external_id=_recorded_name(project, facts) or facts.external_id,
+        defaults={
+            "format": facts.format,
+            "origin": origin,
+            "started_at": started,
+            "last_active_at": started,
+        },
+    )
+    if session.origin == "api":
+        raise ImportConflictError(f"session {facts.external_id} was pushed over the API, not imported")
+    if session.origin == TELEMETRY:
+        session.origin, session.format = origin, facts.format
+        session.started_at = min(session.started_at, started)
+    return session, created
+
+
+def _recorded_name(project: Project, facts: ImportedSession) -> str | None:
+    """Return the name under which the gateway recorded a sub-agent, or None."""
+    parent, name = facts.parent_external_id, facts.external_id
+    if parent is None:
+        return None
+    names = {f"{parent}/{name}", f"{parent}/{name.removeprefix(f'{parent}:agent-')}"}
+    rows = AgentSession.objects.filter(project=project, external_id__in=names, origin=GATEWAY)
+    return rows.values_list("external_id", flat=True).first()
+
+
+def parent_of(project: Project, facts: ImportedSession) -> AgentSession | None:
+    """Return the stored session that started this one, or None."""
+    if facts.parent_external_id is None:
+        return None
+    return AgentSession.objects.filter(project=project, external_id=facts.parent_external_id).first()

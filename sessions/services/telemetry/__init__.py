@@ -1,0 +1,1 @@
+"""Store what telemetry reports: calls, compactions by clients, and durations of tools."""

@@ -1,0 +1,85 @@
+"""Reconcile the content of a call with its session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sessions.models import AgentSession
+from sessions.services.calls.values import CallIdentity
+from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.push.values import Latency, Target
+from sessions.services.reconcile.find import root_of_caller
+from sessions.services.reconcile.history import history_reconcile
+from sessions.services.reconcile.values import InvalidHistory, Request, Sent
+from sessions.services.telemetry.values import Destination
+from sessions.store.bodies import json_bytes
+from sessions.store.rawjson import BadJson
+from telemetry.values import Conversation, ModelCall
+
+
+class NotStorable(ValueError):
+    """The messages of the call fit no dialect."""
+
+
+def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination) -> UUID:
+    """Store the new messages of a call as a turn, and return its session. Raises `NotStorable`."""
+    assert call.content is not None
+    request = Request(
+        body=history_of(call.content),
+        redaction=destination.redaction,
+        read=lambda _: _sent(call, destination),
+        idempotency_key=f"otel-{call.id}"[:200],
+        call=CallIdentity(at=call.at, usage=call.usage, request_id=call.id, response_id=call.response_id),
+    )
+    target = Target(key_id=destination.key_id, project_id=destination.project_id, session_id=root.pk)
+    try:
+        reconciled = history_reconcile(target, request)
+    except (InvalidHistory, BadJson) as error:
+        raise NotStorable(str(error)) from None
+    if destination.has_upkeep and reconciled.turn is not None:
+        memory_update_request(reconciled.session_id)
+    return reconciled.session_id
+
+
+def session_continued(destination: Destination, content: Conversation) -> AgentSession | None:
+    """Return the session whose history the content of a call continues, or None if there is none."""
+    try:
+        return root_of_caller(
+            project_id=destination.project_id,
+            caller=_caller(destination),
+            body=history_of(content),
+            redaction=destination.redaction,
+        )
+    except (InvalidHistory, BadJson):
+        return None
+
+
+def _caller(destination: Destination) -> bytes:
+    """Return the partition in which sessions without a name are recognized: that of the API key."""
+    return hashlib.blake2b(f"{destination.key_id}:telemetry".encode(), digest_size=16).digest()
+
+
+def history_of(content: Conversation) -> bytes:
+    """Return a history as the JSON that `history_reconcile` reads."""
+    value: dict[str, Any] = {"messages": list(content.messages)}
+    if content.system is not None:
+        value["system"] = content.system
+    if content.tools:
+        value["tools"] = content.tools
+    return json_bytes(value)
+
+
+def _sent(call: ModelCall, destination: Destination) -> Sent:
+    content: Conversation | None = call.content
+    answer: Mapping[str, Any] | None = content.answer if content is not None else None
+    return Sent(
+        answer=answer,
+        model=call.model,
+        usage=call.usage,
+        latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.duration_ms),
+        prices=destination.prices,
+        caller=None if call.origin.is_named else _caller(destination),
+    )

@@ -1,0 +1,1 @@
+"""OpenTelemetry requests: decode them, and read model calls from log records and spans. Plain Python."""

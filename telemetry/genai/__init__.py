@@ -1,0 +1,1 @@
+"""Spans of model calls and tools, in the conventions that instrumentations use."""

@@ -1,0 +1,134 @@
+"""The content of a model call: where each convention keeps the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from telemetry.attributes import text
+from telemetry.genai import indexed
+from telemetry.genai.messages import Parts, dialect_messages
+from telemetry.records import Span
+from telemetry.values import Conversation
+
+JSON = dict[str, Any]
+
+#: The event that carries the content, in some versions of the conventions.
+_DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def conversation(span: Span) -> Conversation | None:
+    """Return the content of a call, or None if the instrumentation does not capture it."""
+    raw = _raw(span.attributes)
+    if raw is not None:
+        return raw
+    values = dict(span.attributes)
+    for event in span.events:
+        if event.name == _DETAILS:
+            values |= event.attributes
+    sent = messages(values.get("gen_ai.input.messages")) or indexed.sent(values)
+    answers = messages(values.get("gen_ai.output.messages")) or indexed.answered(values)
+    if not sent:
+        return None
+    is_anthropic = "anthropic" in provider(values)
+    system = _system(values.get("gen_ai.system_instructions"))
+    return dialect_messages(
+        sent=sent,
+        answer=answers[0] if answers else None,
+        system=system,
+        tools=tools(values),
+        is_anthropic=is_anthropic,
+    )
+
+
+def provider(values: Mapping[str, Any]) -> str:
+    """Return the name of the provider in lower case."""
+    return text(values, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system").lower()
+
+
+def response_id(values: Mapping[str, Any]) -> str:
+    """Return the provider's id of the response, or "" if it is unknown."""
+    return text(values, "gen_ai.response.id") or text(_object(values.get("output.value")), "id")
+
+
+def messages(value: Any) -> list[Parts]:
+    """Return messages with `role` and `parts`, which may be JSON text. Malformed ones are skipped."""
+    found = parsed(value)
+    if not isinstance(found, list):
+        return []
+    return [
+        {"role": text(each, "role") or "user", "parts": _objects(each.get("parts"))}
+        for each in map(parsed, found)
+        if isinstance(each, dict)
+    ]
+
+
+def tools(values: Mapping[str, Any]) -> list[JSON]:
+    """Return the definitions of the tools, as the provider gets them."""
+    found = parsed(values.get("gen_ai.tool.definitions"))
+    return _objects(found) or indexed.tools(values)
+
+
+def parsed(value: Any) -> Any:
+    """Return the value of JSON text, and any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _system(value: Any) -> str:
+    """Return the text of the system instructions: a list of parts, or text."""
+    found = parsed(value)
+    if isinstance(found, str):
+        return found
+    return "\n\n".join(text(part, "content", "text") for part in _objects(found))
+
+
+def _raw(values: Mapping[str, Any]) -> Conversation | None:
+    """Return the request and response as the provider's JSON, which OpenInference records."""
+    request, response = _object(values.get("input.value")), _object(values.get("output.value"))
+    sent = _objects(request.get("messages"))
+    if not sent or not all("role" in message for message in sent):
+        return None
+    return Conversation(
+        messages=[_without_nulls(message) for message in sent],
+        answer=_raw_answer(response),
+        system=request.get("system") or None,
+        tools=_objects(request.get("tools")) or None,
+    )
+
+
+def _raw_answer(response: Mapping[str, Any]) -> JSON | None:
+    choices = _objects(response.get("choices"))
+    if choices and isinstance(choices[0].get("message"), dict):
+        kept = ("role", "content", "tool_calls", "refusal")
+        message = choices[0]["message"]
+        found = {name: _without_nulls(message[name]) for name in kept if message.get(name) is not None}
+        return {"content": None, **found}
+    if response.get("role") == "assistant" and _objects(response.get("content")):
+        return {"role": "assistant", "content": _without_nulls(response["content"])}
+    return None
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return blocks without the fields that the SDK adds as null and that requests do not have."""
+    if isinstance(value, list):
+        return [_without_nulls(each) for each in value]
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None or k == "content"}
+    return value
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    found = parsed(value)
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(value: Any) -> list[JSON]:
+    found = parsed(value)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []

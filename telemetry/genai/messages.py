@@ -1,0 +1,164 @@
+"""Convert messages of the conventions, which have a role and parts, to a provider's dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from telemetry.values import Conversation
+
+JSON = dict[str, Any]
+
+#: A message with `role` and `parts`.
+Parts = Mapping[str, Any]
+
+_RESULTS = ("response", "result", "content")
+
+
+def dialect_messages(
+    *, sent: Sequence[Parts], answer: Parts | None, system: str, tools: Sequence[JSON], is_anthropic: bool
+) -> Conversation:
+    """Return the content of a call for Anthropic's Messages API or OpenAI's Chat Completions."""
+    if is_anthropic:
+        own = [message for message in sent if message["role"] != "system"]
+        system = system or "\n\n".join(_text(message) for message in sent if message["role"] == "system")
+        replies = _anthropic([answer]) if answer is not None else []
+        return Conversation(
+            messages=_anthropic(own),
+            answer=replies[0] if replies else None,
+            system=system or None,
+            tools=list(tools) or None,
+        )
+    messages = [each for message in sent for each in _chat(message)]
+    if system:
+        messages.insert(0, {"role": "system", "content": system})
+    replies = _chat(answer) if answer is not None else []
+    return Conversation(messages=messages, answer=replies[0] if replies else None, tools=list(tools) or None)
+
+
+def _chat(message: Parts) -> list[JSON]:
+    """Return a message for Chat Completions. Each result of a tool is a separate message."""
+    role, parts = message["role"], message["parts"]
+    results = [part for part in parts if part.get("type") == "tool_call_response"]
+    found: list[JSON] = [
+        {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _result(part)}
+        for part in results
+    ]
+    others = [part for part in parts if part.get("type") not in ("tool_call_response", "reasoning")]
+    calls = [_chat_call(part) for part in others if part.get("type") == "tool_call"]
+    contents = [part for part in others if part.get("type") != "tool_call"]
+    if role == "assistant":
+        body: JSON = {"role": role, "content": "\n\n".join(map(_part_text, contents)) or None}
+        return [*found, body | ({"tool_calls": calls} if calls else {})]
+    if contents:
+        if all(_image_url(part) is None for part in contents):
+            found.append({"role": role, "content": "\n".join(map(_part_text, contents))})
+        else:
+            found.append({"role": role, "content": [_chat_part(part) for part in contents]})
+    return found
+
+
+def _chat_call(part: JSON) -> JSON:
+    function = {"name": str(part.get("name") or ""), "arguments": _json_text(part.get("arguments"))}
+    return {"id": str(part.get("id") or ""), "type": "function", "function": function}
+
+
+def _chat_part(part: JSON) -> JSON:
+    url = _image_url(part)
+    if url is None:
+        return {"type": "text", "text": _part_text(part)}
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _anthropic(messages: Sequence[Parts]) -> list[JSON]:
+    """Return messages for the Messages API. Consecutive results of tools share a user message."""
+    found: list[JSON] = []
+    for message in messages:
+        role = "assistant" if message["role"] == "assistant" else "user"
+        blocks = [
+            _block(part)
+            for part in message["parts"]
+            if part.get("type") != "reasoning"  # it has no signature
+        ]
+        if not blocks:
+            continue
+        previous = found[-1]["content"] if found else []
+        if role == "user" == (found[-1]["role"] if found else "") and _is_results(blocks + previous):
+            previous.extend(blocks)
+        else:
+            found.append({"role": role, "content": blocks})
+    return [_plain(message) for message in found]
+
+
+def _is_results(blocks: Sequence[JSON]) -> bool:
+    return all(block["type"] == "tool_result" for block in blocks)
+
+
+def _plain(message: JSON) -> JSON:
+    """Return a user's message with one text as a string, the form in which most clients send it."""
+    content = message["content"]
+    if message["role"] == "user" and len(content) == 1 and content[0]["type"] == "text":
+        return {**message, "content": content[0]["text"]}
+    return message
+
+
+def _block(part: JSON) -> JSON:
+    match part.get("type"):
+        case "tool_call":
+            arguments = part.get("arguments")
+            given = _json(arguments) if isinstance(arguments, str) else arguments
+            given = given if isinstance(given, dict) else {"input": given} if given is not None else {}
+            name = str(part.get("name") or "")
+            return {"type": "tool_use", "id": str(part.get("id") or ""), "name": name, "input": given}
+        case "tool_call_response":
+            return {
+                "type": "tool_result",
+                "tool_use_id": str(part.get("id") or ""),
+                "content": _result(part),
+            }
+    if (url := _image_url(part)) is not None:
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return {"type": "text", "text": _part_text(part)}
+
+
+def _image_url(part: JSON) -> str | None:
+    """Return the URL of an image, or None if the part is something else."""
+    kind, mime = part.get("type"), str(part.get("mime_type") or "image/png")
+    if part.get("modality", "image") != "image":
+        return None
+    if kind == "uri" and part.get("uri"):
+        return str(part["uri"])
+    if kind == "blob" and isinstance(part.get("content"), str):
+        return f"data:{mime};base64,{part['content']}"
+    return None
+
+
+def _part_text(part: JSON) -> str:
+    content = part.get("content", part.get("text"))
+    if isinstance(content, str):
+        return content
+    return "" if content is None else _json_text(content)
+
+
+def _text(message: Parts) -> str:
+    return "\n".join(_part_text(part) for part in message["parts"])
+
+
+def _result(part: JSON) -> str:
+    value = next((part[name] for name in _RESULTS if part.get(name) is not None), "")
+    return value if isinstance(value, str) else _json_text(value)
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value if value is not None else {}, default=str).decode()
+
+
+def _json(value: str) -> Any:
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return value

@@ -1,0 +1,62 @@
+"""Log records and spans, independent of their encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+Attributes = Mapping[str, Any]
+
+_NANOS = 1_000_000_000
+
+#: Times outside of this range are mistakes of a clock or of an encoder.
+_EARLIEST, _LATEST = 946_684_800, 4_102_444_800  # 2000 and 2100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecord:
+    """A log record. `name` is the name of its event. `at` is None if the record has no time."""
+
+    name: str
+    at: datetime | None
+    attributes: Attributes
+    resource: Attributes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanEvent:
+    """An event of a span."""
+
+    name: str
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A finished span. IDs are in hexadecimal; `parent_id` is empty for the root of a trace."""
+
+    name: str
+    trace_id: str
+    span_id: str
+    parent_id: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    attributes: Attributes
+    resource: Attributes = field(default_factory=dict)
+    events: Sequence[SpanEvent] = ()
+    is_error: bool = False
+
+    @property
+    def duration_ms(self) -> int | None:
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return max(round((self.ended_at - self.started_at).total_seconds() * 1_000), 0)
+
+
+def time_of(nanoseconds: int) -> datetime | None:
+    """Return a time in nanoseconds since 1970, or None if it is missing or absurd."""
+    if not _EARLIEST <= nanoseconds // _NANOS <= _LATEST:
+        return None
+    return datetime.fromtimestamp(nanoseconds / _NANOS, UTC)
