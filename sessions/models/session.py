@@ -15,6 +15,9 @@ from compaction.dialects import get_dialect
 #: The origin of sessions of which only telemetry is known. Another source that records them replaces it.
 TELEMETRY = "telemetry"
 
+#: The origins of sessions that were recorded while they ran. Other sessions were imported from a log.
+RECORDED = frozenset({"api", "gateway", TELEMETRY})
+
 
 class AgentSession(models.Model):
     """One run of an agent.

@@ -8,6 +8,7 @@ from typing import Any
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn
+from sessions.models.session import TELEMETRY
 from sessions.selectors.convert import usage_fields
 from sessions.services.push.session_cache import state_forget
 from sessions.services.spending.rollups import rollups_invalidate
@@ -80,6 +81,7 @@ def _count(session: AgentSession, call: ReportedCall) -> None:
         session.cost_microusd += call.cost_microusd or 0
         session.unpriced_turns += call.cost_microusd is None
     session.model = call.model[:200] or session.model
-    session.started_at = min(session.started_at, call.at)
-    session.last_active_at = max(session.last_active_at, call.at)
+    is_first = session.turn_count == 1 and session.origin == TELEMETRY
+    session.started_at = call.at if is_first else min(session.started_at, call.at)
+    session.last_active_at = call.at if is_first else max(session.last_active_at, call.at)
     session.save()

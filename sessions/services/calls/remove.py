@@ -8,7 +8,14 @@ from uuid import UUID
 from django.db.models import F
 
 from compaction.messages import USAGE_COUNTS
-from sessions.models import AgentSession, Turn
+from sessions.models import (
+    AgentSession,
+    Compaction,
+    MemoryExtractionState,
+    MemoryRevision,
+    MemoryUpdateState,
+    Turn,
+)
 from sessions.models.session import TELEMETRY
 from sessions.services.calls.match import turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
@@ -43,9 +50,8 @@ def _remove(session: AgentSession, turn: Turn) -> None:
         setattr(session, name, max(getattr(session, name) - (getattr(turn, name) or 0), 0))
     session.cost_microusd = max(session.cost_microusd - (turn.cost_microusd or 0), 0)
     session.unpriced_turns -= turn.cost_microusd is None and turn.prompt_reported is not None
-    later = Turn.objects.filter(session=session, index__gt=turn.index)
-    if later.filter(message_count__gt=0).exists():
-        # Messages, compactions and memory refer to the later turns by number.
+    if _is_referenced(session):
+        # Compactions and memory refer to turns by number.
         Turn.objects.filter(session=session, index=turn.index).update(
             **dict.fromkeys(_FIGURES), prompt_estimate=0
         )
@@ -58,11 +64,18 @@ def _remove(session: AgentSession, turn: Turn) -> None:
         session.delete()
 
 
+def _is_referenced(session: AgentSession) -> bool:
+    """Return whether other tables than that of the messages may refer to turns of the session."""
+    numbered = (Compaction, MemoryRevision, MemoryUpdateState, MemoryExtractionState)
+    return any(model.objects.filter(session=session).exists() for model in numbered)
+
+
 def _delete(session: AgentSession, turn: Turn) -> None:
-    """Delete the turn, and move the turns after it, which have no messages either, up by one."""
+    """Delete the turn, and move the turns after it up by one."""
     Turn.objects.filter(session=session, index=turn.index).delete()
     Turn.objects.filter(session=session, index__gt=turn.index).update(index=F("index") + _APART)
     Turn.objects.filter(session=session, index__gt=_APART).update(index=F("index") - _APART - 1)
+    session.messages.filter(turn_index__gt=turn.index).update(turn_index=F("turn_index") - 1)
     session.turn_count -= 1
     last = Turn.objects.filter(session=session, index=session.turn_count - 1).first()
     session.last_prompt_tokens = last.prompt_reported or last.prompt_served or 0 if last is not None else 0

@@ -23,7 +23,8 @@ from compaction.histories import Change, is_summary
 from compaction.identity import history_digest
 from redaction import Finding
 from sessions.models import AgentSession, ClientHistory, Turn
-from sessions.services.calls.match import family_of
+from sessions.models.session import RECORDED
+from sessions.services.calls.match import family_of, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
@@ -50,7 +51,7 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
     if root is None:
         raise SessionGone
     histories = histories_of(root)
-    if (done := _stored_before(histories, request)) is not None:
+    if (done := _stored_before(histories, request) or _imported_before(root, request)) is not None:
         return done
     if (call := _taken(root, request.call)) is not None:
         request = replace(request, call=call)
@@ -82,6 +83,17 @@ def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reco
         return None
     ids = [history.pk for history in histories]
     turn = Turn.objects.filter(session__in=ids, idempotency_key=request.idempotency_key).first()
+    if turn is None:
+        return None
+    return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)
+
+
+def _imported_before(root: AgentSession, request: Request) -> Reconciled | None:
+    """Return the result of a call whose log has been imported, with the messages, before it was recorded."""
+    if request.call is None or root.origin in RECORDED:
+        return None
+    turns = turns_by_id(project_id=root.project_id, calls=[request.call]).filter(message_count__gt=0)
+    turn = turns.first()
     if turn is None:
         return None
     return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)

@@ -1,0 +1,258 @@
+"""A call that telemetry, the gateway and a log report is counted once, in any order."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from accounts.models import Project
+from gateway.calls import Call, KeyProof
+from gateway.recording.record import _record
+from importers.base import LogFile
+from sessions.models import AgentSession, Turn
+from sessions.selectors.redaction import redaction_of
+from sessions.services.imports.logs import log_import
+from sessions.services.imports.reader import Reader
+from sessions.store.bodies import json_bytes
+from tests.gateway.anthropic_talk import USAGE
+from tests.importers.logs import jsonl
+from tests.telemetry.events import SESSION, at, call, codex_call, send
+
+pytestmark = pytest.mark.django_db
+
+ANSWERS = ["I look.", "Still looking.", "Done."]
+JSON = dict[str, Any]
+
+
+def history(number: int) -> list[JSON]:
+    """Return the messages of a request: those before, and a new one."""
+    found: list[JSON] = []
+    for index in range(number):
+        found.append({"role": "user", "content": f"Question {index}"})
+        found.append({"role": "assistant", "content": [{"type": "text", "text": ANSWERS[index]}]})
+    return [*found, {"role": "user", "content": f"Question {number}"}]
+
+
+def usage(number: int) -> JSON:
+    return USAGE | {"cache_read_input_tokens": 4_000 + number, "output_tokens": 57}
+
+
+class Sources:
+    """Reports the same three calls of one session in different ways."""
+
+    def __init__(self, project: Project, key: str, *, calls: int = len(ANSWERS)) -> None:
+        self.project, self.key, self.calls = project, key, range(calls)
+
+    def telemetry(self) -> None:
+        for number in self.calls:
+            tokens = {"cache_read_tokens": 4_000 + number}
+            send(self.key, call(f"req_{number}", number, **tokens))
+
+    def gateway(self) -> None:
+        for number in self.calls:
+            self.gateway_call(number)
+
+    def gateway_call(self, number: int) -> None:
+        proof = KeyProof.of(self.key)
+        assert proof is not None
+        answer = {
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": ANSWERS[number]}],
+            "usage": usage(number),
+        }
+        tools = [{"name": "Bash", "input_schema": {"type": "object"}}]
+        body = {"model": "claude-sonnet-4-5", "messages": history(number), "tools": tools}
+        _record(
+            Call(
+                id=f"call-{number}",
+                at=at(number).timestamp(),
+                provider="anthropic",
+                endpoint="messages",
+                upstream="https://api.anthropic.com",
+                mode="observe",
+                key=proof,
+                headers={"x-claude-code-session-id": SESSION, "user-agent": "claude-cli/2"},
+                body=json_bytes(body),
+                status=200,
+                response_type="application/json",
+                response=json_bytes(answer),
+                is_complete=True,
+                request_id=f"req_{number}",
+            )
+        )
+
+    def log(self) -> None:
+        lines: list[JSON] = []
+        base = {"sessionId": SESSION, "cwd": "/src"}
+        for number in self.calls:
+            time = {"timestamp": at(number).isoformat()}
+            user = {"role": "user", "content": f"Question {number}"}
+            answer = {
+                "id": f"msg_{number}",
+                "role": "assistant",
+                "model": "claude-sonnet-4-5",
+                "content": [{"type": "text", "text": ANSWERS[number]}],
+                "usage": usage(number),
+            }
+            lines.append({"type": "user", "uuid": f"u{number}", "message": user} | base | time)
+            lines.append(
+                {"type": "assistant", "uuid": f"a{number}", "message": answer, "requestId": f"req_{number}"}
+                | base
+                | time
+            )
+        self.import_file(jsonl(*lines, name=f"{SESSION}.jsonl"))
+
+    def import_file(self, file: LogFile) -> None:
+        log = Reader(redaction=redaction_of(self.project)).read_file(file)
+        for result in log_import(project=self.project, log=log):
+            assert not isinstance(result, Exception), result
+
+
+@pytest.fixture
+def sources(project: Project, api_key: str) -> Sources:
+    return Sources(project, api_key)
+
+
+def cost_once() -> int:
+    return sum(round(12 * 3 + (4_000 + n) * 0.3 + 300 * 3.75 + 57 * 15) for n in range(len(ANSWERS)))
+
+
+def check_once(*, messages: int = 6) -> AgentSession:
+    """Expect one session, with each call and its cost once. The client reports another cost."""
+    [session] = AgentSession.objects.all()
+    turns = list(session.turns.order_by("index"))
+    assert [turn.request_id for turn in turns] == ["req_0", "req_1", "req_2"]
+    assert [turn.cache_read_tokens for turn in turns] == [4_000, 4_001, 4_002]
+    assert session.turn_count == 3
+    assert session.message_count == session.messages.count() == messages
+    assert session.cache_read_tokens == 12_003
+    assert session.output_tokens == 3 * 57
+    assert session.cost_microusd == sum(turn.cost_microusd or 0 for turn in turns)
+    return session
+
+
+ORDERS = [
+    pytest.param(order, id=" then ".join(order))
+    for count in (2, 3)
+    for order in permutations(("telemetry", "gateway", "log"), count)
+    if order[:1] != ("log",) or "gateway" not in order
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_sources_in_any_order_give_one_session(sources: Sources, order: tuple[str, ...]) -> None:
+    for name in order:
+        getattr(sources, name)()
+    session = check_once()
+    if "log" in order:
+        assert session.metadata["cwd"] == "/src"
+    for name in reversed(order):
+        if name != "gateway":
+            getattr(sources, name)()
+    check_once()
+
+
+def test_telemetry_between_the_calls_of_the_gateway(sources: Sources) -> None:
+    for number in sources.calls:
+        send(sources.key, call(f"req_{number}", number, cache_read_tokens=4_000 + number))
+        sources.gateway_call(number)
+    check_once()
+
+
+def test_calls_that_the_gateway_missed_are_added_by_the_log(sources: Sources) -> None:
+    sources.gateway_call(0)
+    sources.gateway_call(2)
+    sources.log()
+    session = AgentSession.objects.get()
+    assert session.cache_read_tokens == 12_003
+    assert session.turn_count == 3
+
+
+def test_a_growing_log_keeps_the_calls_that_only_telemetry_reports(
+    sources: Sources, project: Project, api_key: str
+) -> None:
+    Sources(project, api_key, calls=2).log()
+    send(api_key, call("req_x", 60, input_tokens=77))
+    Sources(project, api_key, calls=2).log()
+    sources.log()
+    session = AgentSession.objects.get()
+    assert [turn.request_id for turn in session.turns.order_by("index")] == [
+        "req_0", "req_1", "req_2", "req_x",
+    ]  # fmt: skip
+    assert session.uncached_tokens == 3 * 12 + 77
+    assert session.message_count == 6
+
+
+def test_a_sub_agent_that_telemetry_and_the_log_name_differently(project: Project, api_key: str) -> None:
+    send(
+        api_key,
+        call("req_main"),
+        call("req_sub", 1, query_source="agent:builtin:Explore", **{"agent.name": "Explore"}),
+    )
+    answer = {
+        "id": "msg_sub",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": "Found."}],
+        "usage": usage(0),
+    }
+    line = {"sessionId": SESSION, "isSidechain": True, "agentId": "a1", "timestamp": at(1).isoformat()}
+    Sources(project, api_key).import_file(
+        jsonl(
+            line | {"type": "user", "uuid": "u", "message": {"role": "user", "content": "Find it"}},
+            line | {"type": "assistant", "uuid": "a", "message": answer, "requestId": "req_sub"},
+            name="agent-a1.jsonl",
+        )
+    )
+    names = AgentSession.objects.order_by("started_at").values_list("external_id", "turn_count")
+    assert list(names) == [(SESSION, 1), (f"{SESSION}:agent-a1", 1)]
+
+
+class TestCodex:
+    """Codex has no request ids: calls are matched by usage and time."""
+
+    def log(self, project: Project, key: str, *, calls: int) -> None:
+        lines: list[JSON] = [
+            {"type": "session_meta", "payload": {"id": SESSION}},
+            {"type": "turn_context", "payload": {"model": "gpt-5.1-codex"}},
+        ]
+        for number in range(calls):
+            used = {
+                "input_tokens": 1_000, "cached_input_tokens": 900, "output_tokens": 20,
+                "reasoning_output_tokens": 5, "total_tokens": 1_020,
+            }  # fmt: skip
+            info = {"last_token_usage": used, "total_token_usage": {"total_tokens": 1_020 * (number + 1)}}
+            content = [{"type": "output_text", "text": f"Answer {number}"}]
+            item = {"type": "message", "role": "assistant", "content": content}
+            lines += [
+                {"type": "response_item", "payload": item},
+                {"type": "event_msg", "payload": {"type": "token_count", "info": info}},
+            ]
+            for line in lines[-2:]:
+                line["timestamp"] = at(10 * number).isoformat()
+        Sources(project, key).import_file(jsonl(*lines, name=f"rollout-{SESSION}.jsonl"))
+
+    @pytest.mark.parametrize("log_first", [False, True], ids=["telemetry first", "log first"])
+    def test_equal_calls_are_matched_one_to_one(
+        self, project: Project, api_key: str, log_first: bool
+    ) -> None:
+        if log_first:
+            self.log(project, api_key, calls=2)
+        for _ in range(2):
+            send(api_key, codex_call(0), codex_call(10), codex_call(20))
+        if not log_first:
+            self.log(project, api_key, calls=2)
+        [session] = AgentSession.objects.all()
+        assert (session.turn_count, session.message_count, session.output_tokens) == (3, 2, 60)
+
+    def test_the_id_survives_a_growing_log(self, project: Project, api_key: str) -> None:
+        self.log(project, api_key, calls=2)
+        events = [codex_call(0), codex_call(10), codex_call(20)]
+        send(api_key, *events[:2])
+        self.log(project, api_key, calls=3)
+        send(api_key, *events)
+        assert Turn.objects.count() == 3

@@ -1,0 +1,140 @@
+"""The protocol: encodings, compression, limits and errors of OTLP over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from django.test import Client
+from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+
+from accounts.models import Project, Scope
+from accounts.services import api_key_create
+from sessions.models import AgentSession, Turn
+from tests.telemetry.events import call, export, figures, post, protobuf
+
+pytestmark = pytest.mark.django_db
+
+PROTOBUF = "application/x-protobuf"
+
+
+class TestEncodings:
+    @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
+    @pytest.mark.parametrize("type", ["application/json", PROTOBUF])
+    def test_all_store_the_same(self, api_key: str, type: str, compressed: bool) -> None:
+        body = export(call("req_a"))
+        content = protobuf(body) if type == PROTOBUF else body
+        response = post(api_key, content, type=type, compressed=compressed)
+        assert (response.status_code, response["Content-Type"]) == (200, type)
+        assert response.content == (b"" if type == PROTOBUF else b"{}")
+        assert figures(Turn.objects.all()) == [(12, 4_000, 300, 57, 5_360)]
+
+    def test_protobuf_responses_can_be_parsed(self, api_key: str) -> None:
+        response = post(api_key, protobuf(export(call("req_a"))), type=PROTOBUF)
+        assert not ExportLogsServiceResponse.FromString(response.content).HasField("partial_success")
+
+    def test_records_of_other_emitters_are_ignored(self, api_key: str) -> None:
+        record = {"body": {"stringValue": "GET /"}, "attributes": []}
+        response = post(api_key, export(record, {"attributes": "none"}, resource={"service.name": "shop"}))
+        assert (response.status_code, response.content) == (200, b"{}")
+        assert not AgentSession.objects.exists()
+
+    @pytest.mark.parametrize("type", ["application/json", PROTOBUF])
+    def test_metrics_are_accepted_and_discarded(self, api_key: str, type: str) -> None:
+        response = post(api_key, b"anything", signal="metrics", type=type)
+        assert response.status_code == 200
+        assert not AgentSession.objects.exists()
+
+    @pytest.mark.parametrize("signal", ["logs", "traces", "metrics"])
+    def test_an_empty_export_is_accepted(self, api_key: str, signal: str) -> None:
+        assert post(api_key, b"", signal=signal, type=PROTOBUF).status_code == 200
+
+
+class TestPartialSuccess:
+    SPAN = {
+        "traceId": "5b8efff798038103d269b633813fc60c",
+        "spanId": "eee19b7ec3c1b174",
+        "name": "chat",
+        "startTimeUnixNano": "1795352015231000000",
+        "endTimeUnixNano": "1795352016231000000",
+        "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+            {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "5"}},
+            {
+                "key": "input.value",
+                "value": {"stringValue": '{"messages": [{"role": "wizard", "content": "Hi"}]}'},
+            },
+        ],
+    }
+
+    def test_rejected_spans_are_counted_with_the_reason(self, api_key: str) -> None:
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": [self.SPAN]}]}]}
+        response = post(api_key, body, signal="traces")
+        partial = response.json()["partialSuccess"]
+        assert response.status_code == 200
+        assert partial["rejectedSpans"] == "1"
+        assert "fits no format" in partial["errorMessage"]
+
+    def test_in_protobuf(self, api_key: str) -> None:
+        span = {name: value for name, value in self.SPAN.items() if name not in ("traceId", "spanId")}
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+        content = json_format.ParseDict(body, ExportTraceServiceRequest()).SerializeToString()
+        response = post(api_key, content, signal="traces", type=PROTOBUF)
+        partial = ExportTraceServiceResponse.FromString(response.content).partial_success
+        assert (partial.rejected_spans, "fits no format" in partial.error_message) == (1, True)
+
+
+class TestErrors:
+    def test_without_a_valid_key(self) -> None:
+        response = post("", export())
+        assert (response.status_code, response["WWW-Authenticate"]) == (401, "Bearer")
+        assert response.json()["code"] == 16
+        assert "API key" in response.json()["message"]
+
+    def test_a_key_without_push_rights(self, project: Project) -> None:
+        key = api_key_create(project=project, name="reader", scopes=[Scope.READ])[1]
+        response = post(key, export(call("req_a")))
+        assert (response.status_code, response.json()["code"]) == (403, 7)
+        assert "`push`" in response.json()["message"]
+
+    def test_in_protobuf_an_error_is_a_protobuf_status(self, api_key: str) -> None:
+        response = post(api_key, b"\xff\xff\xff", type=PROTOBUF)
+        assert (response.status_code, response["Content-Type"]) == (400, PROTOBUF)
+        assert response.content[:3] == b"\x08\x03\x12"  # code: INVALID_ARGUMENT, then the message
+        assert b"ExportLogsServiceRequest" in response.content
+
+    @pytest.mark.parametrize("body", [b"{", b"[]", b'{"resourceLogs": 1}', b"\xff"])
+    def test_json_that_is_no_export(self, api_key: str, body: bytes) -> None:
+        response = post(api_key, body)
+        assert (response.status_code, response.json()["code"]) == (400, 3)
+
+    def test_another_media_type(self, api_key: str) -> None:
+        response = post(api_key, b"x", type="text/plain")
+        assert response.status_code == 415
+        assert "http/protobuf" in response.json()["message"]
+
+    def test_another_compression(self, api_key: str) -> None:
+        headers = {"authorization": f"Bearer {api_key}", "content-encoding": "br"}
+        response = Client().post("/otel/v1/logs", b"x", content_type="application/json", headers=headers)
+        assert response.status_code == 415
+
+    def test_a_truncated_gzip_body(self, api_key: str) -> None:
+        headers = {"authorization": f"Bearer {api_key}", "content-encoding": "gzip"}
+        body = gzip.compress(b'{"resourceLogs": []}' * 100)[:-9]
+        response = Client().post("/otel/v1/logs", body, content_type="application/json", headers=headers)
+        assert response.status_code == 400
+
+    def test_a_body_that_inflates_beyond_the_limit(self, api_key: str, settings) -> None:
+        settings.CONTEXTAPP_MAX_BODY_BYTES = 10_000
+        response = post(api_key, b" " * 40_001, compressed=True)
+        assert response.status_code == 413
+        assert "40,000 bytes" in response.json()["message"]
+
+    def test_other_methods(self, api_key: str) -> None:
+        response = Client().get("/otel/v1/logs", headers={"authorization": f"Bearer {api_key}"})
+        assert (response.status_code, response["Allow"]) == (405, "POST")
