@@ -35,7 +35,7 @@ class Joined:
 
 def calls_join(session: AgentSession, turns: Sequence[PreparedTurn]) -> Joined:
     """Return the turns of a log with the calls that telemetry reported for the session."""
-    _take_from_others(session, turns)
+    calls_take(session, turns)
     stored = list(Turn.objects.filter(session=session).order_by("index"))
     if not any(_is_reported(turn) for turn in stored):
         return Joined(turns=_with_reports(turns, stored), end=session.turn_count)
@@ -67,7 +67,7 @@ def _is_reported(turn: Turn) -> bool:
     return not turn.message_count and turn.request_id is not None
 
 
-def _take_from_others(session: AgentSession, turns: Sequence[PreparedTurn]) -> None:
+def calls_take(session: AgentSession, turns: Sequence[PreparedTurn]) -> None:
     """Remove calls of this log that telemetry reported for another session, such as that of a sub-agent."""
     calls = {
         turn.request_id: CallIdentity(at=turn.at or session.started_at, request_id=turn.request_id)

@@ -21,6 +21,7 @@ from sessions.services.dispatch import memory_update_dispatch
 from sessions.services.imports.places import context_window_of, turns_place
 from sessions.services.imports.prepare import session_prepare, turns_prepare
 from sessions.services.imports.reader import malformed
+from sessions.services.imports.reported import calls_take
 from sessions.services.imports.rows import billed_elsewhere, turns_write
 from sessions.services.imports.store import ImportConflictError, prepared_import
 from sessions.services.imports.tally import Tally
@@ -116,6 +117,7 @@ def _append(target: Target, row: ImportJobSession, end: int) -> ImportJobSession
         if session is None or session.turn_count != row.log_turns or session.compaction_count:
             return None
         before = session.message_count
+        calls_take(session, turns)
         placed, tally = turns_place(session, turns, Tally.of(session), billed_elsewhere(session, turns))
         turns_write(session, placed)
         tally.apply_to(session)

@@ -130,7 +130,8 @@ def _rewrite_end(
 ) -> bool:
     """Replace the stored turns from the first difference on. Return whether turns were written.
 
-    `end` is the number of turns without the calls at the end that telemetry reported. Every counter is computed from the whole log, so that importing a log in parts has the same result.
+    `end` is the number of turns without the calls at the end that telemetry reported. Every counter is
+    computed from the whole log, so that importing a log in parts has the same result.
     """
     imported = [
         _MessageKey(index, message.source_id, message.sha256)
