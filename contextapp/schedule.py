@@ -31,6 +31,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
         "replays": ("replay.tasks.replays_sweep", sweep),
         "profiles": ("sessions.tasks.profiles_refresh", env.seconds("CONTEXTAPP_PROFILE_SECONDS", 15)),
         "search": ("sessions.tasks.search_index_run", env.seconds("CONTEXTAPP_SEARCH_SECONDS", 2)),
+        "tools": ("sessions.tasks.tools_count", 5.0),
         "memory": ("sessions.tasks.memory_sweep", sweep),
         "proposals": ("sessions.tasks.memory_propose", idle),
     }

@@ -15,6 +15,7 @@ from sessions.services.memory import auto_proposals, auto_updates, extraction
 from sessions.services.search import indexing
 from sessions.services.sessions import profiles, retention
 from sessions.services.spending import cost_budgets, rollups
+from sessions.services.tools import counting
 from sessions.services.webhooks import deliveries
 
 
@@ -79,6 +80,7 @@ def derive_everywhere() -> None:
     rollups.rollups_fill(everywhere=True)
     profiles.profiles_refresh(everywhere=True)
     indexing.search_index_run(everywhere=True)
+    counting.tools_count(everywhere=True)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -122,3 +124,8 @@ def search_index(session_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def search_index_run() -> None:
     indexing.search_index_run()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def tools_count() -> None:
+    counting.tools_count()

@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
                 ("external_id", models.CharField(max_length=200)),
                 ("forked_at", models.PositiveIntegerField(null=True)),
                 ("title", models.CharField(blank=True, max_length=300)),
+                ("notes", models.TextField(blank=True)),
                 ("keeps_labels", models.BooleanField(default=False)),
                 ("agent", models.CharField(blank=True, max_length=100)),
                 ("model", models.CharField(blank=True, max_length=200)),
@@ -1614,5 +1615,171 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="ToolScan",
+            fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                (
+                    "session",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="tool_scan",
+                        serialize=False,
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                ("position", models.PositiveIntegerField(default=0)),
+                ("context", models.JSONField(default=dict)),
+                ("charged_turn", models.IntegerField(default=-1)),
+            ],
+            options={
+                "abstract": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="Star",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="stars",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("session", "user"), name="star_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolFile",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("path", models.CharField(max_length=400)),
+                ("span", models.CharField(blank=True, max_length=200)),
+                ("reads", models.PositiveIntegerField()),
+                ("tokens", models.PositiveBigIntegerField()),
+                ("last_position", models.PositiveIntegerField()),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_files",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "path", "span"), name="tool_file_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolOutput",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "position",
+                        "part",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("position", models.PositiveIntegerField()),
+                ("part", models.PositiveSmallIntegerField()),
+                ("turn", models.PositiveIntegerField()),
+                ("tool", models.CharField(max_length=200)),
+                ("tokens", models.PositiveIntegerField()),
+                ("is_error", models.BooleanField(default=False)),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_outputs",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["session", "tool", "-position"], name="tool_output_tool")],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolRollup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("tool", models.CharField(max_length=200)),
+                ("calls", models.PositiveIntegerField(default=0)),
+                ("call_tokens", models.PositiveBigIntegerField(default=0)),
+                ("outputs", models.PositiveIntegerField(default=0)),
+                ("output_tokens", models.PositiveBigIntegerField(default=0)),
+                ("errors", models.PositiveIntegerField(default=0)),
+                ("repeats", models.PositiveIntegerField(default=0)),
+                ("repeat_tokens", models.PositiveBigIntegerField(default=0)),
+                ("cost_microusd", models.PositiveBigIntegerField(default=0)),
+                ("largest_tokens", models.PositiveIntegerField(default=0)),
+                ("largest_position", models.PositiveIntegerField(default=0)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.project",
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_rollups",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["project", "day"], name="tool_rollup_span")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "day", "tool"), name="tool_rollup_once")
+                ],
+            },
         ),
     ]

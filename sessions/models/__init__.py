@@ -1,7 +1,7 @@
 from sessions.models.claimable import Claimable
 from sessions.models.client_history import ClientHistory
 from sessions.models.compactions import Compaction, Edit, Recap
-from sessions.models.dashboards import SavedView, SessionProfile
+from sessions.models.dashboards import SavedView, SessionProfile, Star
 from sessions.models.imports import ImportedLog, ImportJob, ImportJobSession, ImportPart
 from sessions.models.memory import (
     FactObservation,
@@ -17,6 +17,7 @@ from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.tool_runs import ToolRun
+from sessions.models.tools import ToolFile, ToolOutput, ToolRollup, ToolScan
 from sessions.models.transcript import Blob, Message, Pin, Turn
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
 
@@ -55,6 +56,11 @@ __all__ = [
     "SessionProfile",
     "SharedFact",
     "ToolRun",
+    "Star",
+    "ToolFile",
+    "ToolOutput",
+    "ToolRollup",
+    "ToolScan",
     "Turn",
     "UsageRollup",
     "Webhook",

@@ -51,3 +51,16 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Star(models.Model):
+    """A session that a user has starred, to find it again."""
+
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="stars", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "user"], name="star_once")]
+
+    def __str__(self) -> str:
+        return f"star of {self.user_id} on {self.session_id}"

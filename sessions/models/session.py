@@ -50,6 +50,7 @@ class AgentSession(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     tags = ArrayField(models.CharField(max_length=100), default=list)
+    notes = models.TextField(blank=True)
     # Title and tags were set by a member or over the API: importing the log again keeps them.
     keeps_labels = models.BooleanField(default=False)
     metadata = models.JSONField(default=dict)

@@ -15,6 +15,7 @@ ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("Sessions", ("sessions", "session")),
     ("Search", ("search",)),
     ("Trends", ("trends",)),
+    ("Tools", ("tools",)),
     ("Lab", ("lab",)),
     ("Memory", ("memory",)),
     ("Replay", ("replay",)),

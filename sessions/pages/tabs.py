@@ -17,6 +17,7 @@ TABS: Sequence[tuple[str, str]] = (
     ("Turns", "session"),
     ("Prompt", "session_prompt"),
     ("Compactions", "session_compactions"),
+    ("Tools", "session_tools"),
     ("Memory", "session_memory"),
     ("Replay", "session_replay"),
     ("Raw", "session_raw"),

@@ -5,6 +5,17 @@ from __future__ import annotations
 from django.urls import include, path
 
 #: Packages of `sessions.pages`; each has the URLs of its pages in `urls.py`.
-PACKAGES = ("settings", "trends", "lab", "listing", "search", "session", "memory", "connect", "imports")
+PACKAGES = (
+    "settings",
+    "trends",
+    "tools",
+    "lab",
+    "listing",
+    "search",
+    "session",
+    "memory",
+    "connect",
+    "imports",
+)
 
 urlpatterns = [path("", include(f"sessions.pages.{name}.urls")) for name in PACKAGES]

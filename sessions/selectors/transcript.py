@@ -78,9 +78,9 @@ def message_get(*, session: AgentSession, position: int) -> Message | None:
     return session.messages.filter(position=position).select_related("blob").first()
 
 
-def calls_before(*, session: AgentSession, position: int) -> Sequence[Message]:
-    """Return the messages shortly before a position that contain tool calls."""
-    near = range(max(position - _CALL_DISTANCE, 0), position)
+def calls_before(*, session: AgentSession, positions: Sequence[int]) -> Sequence[Message]:
+    """Return the messages shortly before these positions that contain tool calls."""
+    near = {at for position in positions for at in range(max(position - _CALL_DISTANCE, 0), position)}
     rows = session.messages.filter(position__in=near, role=Role.ASSISTANT).exclude(tool_name="")
     return list(rows.select_related("blob").order_by("position"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +10,8 @@ from typing import Any
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from compaction.jsontext import loads_object
 from compaction.messages import ToolCall
+from compaction.tools import Kind, action_of
 from sessions.pages.rendering.ansi import ansi_html, is_ansi
 from sessions.pages.rendering.code import code_html, is_diff, language_of, numbered_html
 from sessions.pages.rendering.jsontree import json_html, json_parse
@@ -26,8 +25,6 @@ Renderer = Callable[[str], SafeString]
 PATHS = ("file_path", "path", "filePath", "absolute_path", "filename", "notebook_path", "file")
 #: Names of the argument that contains a shell command.
 _COMMANDS = ("command", "cmd", "script")
-#: Names of tools whose output is the content of a file.
-_READS = re.compile(r"read|view|cat|open", re.IGNORECASE)
 #: Markdown and colors are rendered up to this length; longer text is displayed as text.
 _MAX_LENGTH = 50_000
 
@@ -73,8 +70,10 @@ def output_renderer(text: str, call: ToolCall | None) -> Renderer:
         return _json
     if is_diff(text):
         return partial(_code, language="diff")
-    path = path_of(loads_object(call.arguments)) if call is not None else None
-    return partial(_file if call is not None and _READS.search(call.name) else _numbered, path=path)
+    action = action_of(call) if call is not None else None
+    if action is None or not action.path:
+        return plain
+    return partial(_file if action.kind is Kind.READ else _numbered, path=action.path)
 
 
 def argument_renderer(text: str, name: str, values: Mapping[str, Any]) -> Renderer:
@@ -134,12 +133,11 @@ def _code(text: str, language: str | None) -> SafeString:
     return _pre(code_html(text, language))
 
 
-def _file(text: str, path: str | None) -> SafeString:
-    language = language_of(path) if path else None
+def _file(text: str, path: str) -> SafeString:
+    language = language_of(path)
     return _pre(numbered_html(text, language) or code_html(text, language))
 
 
-def _numbered(text: str, path: str | None) -> SafeString:
+def _numbered(text: str, path: str) -> SafeString:
     """Return the output of a tool that may show a part of a file: only numbered lines are code."""
-    language = language_of(path) if path else None
-    return _pre(numbered_html(text, language) or code_html(text, None))
+    return _pre(numbered_html(text, language_of(path)) or escape(visible(text)))

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from sessions.charts.slope import SLOPE_TURNS
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, number_of, page_or_fragment, wants_fragment, with_session
+from sessions.pages.session.filters import filter_context, filter_of, filtered_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
 from sessions.selectors.charts import chart_points, prompt_slope
@@ -26,31 +27,49 @@ from sessions.selectors.transcript import TurnsPage, turns_page
 def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`).
 
-    `view=text` shows unchanged text, without Markdown, colors and highlighting.
+    `role`, `tool` and `errors=1` select messages, of which `before` is a position. `view=text` shows unchanged
+    text, without Markdown, colors and highlighting.
     """
-    page = _turns(request, session)
-    is_plain = request.GET.get("view") == "text"
+    filters = filter_of(request)
+    shown = filtered_context(request, session, filters) if filters.is_set else _transcript(request, session)
     context: dict[str, Any] = {
         **session_context(viewer, session, "session"),
-        "page": page,
-        "turns": turn_views(session, page, is_plain=is_plain),
-        "is_plain": is_plain,
-        "part": _part(request),
-        "at_turn": number_of(request, "turn"),
+        **shown,
+        "is_plain": _is_plain(request),
         "last_turn": session.turn_count - 1,
     }
     if not wants_fragment(request):
-        points = chart_points(session=session, last=SLOPE_TURNS)
-        context |= {
-            "children": session_children(session=session),
-            "related": related_sessions(session=session),
-            "slope": prompt_slope(session=session, points=points),
-            "jumps": largest_jumps(session=session),
-            "expensive": expensive_calls(session=session),
-            "estimated_outputs": estimated_outputs(session=session),
-            "calibration": calibration_of(session.calibration, model=session.model),
-        }
-    return page_or_fragment(request, "sessions/detail.html", "sessions/_turns.html", context)
+        context |= _about(session) | filter_context(request, session, filters)
+    fragment = "sessions/_found_turns.html" if filters.is_set else "sessions/_turns.html"
+    return page_or_fragment(request, "sessions/detail.html", fragment, context)
+
+
+def _about(session: AgentSession) -> dict[str, Any]:
+    points = chart_points(session=session, last=SLOPE_TURNS)
+    return {
+        "children": session_children(session=session),
+        "related": related_sessions(session=session),
+        "slope": prompt_slope(session=session, points=points),
+        "jumps": largest_jumps(session=session),
+        "expensive": expensive_calls(session=session),
+        "estimated_outputs": estimated_outputs(session=session),
+        "calibration": calibration_of(session.calibration, model=session.model),
+    }
+
+
+def _transcript(request: HttpRequest, session: AgentSession) -> dict[str, Any]:
+    page = _turns(request, session)
+    return {
+        "page": page,
+        "turns": turn_views(session, page, is_plain=_is_plain(request)),
+        "part": _part(request),
+        "at_turn": number_of(request, "turn"),
+        "view_query": "&view=text" if _is_plain(request) else "",
+    }
+
+
+def _is_plain(request: HttpRequest) -> bool:
+    return request.GET.get("view") == "text"
 
 
 def _turns(request: HttpRequest, session: AgentSession) -> TurnsPage:

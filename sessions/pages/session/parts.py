@@ -89,7 +89,7 @@ def _rendered(session: AgentSession, row: Message, part: Part, text: str, argume
         case ToolResult():
             calls = [
                 convert.message_value(each, session.format)
-                for each in calls_before(session=session, position=row.position)
+                for each in calls_before(session=session, positions=[row.position])
             ]
             found = {id: call for message in calls for id, call in calls_of(message).items()}
             return output_renderer(text, found.get(part.call_id))(text)

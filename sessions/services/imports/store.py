@@ -28,6 +28,7 @@ from sessions.services.imports.tally import Tally
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.spending.rollups import rollups_invalidate
+from sessions.services.tools.counting import session_tools_reset
 from sessions.store import bodies
 
 #: Turns at the end of a log that may still change while its client is writing: the blocks of a response
@@ -155,6 +156,7 @@ def _rewrite_end(
         search_index_truncate(session_id=session.pk, position=turns[first].first_position)
         session.edits_revision += 1  # the prompt of a stored turn may change
         rollups_invalidate(session.pk)
+        session_tools_reset(session_id=session.pk)
     if changed:
         turns_write(session, turns[first:])
     _save(session, prepared, tally)

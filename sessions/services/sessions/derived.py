@@ -1,4 +1,4 @@
-"""Refresh the profile and rollups of an inactive session when it changes.
+"""Refresh the derived data of an inactive session when it changes.
 
 The scheduler refreshes sessions that were active recently. An older session whose log is imported again, or
 whose compaction is reverted, would have to wait for the pass over all sessions.
@@ -14,10 +14,11 @@ from django.db import transaction
 from sessions.models import AgentSession
 from sessions.services.sessions.profiles import profile_write
 from sessions.services.spending.rollups import rollup_fill
+from sessions.services.tools.counting import session_tools_count
 
 
 def derived_refresh_on_commit(*, session: AgentSession) -> None:
-    """Refresh profile and rollups after the commit. If that fails, the pass over all sessions does it."""
+    """Refresh profile, rollups and tools after the commit. If that fails, the pass over all sessions does it."""
     transaction.on_commit(partial(_refresh, session.pk), robust=True)
 
 
@@ -26,4 +27,5 @@ def _refresh(session_id: UUID) -> None:
     if session is None:
         return
     rollup_fill(session_id=session_id)
+    session_tools_count(session_id=session_id)
     profile_write(session=session)

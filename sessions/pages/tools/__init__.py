@@ -1,0 +1,1 @@
+"""Tools pages: what the tools of a session or a project cost."""

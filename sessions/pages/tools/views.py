@@ -1,0 +1,139 @@
+"""What the tools of a session or a project cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from sessions.models import AgentSession
+from sessions.pages.access import Viewer, page_or_fragment, viewer_of, with_session
+from sessions.pages.tabs import session_context
+from sessions.selectors.tools.definitions import project_definitions, session_definitions
+from sessions.selectors.tools.usage import (
+    ORDERS,
+    ToolRow,
+    is_counting,
+    project_tools,
+    repeated_files,
+    session_tools,
+)
+
+#: Labels of the sortable columns.
+_COLUMNS = {
+    "calls": "Calls",
+    "tokens": "Output tokens",
+    "average": "Average",
+    "largest": "Largest",
+    "errors": "Errors",
+    "repeats": "Repeated reads",
+    "cost": "Cost",
+}
+
+#: The periods of the project page in days.
+_PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "all": "All time"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnLink:
+    """A link that sorts by a column, or that selects a period."""
+
+    label: str
+    query: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTotals:
+    """The sums over all tools. `most_tokens` and `most_microusd` are the largest of a single tool."""
+
+    calls: int
+    outputs: int
+    output_tokens: int
+    call_tokens: int
+    errors: int
+    repeats: int
+    repeat_tokens: int
+    cost_microusd: int
+    most_tokens: int
+    most_microusd: int
+
+
+@require_safe
+@with_session
+def session_tools_page(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """List the tools of a session. Query parameter: `sort`, one of `ORDERS`."""
+    order = _order(request)
+    rows = session_tools(session=session, order=order)
+    definitions = session_definitions(session=session, called={row.tool for row in rows})
+    context = session_context(viewer, session, "session_tools") | {
+        "rows": rows,
+        "total": _total(rows),
+        "columns": _columns(order, {}),
+        "order": order,
+        "files": repeated_files(session=session),
+        "definitions": definitions,
+        "definition_tokens": sum(each.tokens for each in definitions),
+        "tool_definitions": session.context_components.get("tools", 0),
+        "is_counting": is_counting(session=session),
+    }
+    return page_or_fragment(request, "tools/session.html", "tools/_session.html", context)
+
+
+@require_safe
+def project_tools_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """List the tools of a project. Query parameters: `sort` and `days` (one of `_PERIODS`)."""
+    viewer = viewer_of(request, slug)
+    order, days = _order(request), request.GET.get("days", "30")
+    days = days if days in _PERIODS else "30"
+    first = None if days == "all" else timezone.now().date() - timedelta(days=int(days) - 1)
+    rows = project_tools(project=viewer.project, first=first, last=None, order=order)
+    context = {
+        "viewer": viewer,
+        "rows": rows,
+        "total": _total(rows),
+        "columns": _columns(order, {"days": days} if days != "30" else {}),
+        "order": order,
+        "periods": [
+            ColumnLink(
+                label=label,
+                query=urlencode({"days": name} | ({"sort": order} if order != "tokens" else {})),
+                is_current=name == days,
+            )
+            for name, label in _PERIODS.items()
+        ],
+        "agents": project_definitions(project=viewer.project),
+    }
+    return page_or_fragment(request, "tools/project.html", "tools/project.html", context)
+
+
+def _order(request: HttpRequest) -> str:
+    order = request.GET.get("sort", "tokens")
+    return order if order in ORDERS else "tokens"
+
+
+def _columns(order: str, kept: dict[str, str]) -> dict[str, ColumnLink]:
+    return {
+        name: ColumnLink(
+            label=label,
+            query=urlencode(kept | ({"sort": name} if name != "tokens" else {})),
+            is_current=name == order,
+        )
+        for name, label in _COLUMNS.items()
+    }
+
+
+def _total(rows: Sequence[ToolRow]) -> ToolTotals:
+    names = [field.name for field in fields(ToolTotals) if not field.name.startswith("most_")]
+    sums: dict[str, Any] = {name: sum(getattr(row, name) for row in rows) for name in names}
+    return ToolTotals(
+        **sums,
+        most_tokens=max((row.output_tokens for row in rows), default=0),
+        most_microusd=max((row.cost_microusd for row in rows), default=0),
+    )

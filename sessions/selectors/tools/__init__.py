@@ -1,0 +1,1 @@
+"""What tools cost a session or a project."""

@@ -1,0 +1,85 @@
+"""The size of tool definitions, by MCP server."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from accounts.models import Project
+from compaction.adapters.tiktoken_counter import counter
+from compaction.tool_usage import server_of
+from sessions.models import AgentSession, Preamble
+from sessions.store import bodies
+
+#: Agents of a project whose definitions are listed, and the newest sessions in which they are looked up.
+_AGENTS, _SESSIONS = 5, 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerDefinitions:
+    """The definitions of an MCP server, or of the agent's own tools if `server` is "".
+
+    `unused` are the tools among them that the session has not called; None if the calls are not known.
+    """
+
+    server: str
+    tools: int
+    tokens: int
+    unused: Sequence[str] | None = None
+
+
+def session_definitions(*, session: AgentSession, called: Set[str]) -> list[ServerDefinitions]:
+    """Return the definitions that the newest prompt contains, largest first. `called` are the tools used."""
+    row = session.preambles.filter(version=session.preamble_version).only("tools").first()
+    return _by_server(row, called) if row is not None else []
+
+
+def project_definitions(*, project: Project) -> list[tuple[AgentSession, Sequence[ServerDefinitions]]]:
+    """Return the definitions of each recently active agent, with the session that they are from."""
+    newest = AgentSession.objects.filter(project=project, preamble_version__gt=0, parent=None)
+    found: dict[str, AgentSession] = {}
+    for session in newest.order_by("-last_active_at")[:_SESSIONS]:
+        found.setdefault(session.agent, session)
+    sessions = list(found.values())[:_AGENTS]
+    rows = {
+        row.session_id: row
+        for row in Preamble.objects.filter(session__in=sessions, tools__isnull=False).order_by("version")
+    }
+    return [(session, _by_server(rows[session.pk], None)) for session in sessions if session.pk in rows]
+
+
+def _by_server(row: Preamble, called: Set[str] | None) -> list[ServerDefinitions]:
+    sizes = _sizes(bytes(row.tools)) if row.tools is not None else {}
+    servers: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for name, tokens in sizes.items():
+        servers[server_of(name)][name] = tokens
+    found = [
+        ServerDefinitions(
+            server=server,
+            tools=len(tools),
+            tokens=sum(tools.values()),
+            unused=None if called is None else sorted(tools.keys() - called),
+        )
+        for server, tools in servers.items()
+    ]
+    return sorted(found, key=lambda each: -each.tokens)
+
+
+@lru_cache(64)
+def _sizes(packed: bytes) -> Mapping[str, int]:
+    """Return the tokens of each tool's definition by its name."""
+    value = bodies.json_value(bodies.unpack(packed))
+    tools = value if isinstance(value, list) else []
+    count = counter().count
+    return {_name(tool, at): count(bodies.json_bytes(tool).decode()) for at, tool in enumerate(tools)}
+
+
+def _name(tool: Any, at: int) -> str:
+    if not isinstance(tool, dict):
+        return f"tool {at}"
+    function = tool.get("function")
+    name = tool.get("name") or (function.get("name") if isinstance(function, dict) else None)
+    return str(name or tool.get("type") or f"tool {at}")

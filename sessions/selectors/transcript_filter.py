@@ -1,0 +1,82 @@
+"""The messages of a session that match a filter, one page at a time, newest first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from compaction.messages import Role
+from sessions.models import AgentSession, Message, ToolOutput
+from sessions.selectors.transcript import TurnMessages, calls_before
+
+#: Messages per page.
+SHOWN = 30
+
+#: The values of `MessageFilter.role`.
+ROLES = ("user", "assistant", "tool", "system")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFilter:
+    """Conditions that messages must all meet. `role` is one of `ROLES`; `tool` selects outputs of a tool."""
+
+    role: str = ""
+    tool: str = ""
+    errors: bool = False
+
+    @property
+    def is_set(self) -> bool:
+        return self != MessageFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesPage:
+    """Matching messages in their turns, in order. `before` is the cursor of the next page."""
+
+    turns: Sequence[TurnMessages]
+    preceding: Sequence[Message]
+    count: int
+    before: int | None
+
+
+def messages_page(
+    *, session: AgentSession, filters: MessageFilter, before: int | None = None
+) -> MessagesPage:
+    """Return the newest matching messages, or those before a position. At most four queries."""
+    rows = _matching(session, filters)
+    if before is not None:
+        rows = rows.filter(position__lt=before)
+    found = list(rows.select_related("blob").order_by("-position")[: SHOWN + 1])
+    page = found[:SHOWN][::-1]
+    turns = {turn.index: turn for turn in session.turns.filter(index__in={row.turn_index for row in page})}
+    by_turn: defaultdict[int, list[Message]] = defaultdict(list)
+    for row in page:
+        by_turn[row.turn_index].append(row)
+    return MessagesPage(
+        turns=[
+            TurnMessages(turn=turns[index], previous=None, messages=messages)
+            for index, messages in by_turn.items()
+        ],
+        preceding=calls_before(session=session, positions=[row.position for row in page]),
+        count=len(page),
+        before=page[0].position if len(found) > SHOWN else None,
+    )
+
+
+def _matching(session: AgentSession, filters: MessageFilter) -> QuerySet[Message]:
+    rows = Message.objects.filter(session=session)
+    outputs = ToolOutput.objects.filter(session=session, position=OuterRef("position"))
+    if filters.errors:
+        rows = rows.filter(Exists(outputs.filter(is_error=True)))
+    if filters.tool:
+        rows = rows.filter(Exists(outputs.filter(tool=filters.tool)))
+    if filters.role == "tool":
+        rows = rows.filter(Q(role=Role.TOOL) | Exists(outputs))
+    elif filters.role == "user":
+        rows = rows.filter(~Exists(outputs), role=Role.USER)
+    elif filters.role:
+        rows = rows.filter(role=filters.role)
+    return rows
