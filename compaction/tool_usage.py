@@ -29,7 +29,9 @@ class ToolUse:
     span: str = ""
 
 
-def tool_uses(messages: Iterable[Message], calls: dict[str, ToolCall], counter: TokenCounter) -> Iterator[ToolUse]:
+def tool_uses(
+    messages: Iterable[Message], calls: dict[str, ToolCall], counter: TokenCounter
+) -> Iterator[ToolUse]:
     """Yield the calls and outputs of the messages in order. Adds the calls to `calls`, by call id."""
     for message in messages:
         for index, part in enumerate(message.parts):

@@ -33,11 +33,17 @@ def usage(cached=1_000):
 
 def working_turns(name="s-1"):
     """Two reads of a file and a command that fails, with a call after each. Responses are billed once."""
+    reads = [call("b", "Read", file_path="x.py"), call("c", "Bash", command="ls")]
+    outputs = [result("b", "one " * 300), result("c", "no such file", is_error=True)]
+    contents = [
+        ("Go.", [call("a", "Read", file_path="x.py")]),
+        ([result("a", "one " * 300)], reads),
+        (outputs, "Done."),
+    ]
     turns = [
-        turn(0, [message("user", "Go.", "u0"), message("assistant", [call("a", "Read", file_path="x.py")], "m0")], usage=usage()),
-        turn(1, [message("user", [result("a", "one " * 300)], "u1"), message("assistant", [call("b", "Read", file_path="x.py"), call("c", "Bash", command="ls")], "m1")], usage=usage()),
-        turn(2, [message("user", [result("b", "one " * 300), result("c", "no such file", is_error=True)], "u2"), message("assistant", "Done.", "m2")], usage=usage()),
-    ]  # fmt: skip
+        turn(n, [message("user", asked, f"u{n}"), message("assistant", answer, f"a{n}")], usage=usage())
+        for n, (asked, answer) in enumerate(contents)
+    ]
     return [replace(each, response_id=f"{name}-{n}") for n, each in enumerate(turns)]
 
 
@@ -57,7 +63,9 @@ def test_calls_outputs_errors_and_repeats(session):
     assert (read.calls, read.outputs, read.errors, read.repeats) == (2, 2, 0, 1)
     assert (bash.calls, bash.outputs, bash.errors, bash.repeats) == (1, 1, 1, 0)
     assert read.output_tokens > 600
-    assert read.repeat_tokens == read.output_tokens - ToolOutput.objects.get(session=session, position=2).tokens
+    assert (
+        read.repeat_tokens == read.output_tokens - ToolOutput.objects.get(session=session, position=2).tokens
+    )
     assert read.largest_position in (2, 4)
     file = ToolFile.objects.get(session=session)
     assert (file.path, file.reads, file.last_position) == ("x.py", 2, 4)
@@ -79,18 +87,15 @@ def test_counting_in_parts_has_the_same_result(project, session):
     parts = make_session(project, working_turns("parts"), name="parts")
     session_tools_count(session_id=parts.pk)
     names = ("day", "tool", "calls", "outputs", "output_tokens", "errors", "repeats", "cost_microusd")
-    sums = [
-        sorted(ToolRollup.objects.filter(session=each).values_list(*names)) for each in (session, parts)
-    ]
+    sums = [sorted(ToolRollup.objects.filter(session=each).values_list(*names)) for each in (session, parts)]
     assert sums[0] == sums[1]
     assert session_tools_count(session_id=parts.pk) == 0
 
 
 def test_outputs_that_the_client_removed_cost_nothing_more(project):
     compaction = ClientCompaction(trigger="auto", tokens_before=9_000)
-    after = [
-        turn(3, [message("user", "Summary.", "u3", is_summary=True), message("assistant", "On.", "m3")], usage=usage(100_000), compaction=compaction)
-    ]  # fmt: skip
+    messages = [message("user", "Summary.", "u3", is_summary=True), message("assistant", "On.", "a3")]
+    after = [turn(3, messages, usage=usage(100_000), compaction=compaction)]
     short = make_session(project, working_turns("short"), name="short")
     long = make_session(project, [*working_turns("long"), *after], name="long")
     tools_count(everywhere=True)
@@ -164,7 +169,8 @@ class TestPages:
         page = member_client.get(address, query)
         shown = [message.position for turn in page.context["turns"] for message in turn.messages]
         assert shown == positions
-        assert all(block.label in {"Read", "Bash"} for turn in page.context["turns"] for message in turn.messages for block in message.blocks if block.kind == "result")  # fmt: skip
+        blocks = [b for turn in page.context["turns"] for message in turn.messages for b in message.blocks]
+        assert {block.label for block in blocks if block.kind == "result"} <= {"Read", "Bash"}
 
     def test_a_filtered_transcript_has_pages(self, member_client, project):
         long = make_session(project, [reading_turn(n) for n in range(50)], name="long")

@@ -27,7 +27,7 @@ from sessions.selectors.transcript import TurnsPage, turns_page
 def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`).
 
-    `role`, `tool` and `errors=1` select messages, of which `before` is a position. `view=text` shows unchanged
+    `role`, `tool` and `errors=1` select messages; `before` is a position then. `view=text` shows the unchanged
     text, without Markdown, colors and highlighting.
     """
     filters = filter_of(request)

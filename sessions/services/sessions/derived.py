@@ -18,7 +18,7 @@ from sessions.services.tools.counting import session_tools_count
 
 
 def derived_refresh_on_commit(*, session: AgentSession) -> None:
-    """Refresh profile, rollups and tools after the commit. If that fails, the pass over all sessions does it."""
+    """Refresh the data after the commit. If that fails, the pass over all sessions does it."""
     transaction.on_commit(partial(_refresh, session.pk), robust=True)
 
 
