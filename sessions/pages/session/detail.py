@@ -27,8 +27,8 @@ from sessions.selectors.transcript import TurnsPage, turns_page
 def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`).
 
-    `role`, `tool` and `errors=1` select messages; `before` is a position then. `view=text` shows the unchanged
-    text, without Markdown, colors and highlighting.
+    `role`, `tool` and `errors=1` select messages; `before` is a position then. `view=text` shows the text
+    as pushed, without Markdown, colors and highlighting.
     """
     filters = filter_of(request)
     shown = filtered_context(request, session, filters) if filters.is_set else _transcript(request, session)
