@@ -398,6 +398,21 @@ class Migration(migrations.Migration):
                         choices=[("day", "Day"), ("week", "Week"), ("month", "Month")], max_length=8
                     ),
                 ),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[
+                            ("project", "the whole project"),
+                            ("agent", "agent"),
+                            ("model", "model"),
+                            ("tag", "tag"),
+                            ("member", "member"),
+                        ],
+                        default="project",
+                        max_length=8,
+                    ),
+                ),
+                ("scope_value", models.CharField(blank=True, max_length=200)),
                 ("limit_microusd", models.PositiveBigIntegerField()),
                 ("time_zone", models.CharField(default="UTC", max_length=64)),
                 (
@@ -1211,7 +1226,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="costbudget",
-            constraint=models.UniqueConstraint(fields=("project", "period"), name="budget_period"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "period", "scope", "scope_value"), name="budget_period"
+            ),
         ),
         migrations.AddIndex(
             model_name="budgetalert",

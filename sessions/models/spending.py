@@ -15,23 +15,38 @@ class Period(models.TextChoices):
     MONTH = "month", "Month"
 
 
-class CostBudget(models.Model):
-    """The expected maximum cost of a project per day, week or month in a time zone.
+class BudgetScope(models.TextChoices):
+    PROJECT = "project", "the whole project"
+    AGENT = "agent", "agent"
+    MODEL = "model", "model"
+    TAG = "tag", "tag"
+    MEMBER = "member", "member"
 
-    A budget blocks nothing. Alerts at 50%, 80% and 100% appear on the page and go out by e-mail and webhook.
+
+class CostBudget(models.Model):
+    """The expected maximum cost per day, week or month in a time zone, of a project or a part of it.
+
+    `scope_value` is the name of the agent, model or tag, or the id of the member. A budget blocks nothing.
+    Alerts at 50%, 80% and 100% appear on the page and go out by e-mail and webhook.
     """
 
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="cost_budgets", db_index=False
     )
     period = models.CharField(max_length=8, choices=Period.choices)
+    scope = models.CharField(max_length=8, choices=BudgetScope.choices, default=BudgetScope.PROJECT)
+    scope_value = models.CharField(max_length=200, blank=True)
     limit_microusd = models.PositiveBigIntegerField()
     time_zone = models.CharField(max_length=64, default="UTC")
     emails = ArrayField(models.EmailField(), default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "period"], name="budget_period")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "period", "scope", "scope_value"], name="budget_period"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.limit_microusd} micro-dollars per {self.period}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.contrib.auth.models import User
+
 from sessions.models import CostBudget
-from sessions.models.spending import Period
+from sessions.models.spending import BudgetScope, Period
 from sessions.selectors.trends import TrendQuery, trend_total
 from sessions.selectors.usage import Span
 
@@ -18,11 +20,17 @@ ALERT_PERCENTAGES = (50, 80, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSpending:
-    """Spending in the current period of a budget, in micro-dollars."""
+    """Spending in the current period of a budget, in micro-dollars. `name` is the name of its scope."""
 
     budget: CostBudget
     span: Span
     microusd: int
+    name: str = ""
+
+    @property
+    def scope(self) -> str:
+        """What the budget covers, for example "agent reader"; "" for the whole project."""
+        return _scope_text(self.budget.scope, self.name)
 
     @property
     def percent(self) -> float:
@@ -35,18 +43,48 @@ class BudgetSpending:
 
 
 def budgets_spent(*, project_id: UUID, now: datetime | None = None) -> list[BudgetSpending]:
-    """Return the spending of each budget, shortest period first. One query, and one per budget."""
-    rows = CostBudget.objects.filter(project=project_id)
+    """Return the spending of each budget, those of the whole project first, then the shortest period.
+
+    One query, and one or two per budget.
+    """
+    rows = CostBudget.objects.filter(project=project_id).order_by("scope", "scope_value")
     order = {period: place for place, period in enumerate(Period.values)}
-    return [budget_spent(row, now=now) for row in sorted(rows, key=lambda row: order[row.period])]
+    ordered = sorted(rows, key=lambda row: (row.scope != BudgetScope.PROJECT, order[row.period]))
+    return [budget_spent(row, now=now) for row in ordered]
 
 
 def budget_spent(budget: CostBudget, *, now: datetime | None = None) -> BudgetSpending:
-    """Return the spending of a budget in its current period. One query."""
+    """Return the spending of a budget in its current period. One query, or two for a member."""
     zone = ZoneInfo(budget.time_zone)
     span = period_of(budget.period, (now or datetime.now(UTC)).astimezone(zone).date(), zone)
-    total = trend_total(project_id=budget.project_id, query=TrendQuery(span=span))
-    return BudgetSpending(budget=budget, span=span, microusd=total.cost_microusd)
+    total = trend_total(project_id=budget.project_id, query=_query(budget, span))
+    return BudgetSpending(budget=budget, span=span, microusd=total.cost_microusd, name=_scope_name(budget))
+
+
+def scope_of(budget: CostBudget) -> str:
+    """Describe what a budget covers, for example "agent reader"; "" for the whole project."""
+    return _scope_text(budget.scope, _scope_name(budget))
+
+
+def _query(budget: CostBudget, span: Span) -> TrendQuery:
+    """Return the query for what the budget covers."""
+    if budget.scope == BudgetScope.PROJECT:
+        return TrendQuery(span=span)
+    if budget.scope == BudgetScope.MEMBER:
+        return TrendQuery(span=span, member=int(budget.scope_value))
+    return replace(TrendQuery(span=span), **{str(budget.scope): budget.scope_value})
+
+
+def _scope_name(budget: CostBudget) -> str:
+    """Return the name of an agent, model or tag, or the user name of a member."""
+    if budget.scope != BudgetScope.MEMBER:
+        return budget.scope_value
+    users = User.objects.filter(pk=int(budget.scope_value))
+    return users.values_list("username", flat=True).first() or "former member"
+
+
+def _scope_text(scope: str, name: str) -> str:
+    return "" if scope == BudgetScope.PROJECT else f"{scope} {name}"
 
 
 def period_of(period: str, today: date, zone: ZoneInfo) -> Span:

@@ -11,7 +11,7 @@ from django.core import mail
 from django.urls import reverse
 
 from sessions.models import BudgetAlert, CostBudget, WebhookDelivery
-from sessions.selectors.spending import budget_spent, period_of
+from sessions.selectors.spending import budget_spent, budgets_spent, period_of
 from sessions.services.spending.cost_budgets import alert_emails_send, budget_set, cost_budgets_check
 from sessions.services.spending.rollups import rollups_fill
 from sessions.services.webhooks.subscriptions import webhook_create
@@ -120,6 +120,30 @@ def test_a_failed_email_is_retried(budget, spend, monkeypatch):
     assert alert_emails_send() == 0
 
 
+def test_a_budget_covers_an_agent_a_model_a_tag_or_a_member(project, member, owner, settings):
+    settings.EMAIL_HOST = "mail.example.org"
+    session = session_make(project, "s", agent="reader", tags=["nightly"], created_by=member)
+    other = session_make(project, "t", agent="writer", created_by=owner)
+    for each, dollars in ((session, 6), (other, 3)):
+        turns_add(each, [turn_make(each, 0, NOW, cost=dollars * 1_000_000, model=f"model-{each.agent}")])
+    rollups_fill()
+    covered = {"agent": "reader", "model": "model-reader", "tag": "nightly", "member": str(member.pk)}
+    for scope, value in covered.items():
+        budget_set(
+            project=project,
+            period="month",
+            limit_microusd=10**7,
+            scope=scope,
+            scope_value=value,
+            emails=["a@b.org"],
+        )
+    assert [spent.microusd for spent in budgets_spent(project_id=project.pk, now=NOW)] == [6_000_000] * 4
+    assert cost_budgets_check(now=NOW) == 4
+    subjects = {message.subject for message in mail.outbox}
+    assert "Alpha: 50% of the monthly budget for agent reader reached" in subjects
+    assert f"Alpha: 50% of the monthly budget for member {member.username} reached" in subjects
+
+
 def test_spending_of_other_projects_does_not_count(budget, other_project):
     session = session_make(other_project, "theirs")
     turns_add(session, [turn_make(session, 0, NOW, cost=10**9)])
@@ -144,8 +168,21 @@ def test_owners_set_and_remove_budgets(owner_client, member_client):
     assert (budget.limit_microusd, budget.emails) == (12_500_000, ["a@b.org", "c@d.org"])
     owner_client.post(address(), {**FORM, "dollars": "20"})
     assert CostBudget.objects.get().limit_microusd == 20_000_000
-    assert owner_client.post(address("settings_budget_delete", "week")).status_code == 302
-    assert owner_client.post(address("settings_budget_delete", "week")).status_code == 404
+    assert owner_client.post(address("settings_budget_delete", budget.pk)).status_code == 302
+    assert owner_client.post(address("settings_budget_delete", budget.pk)).status_code == 404
+
+
+def test_the_form_offers_what_a_budget_can_cover(owner_client, project):
+    session_make(project, "s", agent="reader", tags=["nightly"])
+    assert 'value="agent:reader"' in owner_client.get(address()).text
+    for _ in range(2):
+        assert owner_client.post(address(), {**FORM, "scope": "tag:nightly"}).status_code == 302
+    assert owner_client.post(address(), {**FORM, "scope": "agent:reader"}).status_code == 302
+    assert owner_client.post(address(), {**FORM, "scope": "agent:unknown"}).status_code == 422
+    page = owner_client.get(address()).text
+    assert CostBudget.objects.count() == 2
+    assert '<span class="tag">agent reader</span>' in page
+    assert '<span class="tag">tag nightly</span>' in page
 
 
 @pytest.mark.parametrize(

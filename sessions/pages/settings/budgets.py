@@ -14,12 +14,19 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.models import Project
 from sessions.models import BudgetAlert
 from sessions.models.spending import Period
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
-from sessions.selectors.spending import budgets_spent
-from sessions.services.spending.cost_budgets import budget_delete, budget_set
+from sessions.selectors.sessions import sessions_facets, sessions_tags
+from sessions.selectors.spending import budgets_spent, scope_of
+from sessions.services.spending.cost_budgets import (
+    MOST_BUDGETS,
+    TooManyBudgets,
+    budget_delete,
+    budget_set,
+)
 
 _SHOWN_ALERTS = 20
 _MAX_EMAILS = 10
@@ -27,7 +34,12 @@ _MAX_EMAILS = 10
 _PERIODS = ((Period.DAY, "Day"), (Period.WEEK, "Week"), (Period.MONTH, "Month"))
 
 
+#: The value of the field for the whole project.
+_PROJECT = "project:"
+
+
 class BudgetForm(PlainForm):
+    scope = forms.ChoiceField(label="Applies to", initial=_PROJECT)
     period = forms.ChoiceField(label="Period", choices=_PERIODS, initial=Period.MONTH)
     dollars = forms.DecimalField(
         label="Limit (US dollars)",
@@ -48,6 +60,12 @@ class BudgetForm(PlainForm):
         help_text="Comma-separated. Webhooks are always notified.",
     )
 
+    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        scopes = self.fields["scope"]
+        assert isinstance(scopes, forms.ChoiceField)
+        scopes.choices = scope_choices(project)
+
     def clean_time_zone(self) -> str:
         name: str = self.cleaned_data["time_zone"]
         if name not in available_timezones():
@@ -66,29 +84,38 @@ class BudgetForm(PlainForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_budgets(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
+        viewer = viewer_of(request, slug)
         initial = {"time_zone": request.COOKIES.get("zone") or "UTC"}
-        return _page(request, viewer_of(request, slug), BudgetForm(initial=initial))
+        return _page(request, viewer, BudgetForm(viewer.project, initial=initial))
     viewer = owner_of(request, slug)
-    form = BudgetForm(request.POST)
+    form = BudgetForm(viewer.project, {"scope": _PROJECT, **request.POST.dict()})
     if not form.is_valid():
         return _page(request, viewer, form, status=422)
     data = form.cleaned_data
-    budget_set(
-        project=viewer.project,
-        period=data["period"],
-        limit_microusd=int(data["dollars"] * 1_000_000),
-        time_zone=data["time_zone"],
-        emails=data["emails"],
-        actor=actor_of(request),
-    )
+    scope, _, scope_value = data["scope"].partition(":")
+    try:
+        budget_set(
+            project=viewer.project,
+            period=data["period"],
+            limit_microusd=int(data["dollars"] * 1_000_000),
+            scope=scope,
+            scope_value=scope_value,
+            time_zone=data["time_zone"],
+            emails=data["emails"],
+            actor=actor_of(request),
+        )
+    except TooManyBudgets:
+        form.add_error(None, f"A project has at most {MOST_BUDGETS} budgets. Remove one first.")
+        return _page(request, viewer, form, status=422)
     messages.success(request, "Budget saved.")
     return redirect("settings_budgets", slug=slug)
 
 
 @require_POST
-def budget_remove(request: HttpRequest, slug: str, period: str) -> HttpResponse:
+def budget_remove(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     viewer = owner_of(request, slug)
-    budget = viewer.project.cost_budgets.select_related("project").filter(period=period).first()
+    number = min(number, 2**63 - 1)
+    budget = viewer.project.cost_budgets.select_related("project").filter(pk=number).first()
     if budget is None:
         raise Http404("Budget not found")
     budget_delete(budget=budget, actor=actor_of(request))
@@ -96,12 +123,27 @@ def budget_remove(request: HttpRequest, slug: str, period: str) -> HttpResponse:
     return redirect("settings_budgets", slug=slug)
 
 
+def scope_choices(project: Project) -> list[tuple[str, Any]]:
+    """Return what a budget can cover: the project, and its known members, agents, models and tags."""
+    facets = sessions_facets(project=project)
+    members = project.memberships.select_related("user").order_by("user__username")
+    groups = {
+        "Agent": [(f"agent:{name}", name) for name in facets.agents],
+        "Model": [(f"model:{name}", name) for name in facets.models],
+        "Tag": [(f"tag:{name}", name) for name in sessions_tags(project=project)],
+        "Member": [(f"member:{each.user_id}", each.user.get_username()) for each in members],
+    }
+    return [(_PROJECT, "Whole project"), *((label, choices) for label, choices in groups.items() if choices)]
+
+
 def _page(request: HttpRequest, viewer: Viewer, form: BudgetForm, *, status: int = 200) -> HttpResponse:
     alerts = BudgetAlert.objects.filter(budget__project=viewer.project).select_related("budget")
     context: dict[str, Any] = {
         "form": form,
         "budgets": budgets_spent(project_id=viewer.project.pk),
-        "alerts": alerts.order_by("-starts", "-share")[:_SHOWN_ALERTS],
+        "alerts": [
+            (each, scope_of(each.budget)) for each in alerts.order_by("-starts", "-share")[:_SHOWN_ALERTS]
+        ],
         "has_mail": bool(settings.EMAIL_HOST),
     }
     return settings_page(request, viewer, "budgets.html", context, status=status)

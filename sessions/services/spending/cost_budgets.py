@@ -16,8 +16,22 @@ from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import BudgetAlert, CostBudget, WebhookEvent
-from sessions.selectors.spending import ALERT_PERCENTAGES, BudgetSpending, budget_spent
+from sessions.models.spending import BudgetScope
+from sessions.selectors.spending import (
+    ALERT_PERCENTAGES,
+    BudgetSpending,
+    budget_spent,
+    scope_of,
+)
 from sessions.services.webhooks.deliveries import event_emit
+
+#: Maximum number of budgets of a project: each is checked every minute.
+MOST_BUDGETS = 50
+
+
+class TooManyBudgets(Exception):
+    """The project has `MOST_BUDGETS` budgets already."""
+
 
 log = logging.getLogger(__name__)
 
@@ -33,21 +47,39 @@ def budget_set(
     project: Project,
     period: str,
     limit_microusd: int,
+    scope: str = BudgetScope.PROJECT,
+    scope_value: str = "",
     time_zone: str = "UTC",
     emails: Sequence[str] = (),
     actor: Actor = SYSTEM,
 ) -> CostBudget:
-    """Create or change the budget of a period. Alerts already sent in the current period are not repeated."""
+    """Create or change the budget of a period, for the project or an agent, model, tag or member of it.
+
+    Alerts already sent in the current period are not repeated. Raises `TooManyBudgets`.
+    """
+    key = {"project": project, "period": period, "scope": scope, "scope_value": scope_value}
+    Project.objects.select_for_update().get(pk=project.pk)
+    if not CostBudget.objects.filter(**key).exists() and project.cost_budgets.count() >= MOST_BUDGETS:
+        raise TooManyBudgets
     values = {"limit_microusd": limit_microusd, "time_zone": time_zone, "emails": list(emails)}
-    budget, _ = CostBudget.objects.update_or_create(project=project, period=period, defaults=values)
-    audit_record(action="budget.set", project=project, actor=actor, target=period, detail=values)
+    budget, _ = CostBudget.objects.update_or_create(**key, defaults=values)
+    audit_record(action="budget.set", project=project, actor=actor, target=_target(budget), detail=values)
     return budget
+
+
+def _target(budget: CostBudget) -> str:
+    return f"{budget.period}{_for_scope(budget)}"
+
+
+def _for_scope(budget: CostBudget) -> str:
+    scope = scope_of(budget)
+    return f" for {scope}" if scope else ""
 
 
 @transaction.atomic
 def budget_delete(*, budget: CostBudget, actor: Actor = SYSTEM) -> None:
     """Delete a budget with its alerts."""
-    audit_record(action="budget.deleted", project=budget.project, actor=actor, target=budget.period)
+    audit_record(action="budget.deleted", project=budget.project, actor=actor, target=_target(budget))
     budget.delete()
 
 
@@ -93,6 +125,8 @@ def _payload(spent: BudgetSpending, share: int) -> dict[str, object]:
         "project": spent.budget.project.slug,
         "budget": {
             "period": spent.budget.period,
+            "scope": spent.budget.scope,
+            "scope_value": spent.name,
             "starts": spent.span.first,
             "ends": spent.span.last,
             "time_zone": spent.budget.time_zone,
@@ -120,9 +154,10 @@ def _mail(alert: BudgetAlert) -> int:
         return 0
     budget = alert.budget
     spent, limit = alert.spent_microusd / 1_000_000, budget.limit_microusd / 1_000_000
-    subject = f"{budget.project.name}: {alert.share}% of the {_ADJECTIVES[budget.period]} budget reached"
+    kind = f"{_ADJECTIVES[budget.period]} budget{_for_scope(budget)}"
+    subject = f"{budget.project.name}: {alert.share}% of the {kind} reached"
     text = (
-        f"{budget.project.name} has spent ${spent:,.2f} of its {_ADJECTIVES[budget.period]} budget of "
+        f"{budget.project.name} has spent ${spent:,.2f} of its {kind} of "
         f"${limit:,.2f} in the period starting {date_format(alert.starts, 'M j, Y')} ({budget.time_zone}).\n"
     )
     try:
