@@ -152,6 +152,9 @@ CONTEXTAPP_DEFAULT_BUDGET = env.integer("CONTEXTAPP_DEFAULT_BUDGET", 100_000, mi
 #: Tokens of the context window that are reserved for the model's output.
 CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
 
+#: The URL of the dashboard, for links in messages and e-mails, which are otherwise left out.
+CONTEXTAPP_PUBLIC_URL = env.text("CONTEXTAPP_PUBLIC_URL").rstrip("/")
+
 # -- Gateway ------------------------------------------------------------------------------------
 
 #: The providers' URLs. Projects can override them.

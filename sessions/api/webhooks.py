@@ -11,7 +11,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound, about
 from sessions.api.schema import error_responses, operation
-from sessions.models import Webhook, WebhookDelivery, WebhookEvent
+from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.selectors.lookups import as_uuid
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
 from sessions.services.webhooks.transport import ForbiddenAddress
@@ -45,7 +45,13 @@ class Webhooks(Endpoint):
         key = _key(call)
         events = sorted(data.get("events") or WebhookEvent.values)
         try:
-            webhook = webhook_create(project=key.project, url=data["url"], events=events, actor=call.actor)
+            webhook = webhook_create(
+                project=key.project,
+                url=data["url"],
+                events=events,
+                format=data.get("format", WebhookFormat.JSON),
+                actor=call.actor,
+            )
         except ForbiddenAddress as error:
             raise InvalidRequest("invalid_field", about("url", error), param="url") from None
         return json_response(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
@@ -113,6 +119,7 @@ def _webhook_json(row: Webhook) -> dict[str, Any]:
         "id": row.pk,
         "url": row.url,
         "events": row.events,
+        "format": row.format,
         "active": row.is_active,
         "created_at": row.created_at,
     }

@@ -950,6 +950,17 @@ class Migration(migrations.Migration):
                         size=None,
                     ),
                 ),
+                (
+                    "format",
+                    models.CharField(
+                        choices=[
+                            ("json", "JSON: the event with its data, signed"),
+                            ("slack", "Slack: a message with a link"),
+                        ],
+                        default="json",
+                        max_length=8,
+                    ),
+                ),
                 ("is_active", models.BooleanField(default=True)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 (

@@ -19,7 +19,7 @@ from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.tool_runs import ToolRun
 from sessions.models.tools import ToolFile, ToolOutput, ToolRollup, ToolScan
 from sessions.models.transcript import Blob, Message, Pin, Turn
-from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
+from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 
 __all__ = [
     "AgentSession",
@@ -66,4 +66,5 @@ __all__ = [
     "Webhook",
     "WebhookDelivery",
     "WebhookEvent",
+    "WebhookFormat",
 ]

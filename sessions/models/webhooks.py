@@ -19,8 +19,17 @@ class WebhookEvent(models.TextChoices):
     BUDGET = "budget.reached", "spending reaches a share of a budget"
 
 
+class WebhookFormat(models.TextChoices):
+    JSON = "json", "JSON: the event with its data, signed"
+    SLACK = "slack", "Slack: a message with a link"
+
+
 class Webhook(models.Model):
-    """A URL that receives a project's events."""
+    """A URL that receives a project's events.
+
+    In the format `slack`, which Slack, Mattermost and Discord (with `/slack` at the end of the URL) accept,
+    each event is a short text.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
@@ -28,6 +37,7 @@ class Webhook(models.Model):
     # Stored in plain text, because it signs each request.
     secret = models.CharField(max_length=100)
     events = ArrayField(models.CharField(max_length=32, choices=WebhookEvent.choices))
+    format = models.CharField(max_length=8, choices=WebhookFormat.choices, default=WebhookFormat.JSON)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now)
 

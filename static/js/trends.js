@@ -34,9 +34,9 @@ function short(value, unit) {
   return sign + (cents ? size.toFixed(2) : Number(size.toPrecision(3)));
 }
 
-function tipPlugin(data, fills) {
+function tipPlugin(data, fills, hidden) {
   const fill = (tip, index) => {
-    const shares = data.series.map(({ name, values }, at) => [fills[at], name, values[index]]).filter(([, , value]) => value);
+    const shares = data.series.map(({ name, values }, at) => [fills[at], name, hidden.has(at) ? 0 : values[index]]).filter(([, , value]) => value);
     const total = shares.reduce((sum, [, , value]) => sum + value, 0);
     const rows = shares.map(([color, name, value]) => [color, name, measured(value, data.unit)]);
     tip.replaceChildren(element("b", "", `${bucketLabel(data, index, true)}: ${measured(total, data.unit)}`), swatchTable(rows));
@@ -74,21 +74,61 @@ function marksPlugin(data, color) {
 }
 
 // Each layer is the running sum of the series. The largest is drawn first, the others on top of it.
-function stacked(data) {
+function stacked(data, hidden) {
   const sums = data.buckets.map(() => 0);
-  const layers = data.series.map((series) => series.values.map((value, index) => (sums[index] += value)));
+  const layers = data.series.map((series, at) => series.values.map((value, index) => (sums[index] += hidden.has(at) ? 0 : value)));
   return layers.reverse();
 }
 
-function options(data, width, fills, [text, line]) {
+// The last day of a bucket.
+function bucketEnd(data, index) {
+  const day = new Date(`${data.buckets[index]}T00:00Z`);
+  if (data.bucket === "month") day.setUTCMonth(day.getUTCMonth() + 1, 0);
+  else if (data.bucket === "week") day.setUTCDate(day.getUTCDate() + 6);
+  return day.toISOString().slice(0, 10);
+}
+
+// Show only the buckets from one index to another, through the fields of the page's form.
+function narrow(data, from, to) {
+  const form = document.querySelector(".trends-filters");
+  const [first, last] = [form.elements.first, form.elements.last];
+  const most = data.buckets.length - 1;
+  const begin = data.buckets[Math.min(Math.max(from, 0), most)];
+  const end = bucketEnd(data, Math.min(Math.max(to, 0), most));
+  if (begin === first.value && end === last.value) return;
+  // The first and the last bucket may extend beyond the period.
+  if (begin > first.value) first.value = begin;
+  if (end < last.value) last.value = end;
+  form.elements.bucket.value = to - from < 2 && data.bucket !== "day" ? "day" : data.bucket;
+  form.requestSubmit();
+}
+
+// A click narrows the period to a bar, dragging narrows it to several.
+function narrowPlugin(data) {
+  const isSelection = (plot) => plot.select.width > 8;
+  return {
+    hooks: {
+      setSelect: (plot) => {
+        if (!isSelection(plot)) return;
+        const { left, width } = plot.select;
+        narrow(data, Math.round(plot.posToVal(left, "x")), Math.round(plot.posToVal(left + width, "x")));
+      },
+      init: (plot) => plot.over.addEventListener("click", () => {
+        if (!isSelection(plot) && plot.cursor.idx != null) narrow(data, plot.cursor.idx, plot.cursor.idx);
+      }),
+    },
+  };
+}
+
+function options(data, width, fills, [text, line], hidden) {
   const layers = data.series.length;
-  const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }) => sum + values[index], 0)), 1);
+  const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }, at) => sum + (hidden.has(at) ? 0 : values[index]), 0)), 1);
   const axis = axisStyle(text, line);
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
-    cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
+    cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
     scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
     axes: [
       { ...axis, grid: { show: false }, label: data.bucket[0].toUpperCase() + data.bucket.slice(1), labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
@@ -101,7 +141,7 @@ function options(data, width, fills, [text, line]) {
       paths: window.uPlot.paths.bars({ size: [0.8, 48] }),
       points: { show: false },
     }))],
-    plugins: [marksPlugin(data, text), tipPlugin(data, fills)],
+    plugins: [marksPlugin(data, text), tipPlugin(data, fills, hidden), narrowPlugin(data)],
   };
 }
 
@@ -114,14 +154,20 @@ function chartDraw(host, data) {
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The same data follows as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
   let plot = null;
+  const hidden = new Set();
+  const colors = () => resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);
   const draw = () => {
     plot?.destroy();
-    const all = resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);
-    const fills = all.slice(0, COLORS.length);
-    host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => name), fills));
-    const columns = [data.buckets.map((_, index) => index), ...stacked(data)];
-    plot = new window.uPlot(options(data, place.clientWidth, fills, all.slice(-2)), columns, place);
+    const all = colors();
+    const columns = [data.buckets.map((_, index) => index), ...stacked(data, hidden)];
+    plot = new window.uPlot(options(data, place.clientWidth, all.slice(0, COLORS.length), all.slice(-2), hidden), columns, place);
   };
+  const toggle = (index, isShown) => {
+    if (isShown) hidden.delete(index);
+    else hidden.add(index);
+    draw();
+  };
+  host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => name), colors(), toggle));
   draw();
   const onTheme = () => (host.isConnected ? draw() : document.removeEventListener("theme", onTheme));
   document.addEventListener("theme", onTheme);

@@ -30,7 +30,11 @@ OWNERS_ONLY = {
     "settings_new": {"name": "Another"},
     "settings_members": {"username": "nora", "role": "viewer"},
     "settings_policy": {"preset": "masking"},
-    "settings_webhooks": {"url": "https://example.org/hook", "events": ["compaction.started"]},
+    "settings_webhooks": {
+        "url": "https://example.org/hook",
+        "format": "json",
+        "events": ["compaction.started"],
+    },
 }
 
 
@@ -163,7 +167,7 @@ def test_an_expiry_in_the_past_is_rejected(owner_client):
 
 # -- Webhooks --------------------------------------------------------------------------------------
 
-HOOK = {"url": "https://example.org/hook?token=t0p", "events": ["compaction.finished"]}
+HOOK = {"format": "json", "url": "https://example.org/hook?token=t0p", "events": ["compaction.finished"]}
 
 
 def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):

@@ -66,6 +66,21 @@ def test_a_filter_updates_the_page_and_the_url(window):
     expect(window.get_by_role("heading", name="By agent", exact=True)).to_be_visible()
 
 
+def test_a_bar_narrows_the_period_and_the_legend_hides_a_group(window):
+    window.goto(address("trends"))
+    expect_chart(window)
+    fixer = window.locator(".trend-legend").get_by_role("button", name="fixer")
+    fixer.click()
+    expect(fixer).to_have_attribute("aria-pressed", "false")
+    today = window.get_by_label("To", exact=True).input_value()
+    assert window.get_by_label("From", exact=True).input_value() < today
+    plot = window.locator(".chart .u-over")
+    box = plot.bounding_box()
+    plot.click(position={"x": box["width"] * 29.6 / 30, "y": box["height"] / 2})
+    window.wait_for_url(re.compile(f"first={today}"))
+    expect_chart(window)
+
+
 def test_the_time_zone_is_that_of_the_browser(browser, served_url, logged_in, owner, used):
     context = browser.new_context(base_url=served_url, timezone_id="Europe/Berlin")
     context.set_default_timeout(30_000)

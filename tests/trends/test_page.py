@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from sessions.models import Compaction
 from sessions.pages.trends.parameters import presets
-from sessions.selectors.trends import GROUPS
+from sessions.selectors.trends import GROUPS, TrendQuery, month_project
 from sessions.selectors.usage import Span, usage_sums
 from sessions.services.spending.rollups import input_rates, rollups_fill
 from tests.markup import one_line
@@ -92,6 +92,31 @@ def test_figures_split_by(group, first, used, viewer_client):
     assert response.context["total"].cost_microusd == 4_000_000
 
 
+def test_groups_are_split_by_a_second_property(used, viewer_client):
+    query = {**MARCH, "group": "agent", "split": "model"}
+    context = viewer_client.get(address(), query).context
+    costs = {row.name: row.sums.cost_microusd for row in context["rows"]}
+    assert costs == {
+        "fixer · claude-sonnet-4-5": 3_000_000,
+        "reader · gpt-5": 1_000_000,
+        "reader · made-up": 0,
+    }
+    assert context["total"].cost_microusd == 4_000_000
+    assert "agent=reader" in context["rows"][1].query
+    assert "model=gpt-5" in context["rows"][1].query
+    data = viewer_client.get(address("trends_series"), query).json()
+    assert [series["name"] for series in data["series"]] == ["fixer · claude-sonnet-4-5", "reader · gpt-5"]
+    rows = csv.DictReader(io.StringIO(viewer_client.get(address("trends_csv"), query).text))
+    assert {(row["agent"], row["model"]) for row in rows} >= {
+        ("fixer", "claude-sonnet-4-5"),
+        ("reader", "gpt-5"),
+    }
+    by_tag = viewer_client.get(address(), {**query, "split": "tag"}).context
+    assert {row.name for row in by_tag["rows"]} == {"fixer · ci", "fixer · red", "reader · No tag"}
+    assert by_tag["total"].cost_microusd == 4_000_000
+    assert viewer_client.get(address(), {**query, "split": "agent"}).context["parameters"].split == ""
+
+
 @pytest.mark.parametrize("narrow", [{"agent": "fixer"}, {"tag": "red"}, {"model": "claude-sonnet-4-5"}])
 def test_figures_are_narrowed(narrow, used, viewer_client):
     context = viewer_client.get(address(), {**MARCH, **narrow}).context
@@ -122,8 +147,12 @@ def test_the_comparison_moves_with_the_period_unless_chosen(used, viewer_client)
 
 def test_a_period_that_is_too_long_is_cut_with_a_notice(used, viewer_client):
     page = viewer_client.get(address(), {"first": "2020-01-01", "last": "2026-03-31"})
-    assert page.context["parameters"].current.span.days == 732
-    assert "Showing the last 732 days of this period" in page.text
+    assert page.context["parameters"].current.span.days == 2_282
+    page = viewer_client.get(address(), {"first": "2010-01-01", "last": "2026-03-31", "bucket": "day"})
+    assert page.context["parameters"].current.span.days == 3_660
+    assert page.context["parameters"].bucket == "month"
+    assert "Showing the last 3660 days of this period" in page.text
+    assert "Days are shown for up to two years." in page.text
     assert "Showing the last" not in viewer_client.get(address(), MARCH).text
 
 
@@ -272,6 +301,7 @@ def test_small_groups_are_combined_in_the_chart(project, viewer_client):
         {"other": "2999-12-31"},
         {"group": "password"},
         {"bucket": "hour"},
+        {"split": "session"},
         {"member": "x"},
         {"agent": "\0"},
     ],
@@ -304,6 +334,65 @@ def test_a_preset_keeps_the_other_parameters(used, viewer_client):
     assert "Last month" in page.text
 
 
+def test_all_time_begins_with_the_first_usage(used, viewer_client):
+    context = viewer_client.get(address(), MARCH).context
+    [query] = [query for name, query, _ in context["presets"] if name == "All time"]
+    assert QueryDict(query)["first"] == "2026-02-18"
+
+
+class TestProjection:
+    @pytest.fixture
+    def spend(self, project):
+        session = session_make(project, "s", agent="reader")
+
+        def of(costs: dict[date, float]) -> None:
+            moments = ((datetime.combine(day, NOON.time(), UTC), cost) for day, cost in costs.items())
+            turns = [
+                turn_make(session, at, moment, cost=round(cost * 1_000_000))
+                for at, (moment, cost) in enumerate(moments)
+            ]
+            turns_add(session, turns)
+            rollups_fill()
+
+        return of
+
+    def project_month(self, project, today: date, **filters):
+        span = Span(first=today, last=today, zone=ZoneInfo("UTC"))
+        return month_project(project_id=project.pk, query=TrendQuery(span=span, **filters), today=today)
+
+    def test_a_steady_cost_continues(self, project, spend):
+        spend({date(2026, 3, 10) - timedelta(days=n): 2 for n in range(20)})
+        found = self.project_month(project, date(2026, 3, 10))
+        assert (found.spent, found.expected) == (20_000_000, 62_000_000)
+        assert found.low == found.high == found.expected
+        assert self.project_month(project, date(2026, 3, 10), agent="writer") is None
+
+    def test_weekends_are_projected_separately(self, project, spend):
+        days = [date(2026, 3, 13) - timedelta(days=n) for n in range(1, 29)]
+        spend({day: 10 for day in days if day.weekday() < 5})
+        found = self.project_month(project, date(2026, 3, 13))
+        # Nine workdays before that Friday, it and twelve after it.
+        assert found.expected == 22 * 10_000_000
+
+    def test_a_varying_cost_has_a_range(self, project, spend):
+        spend({date(2026, 3, 10) - timedelta(days=n): 1 + n % 5 for n in range(1, 20)})
+        found = self.project_month(project, date(2026, 3, 10))
+        assert found.spent < found.low < found.expected < found.high
+
+    def test_a_week_of_usage_is_needed(self, project, spend, viewer_client):
+        today = datetime.now(UTC).date()
+        spend({today - timedelta(days=n): 1 for n in range(6)})
+        assert self.project_month(project, today) is None
+        assert "Projected for" not in viewer_client.get(address()).text
+
+    def test_the_page_shows_the_range(self, project, spend, viewer_client):
+        today = datetime.now(UTC).date()
+        spend({today - timedelta(days=n): 1 + n % 3 for n in range(20)})
+        page = one_line(viewer_client.get(address()))
+        assert f"Projected for {today:%B}" in page
+        assert "80% range" in page
+
+
 def test_presets_are_whole_weeks_and_months():
     spans = {name: (str(first), str(last)) for name, first, last in presets(date(2026, 3, 11))}
     assert spans["Last week"] == ("2026-03-02", "2026-03-08")
@@ -312,5 +401,5 @@ def test_presets_are_whole_weeks_and_months():
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_page_takes_few_queries(group, used, viewer_client, django_assert_max_num_queries):
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(14):
         assert viewer_client.get(address(), {**MARCH, "group": group}).status_code == 200

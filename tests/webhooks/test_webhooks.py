@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -14,9 +15,9 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
-from sessions.models import Compaction, Webhook, WebhookDelivery
+from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
 from sessions.services.webhooks import transport
-from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
+from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send, event_emit
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
 from tests.webhooks.receiver import Receiver, receiver
@@ -79,6 +80,32 @@ def test_start_and_end_are_reported(api: Api, other: Receiver, compact: Any) -> 
         assert last["compaction"][name] == compacted[name]
     assert set(last["compaction"]) == set(compacted) - {"recap", "edits"}
     assert set(WebhookDelivery.objects.values_list("state", "status")) == {("sent", 200)}
+
+
+def test_slack_gets_messages_with_links(
+    api: Api, other: Receiver, compact: Any, project: Project, settings: Any
+) -> None:
+    settings.CONTEXTAPP_PUBLIC_URL = "https://ctx.example.org"
+    webhook_create(api, other.url, format="slack")
+    compact()
+    AgentSession.objects.update(external_id="<!channel>")
+    event_emit(
+        project_id=project.pk,
+        event="tool_output.spike",
+        payload={
+            "session": {"id": AgentSession.objects.get().pk, "external_id": "<!channel>"},
+            "turn": 7,
+            "output_spike": {"tokens": 90_000, "mean": 1_200, "position": 3, "tool": "Bash"},
+        },
+    )
+    for delivery in WebhookDelivery.objects.order_by("created_at", "pk"):
+        delivery_send(delivery_id=delivery.pk)
+    started, finished, spike = (json.loads(body)["text"] for _, body in other.heard)
+    link = f"<https://ctx.example.org/p/alpha/sessions/{AgentSession.objects.get().pk}/|s1>"
+    assert started == f"Compaction 1 of {link} started (user)."
+    assert re.fullmatch(rf"Compaction 1 of {re.escape(link)}: done, [\d,]+ → [\d,]+ tokens\.", finished)
+    assert "90,000 tokens, far more than usual (1,200)" in spike
+    assert "<!channel>" not in spike
 
 
 def test_a_revert_is_reported(api: Api, other: Receiver, compact: Any) -> None:

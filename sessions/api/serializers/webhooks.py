@@ -5,7 +5,11 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from sessions.api.serializers.fields import PlainText, Strict
-from sessions.models import WebhookDelivery, WebhookEvent
+from sessions.models import WebhookDelivery, WebhookEvent, WebhookFormat
+
+_FORMAT = (
+    "Format of the requests: `json`, or `slack` for a short message that Slack and compatible chats accept."
+)
 
 
 class WebhookCreate(Strict):
@@ -16,6 +20,9 @@ class WebhookCreate(Strict):
         required=False,
         help_text="Events to send. Defaults to all.",
     )
+    format = serializers.ChoiceField(
+        choices=WebhookFormat.choices, required=False, help_text=f"{_FORMAT} Defaults to `json`."
+    )
 
 
 class WebhookChange(Strict):
@@ -23,6 +30,7 @@ class WebhookChange(Strict):
     events = serializers.MultipleChoiceField(
         choices=WebhookEvent.choices, allow_empty=False, required=False, help_text="Events to send."
     )
+    format = serializers.ChoiceField(choices=WebhookFormat.choices, required=False, help_text=_FORMAT)
     active = serializers.BooleanField(required=False, help_text="Whether events are sent.")
 
 
@@ -32,6 +40,7 @@ class Webhook(serializers.Serializer):
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=WebhookEvent.choices), help_text="Events to send."
     )
+    format = serializers.ChoiceField(choices=WebhookFormat.choices, help_text=_FORMAT)
     active = serializers.BooleanField(help_text="Whether events are sent.")
     created_at = serializers.DateTimeField(help_text="When the webhook was created.")
 

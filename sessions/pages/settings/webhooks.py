@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
-from sessions.models import Webhook, WebhookDelivery, WebhookEvent
+from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
@@ -30,6 +30,7 @@ _EVENTS = (
 
 class WebhookForm(PlainForm):
     url = forms.CharField(label="URL", max_length=2_000, help_text="An https:// URL on a public host.")
+    format = forms.ChoiceField(label="Format", choices=WebhookFormat.choices, initial=WebhookFormat.JSON)
     events = forms.MultipleChoiceField(
         choices=_EVENTS, initial=WebhookEvent.values, widget=forms.CheckboxSelectMultiple
     )

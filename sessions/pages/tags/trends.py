@@ -63,8 +63,6 @@ def plain_bar(part: int, whole: int) -> str:
 
 
 @register.simple_tag
-def trends_query(parameters: Parameters, key: str = "") -> str:
-    """Return the page's query string. With a key, filter by that group and list its sessions instead."""
-    if not key:
-        return parameters.query_string()
-    return parameters.query_string(**{parameters.group: key, "group": "session"})
+def trends_query(parameters: Parameters) -> str:
+    """Return the page's query string."""
+    return parameters.query_string()

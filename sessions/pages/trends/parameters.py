@@ -19,9 +19,12 @@ from sessions.selectors.usage import Span
 #: The measures that the chart can show and their labels.
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "saved": "Savings"}
 
+#: The properties by which groups can be divided further.
+SPLITS = tuple(name for name in GROUPS if name != "session")
+
 _DEFAULT_DAYS = 30
-#: Two leap years. A chart of a longer period would have too many columns to distinguish.
-_MAX_DAYS = 732
+#: Maximum days of a period, and of one that is shown by day: more columns cannot be distinguished.
+_MAX_DAYS, _MAX_SHOWN_DAYS = 3_660, 732
 _FIRST, _LAST = date(2000, 1, 1), date(2999, 12, 31)
 
 _DAY = forms.DateInput(attrs={"type": "date"})
@@ -38,6 +41,7 @@ class TrendsForm(forms.Form):
     last = forms.DateField(required=False, widget=_DAY, label="To")
     bucket = forms.ChoiceField(required=False, choices=_choices(BUCKETS), label="Interval")
     group = forms.ChoiceField(required=False, choices=_choices(GROUPS), label="Group by")
+    split = forms.ChoiceField(required=False, choices=_choices(SPLITS), label="Then by")
     measure = forms.ChoiceField(required=False, choices=list(MEASURES.items()), label="Measure")
     other = forms.DateField(required=False, widget=_DAY, label="Compare to period starting")
     agent = forms.CharField(required=False, max_length=100)
@@ -65,7 +69,17 @@ class Parameters:
     other: date | None
     bucket: str
     group: str
+    split: str
     measure: str
+
+    @property
+    def grouping(self) -> str:
+        """The grouping of the figures, as the selectors take it: `agent`, or `agent,model`."""
+        return f"{self.group},{self.split}" if self.split else self.group
+
+    @property
+    def grouping_label(self) -> str:
+        return f"{self.group} and {self.split}" if self.split else self.group
 
     @property
     def measure_label(self) -> str:
@@ -85,6 +99,7 @@ class Parameters:
             "last": span.last.isoformat(),
             "bucket": self.bucket,
             "group": self.group,
+            "split": self.split,
             "measure": self.measure,
             "other": self.other.isoformat() if self.other else "",
             **self.filters,
@@ -112,19 +127,21 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
     previous = replace(
         span, first=first, last=min(first + timedelta(days=span.days - 1), _LAST + timedelta(days=1))
     )
+    group, split = data.get("group") or "agent", data.get("split") or ""
     parameters = Parameters(
         current=current,
         previous=replace(current, span=previous),
         other=data.get("other"),
-        bucket=data.get("bucket") or _bucket(span),
-        group=data.get("group") or "agent",
+        bucket=_chosen_bucket(form, span),
+        group=group,
+        split=split if split != group else "",
         measure=data.get("measure") or "cost",
     )
     return parameters, form
 
 
-def presets(today: date) -> list[tuple[str, date, date]]:
-    """Return the preset periods: label, first day, last day."""
+def presets(today: date, begin: date | None = None) -> list[tuple[str, date, date]]:
+    """Return the preset periods: label, first day, last day. `begin` is the day of the first usage."""
     monday = today - timedelta(days=today.weekday())
     month = today.replace(day=1)
     end_of_last_month = month - timedelta(days=1)
@@ -135,6 +152,8 @@ def presets(today: date) -> list[tuple[str, date, date]]:
         ("This month", month, today),
         ("Last month", end_of_last_month.replace(day=1), end_of_last_month),
         ("Last 90 days", today - timedelta(days=89), today),
+        ("This year", today.replace(month=1, day=1), today),
+        *([("All time", min(begin, today), today)] if begin else []),
     ]
 
 
@@ -150,8 +169,12 @@ def _span(data: dict[str, Any], zone: ZoneInfo) -> Span:
     return Span(first=max(first, last - timedelta(days=_MAX_DAYS - 1)), last=last, zone=zone)
 
 
-def _bucket(span: Span) -> str:
-    return "day" if span.days <= 62 else "week" if span.days <= 366 else "month"
+def _chosen_bucket(form: TrendsForm, span: Span) -> str:
+    chosen: str = form.cleaned_data.get("bucket") or ""
+    if chosen == "day" and span.days > _MAX_SHOWN_DAYS:
+        form.add_error("bucket", "Days are shown for up to two years. Showing months.")
+        chosen = ""
+    return chosen or ("day" if span.days <= 62 else "week" if span.days <= 366 else "month")
 
 
 def _stripped(text: str | None) -> str:

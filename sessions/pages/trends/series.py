@@ -13,7 +13,7 @@ from accounts.models import Project
 from accounts.selectors import policy_changes
 from sessions.models import AgentSession
 from sessions.pages.trends.parameters import Parameters
-from sessions.selectors.trends import Sums, TrendRow
+from sessions.selectors.trends import SEPARATOR, Sums, TrendRow, group_names
 from sessions.selectors.usage import Span
 
 #: The number of series in the chart. The last one combines all smaller groups.
@@ -28,8 +28,23 @@ _UNNAMED = {
 }
 
 
-def names_of(project: Project, group: str, keys: Iterable[str]) -> Mapping[str, str]:
-    """Return the display names of a group's keys. Takes at most one query."""
+def names_of(project: Project, group: str, keys: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the display names of a grouping's keys: one, or two. Takes at most two queries."""
+    parts = {key: key.split(SEPARATOR) for key in keys}
+    named = [
+        _names(project, each, {part[at] for part in parts.values()})
+        for at, each in enumerate(group_names(group))
+    ]
+    return {
+        key: [names[each] for names, each in zip(named, part, strict=True)] for key, part in parts.items()
+    }
+
+
+def joined(names: Sequence[str]) -> str:
+    return " · ".join(names)
+
+
+def _names(project: Project, group: str, keys: Iterable[str]) -> Mapping[str, str]:
     known = [key for key in keys if key]
     names = {key: key for key in known}
     if group == "member":
@@ -75,13 +90,13 @@ def series_json(project: Project, rows: Sequence[TrendRow], parameters: Paramete
     buckets = buckets_of(parameters.current.span, parameters.bucket)
     positions = {bucket: index for index, bucket in enumerate(buckets)}
     largest = _largest(rows, parameters.measure)
-    names = names_of(project, parameters.group, largest)
+    names = names_of(project, parameters.grouping, largest)
     values = {key: [0] * len(buckets) for key in largest}
     others = [0] * len(buckets)
     for row in rows:
         if (index := positions.get(row.bucket)) is not None:
             values.get(row.key, others)[index] += value_of(row.sums, parameters.measure)
-    series = [{"name": names[key], "values": values[key]} for key in largest]
+    series = [{"name": joined(names[key]), "values": values[key]} for key in largest]
     if any(others):
         series.append({"name": "All others", "values": others})
     return {

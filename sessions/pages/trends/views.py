@@ -17,15 +17,19 @@ from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fr
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.parameters import Parameters, parameters_of, presets, today_of
-from sessions.pages.trends.series import names_of, ranked, series_json
+from sessions.pages.trends.series import joined, names_of, ranked, series_json
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends import (
+    SEPARATOR,
     Latency,
     Sums,
     TrendRow,
+    first_usage,
+    group_names,
     latency_groups,
     latency_rows,
     latency_total,
+    month_project,
     savings_of,
     top_sessions,
     trend_groups,
@@ -39,10 +43,14 @@ _MAX_ROWS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """One row of the table: a group's totals in the current and the previous period."""
+    """One row of the table: a group's totals in the current and the previous period.
+
+    `query` is the query string that shows only this group; empty for sessions and unnamed groups.
+    """
 
     key: str
     name: str
+    query: str
     sums: Sums
     previous: Sums
     latency: Latency
@@ -76,20 +84,20 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     parameters, _ = parameters_of(request)
     rows = sorted(_rows(viewer.project, parameters), key=lambda row: (row.bucket, row.key))
-    names = names_of(viewer.project, parameters.group, {row.key for row in rows})
+    names = names_of(viewer.project, parameters.grouping, {row.key for row in rows})
     latencies = latency_rows(
         project_id=viewer.project.pk,
         query=parameters.current,
         bucket=parameters.bucket,
-        group=parameters.group,
+        group=parameters.grouping,
     )
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([parameters.bucket, parameters.group, *_CSV_COLUMNS, *_CSV_LATENCY])
+    writer.writerow([parameters.bucket, *group_names(parameters.grouping), *_CSV_COLUMNS, *_CSV_LATENCY])
     writer.writerows(
         [
             row.bucket,
-            spreadsheet_text(names[row.key]),
+            *map(spreadsheet_text, names[row.key]),
             *_csv_values(row.sums),
             *_csv_latency(latencies.get((row.bucket, row.key), Latency())),
         ]
@@ -98,28 +106,28 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     span = parameters.current.span
     response["Content-Disposition"] = (
-        f'attachment; filename="{slug}-{parameters.group}-{span.first}-{span.last}.csv"'
+        f'attachment; filename="{slug}-{parameters.grouping.replace(",", "-")}-{span.first}-{span.last}.csv"'
     )
     return private(response)
 
 
 def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
-    groups = trend_groups(project_id=project.pk, query=parameters.current, group=parameters.group)
-    previous = trend_groups(project_id=project.pk, query=parameters.previous, group=parameters.group)
+    groups = trend_groups(project_id=project.pk, query=parameters.current, group=parameters.grouping)
+    previous = trend_groups(project_id=project.pk, query=parameters.previous, group=parameters.grouping)
     # A session counts once per tag, so the sum over tags is larger than the total.
-    if parameters.group == "tag":
+    if "tag" in group_names(parameters.grouping):
         total = trend_total(project_id=project.pk, query=parameters.current)
         total_previous = trend_total(project_id=project.pk, query=parameters.previous)
     else:
         total, total_previous = sum(groups.values(), Sums()), sum(previous.values(), Sums())
     latency = latency_total(project_id=project.pk, query=parameters.current)
     latencies = (
-        latency_groups(project_id=project.pk, query=parameters.current, group=parameters.group)
+        latency_groups(project_id=project.pk, query=parameters.current, group=parameters.grouping)
         if latency.is_reported
         else {}
     )
     largest = ranked(groups)[:_MAX_ROWS]
-    names = names_of(project, parameters.group, [key for key, _ in largest])
+    names = names_of(project, parameters.grouping, [key for key, _ in largest])
     return {
         "total": total,
         "latency": latency,
@@ -127,7 +135,8 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         "rows": [
             GroupRow(
                 key=key,
-                name=names[key],
+                name=joined(names[key]),
+                query="" if parameters.group == "session" else _row_query(parameters, key),
                 sums=sums,
                 previous=previous.get(key, Sums()),
                 latency=latencies.get(key, Latency()),
@@ -140,20 +149,31 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         if parameters.group != "session"
         else [],
         "filters": _filters(project, parameters),
-        "presets": _presets(parameters),
+        "presets": _presets(project, parameters),
+        "projection": month_project(
+            project_id=project.pk, query=parameters.current, today=today_of(parameters.current.span.zone)
+        ),
     }
 
 
-def _presets(parameters: Parameters) -> list[tuple[str, str, bool]]:
+def _row_query(parameters: Parameters, key: str) -> str:
+    names = dict(zip(group_names(parameters.grouping), key.split(SEPARATOR), strict=True))
+    return parameters.query_string(**names, group="session", split="") if all(names.values()) else ""
+
+
+def _presets(project: Project, parameters: Parameters) -> list[tuple[str, str, bool]]:
     """Return the preset periods: label, query string and whether it is the current period."""
     span = parameters.current.span
+    begin = first_usage(project_id=project.pk)
     return [
         (
             name,
             parameters.query_string(first=first.isoformat(), last=last.isoformat(), bucket="", other=""),
             (first, last) == (span.first, span.last),
         )
-        for name, first, last in presets(today_of(span.zone))
+        for name, first, last in presets(
+            today_of(span.zone), begin.astimezone(span.zone).date() if begin else None
+        )
     ]
 
 
@@ -162,7 +182,7 @@ def _filters(project: Project, parameters: Parameters) -> list[tuple[str, str, s
     return [
         (
             name,
-            names_of(project, "member", [value])[value] if name == "member" else value,
+            joined(names_of(project, name, [value])[value]),
             parameters.query_string(**{name: ""}),
         )
         for name, value in parameters.filters.items()
@@ -171,7 +191,7 @@ def _filters(project: Project, parameters: Parameters) -> list[tuple[str, str, s
 
 def _rows(project: Project, parameters: Parameters) -> list[TrendRow]:
     return trend_rows(
-        project_id=project.pk, query=parameters.current, bucket=parameters.bucket, group=parameters.group
+        project_id=project.pk, query=parameters.current, bucket=parameters.bucket, group=parameters.grouping
     )
 
 

@@ -1,14 +1,18 @@
 """Usage of a project over time and savings by compaction, read from the quarter-hour rollups."""
 
 from sessions.selectors.trends.latency import Latency, latency_groups, latency_rows, latency_total
+from sessions.selectors.trends.projection import Projection, month_project
 from sessions.selectors.trends.savings import Savings, savings_of
 from sessions.selectors.trends.sums import (
     BUCKETS,
     GROUPS,
+    SEPARATOR,
     Sums,
     TopSession,
     TrendQuery,
     TrendRow,
+    first_usage,
+    group_names,
     top_sessions,
     trend_groups,
     trend_rows,
@@ -18,15 +22,20 @@ from sessions.selectors.trends.sums import (
 __all__ = [
     "BUCKETS",
     "GROUPS",
+    "SEPARATOR",
     "Latency",
+    "Projection",
     "Savings",
     "Sums",
     "TopSession",
     "TrendQuery",
     "TrendRow",
+    "first_usage",
+    "group_names",
     "latency_groups",
     "latency_rows",
     "latency_total",
+    "month_project",
     "savings_of",
     "top_sessions",
     "trend_groups",

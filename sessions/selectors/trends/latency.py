@@ -21,6 +21,8 @@ from sessions.selectors.trends.sums import (
     GROUP_KEYS,
     TrendQuery,
     filter_conditions,
+    group_key,
+    group_names,
     query_parameters,
 )
 
@@ -53,7 +55,7 @@ def latency_total(*, project_id: UUID, query: TrendQuery) -> Latency:
 
 def latency_groups(*, project_id: UUID, query: TrendQuery, group: str) -> Mapping[str, Latency]:
     """Return the latency of the whole period by group. One query."""
-    found = _latencies(GROUP_KEYS[group], project_id, query, tags=group == "tag")
+    found = _latencies(group_key(group), project_id, query, tags="tag" in group_names(group))
     return {key: latency for (_, key), latency in found.items()}
 
 
@@ -61,7 +63,8 @@ def latency_rows(
     *, project_id: UUID, query: TrendQuery, bucket: str, group: str
 ) -> Mapping[tuple[date | None, str], Latency]:
     """Return the latency by the first day of each bucket, and by group. One query."""
-    return _latencies(GROUP_KEYS[group], project_id, query, tags=group == "tag", bucket=bucket)
+    tags = "tag" in group_names(group)
+    return _latencies(group_key(group), project_id, query, tags=tags, bucket=bucket)
 
 
 def _latencies(

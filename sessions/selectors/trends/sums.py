@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,19 @@ GROUP_KEYS = {
     "session": "s.id::text",
 }
 GROUPS = tuple(GROUP_KEYS)
+#: Separates the keys of a row that is grouped by two properties.
+SEPARATOR = "\x1f"
+
+
+def group_names(group: str) -> Sequence[str]:
+    """Return the properties of a grouping: one, or two separated by a comma."""
+    return group.split(",")
+
+
+def group_key(group: str) -> str:
+    """Return the SQL expression of a grouping's key."""
+    keys = [GROUP_KEYS[name] for name in group_names(group)]
+    return keys[0] if len(keys) == 1 else f"concat_ws(chr(31), {', '.join(keys)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +112,14 @@ class TopSession:
 
 def trend_rows(*, project_id: UUID, query: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
     """Return usage by bucket and group, unordered. One query."""
-    rows = _rows(f"r.bucket, {GROUP_KEYS[group]}", project_id, query, tags=group == "tag", bucket=bucket)
+    keys, tags = f"r.bucket, {group_key(group)}", "tag" in group_names(group)
+    rows = _rows(keys, project_id, query, tags=tags, bucket=bucket)
     return [TrendRow(bucket=day, key=key, sums=_sums(sums)) for day, key, *sums in rows]
 
 
 def trend_groups(*, project_id: UUID, query: TrendQuery, group: str) -> dict[str, Sums]:
     """Return usage of the whole period by group. One query."""
-    rows = _rows(GROUP_KEYS[group], project_id, query, tags=group == "tag")
+    rows = _rows(group_key(group), project_id, query, tags="tag" in group_names(group))
     return {key: _sums(sums) for key, *sums in rows}
 
 
@@ -113,6 +127,12 @@ def trend_total(*, project_id: UUID, query: TrendQuery) -> Sums:
     """Return usage of the whole period. One query."""
     rows = _rows("1", project_id, query)
     return next((_sums(sums) for _, *sums in rows), Sums())
+
+
+def first_usage(*, project_id: UUID) -> datetime | None:
+    """Return the quarter-hour of the project's first usage. One query."""
+    rows = UsageRollup.objects.filter(project_id=project_id).order_by("at")
+    return rows.values_list("at", flat=True).first()
 
 
 def top_sessions(*, project_id: UUID, query: TrendQuery, limit: int = 10) -> list[TopSession]:

@@ -20,10 +20,11 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.utils import timezone
 
-from sessions.models import Compaction, Webhook, WebhookDelivery
+from sessions.models import Compaction, Webhook, WebhookDelivery, WebhookFormat
 from sessions.selectors.compactions import compaction_json
 from sessions.services.claims import claim, is_free, oldest_first, still_own
 from sessions.services.dispatch import delivery_dispatch
+from sessions.services.webhooks.messages import slack_message
 from sessions.services.webhooks.transport import ForbiddenAddress, post, target_of
 from sessions.store import bodies
 
@@ -57,11 +58,21 @@ def event_emit(
     *, project_id: UUID, event: str, payload: Mapping[str, Any], compaction: Compaction | None = None
 ) -> None:
     """Report an event to the project's webhooks. Call it in the transaction of the change."""
-    hooks = list(Webhook.objects.filter(project=project_id, is_active=True, events__contains=[event]))
+    active = Webhook.objects.filter(project=project_id, is_active=True, events__contains=[event])
+    hooks = list(active.select_related("project"))
     if not hooks:
         return
-    body = bodies.json_bytes({"event": event, "at": timezone.now(), **payload})
-    rows = [WebhookDelivery(webhook=hook, compaction=compaction, event=event, body=body) for hook in hooks]
+    contents = {
+        WebhookFormat.JSON: {"event": event, "at": timezone.now(), **payload},
+        WebhookFormat.SLACK: slack_message(slug=hooks[0].project.slug, event=event, payload=payload),
+    }
+    sent = {format: bodies.json_bytes(content) for format, content in contents.items()}
+    rows = [
+        WebhookDelivery(
+            webhook=hook, compaction=compaction, event=event, body=sent[WebhookFormat(hook.format)]
+        )
+        for hook in hooks
+    ]
     WebhookDelivery.objects.bulk_create(rows)
     for delivery in rows:
         transaction.on_commit(partial(delivery_dispatch, delivery.pk))

@@ -9,7 +9,7 @@ from typing import Any
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
-from sessions.models import Webhook
+from sessions.models import Webhook, WebhookFormat
 from sessions.services.webhooks.transport import url_check
 
 
@@ -18,19 +18,24 @@ def webhook_create(
     project: Project,
     url: str,
     events: Sequence[str],
+    format: str = WebhookFormat.JSON,
     actor: Actor = SYSTEM,
 ) -> Webhook:
     """Create a webhook with a secret, which is shown only once. Raises `ForbiddenAddress`."""
     url_check(url)
     webhook = Webhook.objects.create(
-        project=project, url=url, events=list(events), secret=f"whsec_{secrets.token_urlsafe(32)}"
+        project=project,
+        url=url,
+        events=list(events),
+        format=format,
+        secret=f"whsec_{secrets.token_urlsafe(32)}",
     )
     audit_record(action="webhook.created", project=project, actor=actor, target=url)
     return webhook
 
 
 def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = SYSTEM) -> None:
-    """Change `url`, `events` or `is_active`. Raises `ForbiddenAddress`."""
+    """Change `url`, `events`, `format` or `is_active`. Raises `ForbiddenAddress`."""
     if "url" in changes:
         url_check(changes["url"])
     for name, value in changes.items():

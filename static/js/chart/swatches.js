@@ -8,11 +8,23 @@ function swatch(colour) {
   return made;
 }
 
-export function swatchLegend(names, colours) {
+// With `onToggle`, each name is a button that shows or hides its series.
+export function swatchLegend(names, colours, onToggle = null) {
   const list = element("ul", "trend-legend");
   names.forEach((name, index) => {
     const item = element("li");
-    item.append(swatch(colours[index]), name);
+    const label = onToggle ? element("button") : item;
+    label.append(swatch(colours[index]), name);
+    if (onToggle) {
+      label.type = "button";
+      label.setAttribute("aria-pressed", "true");
+      label.addEventListener("click", () => {
+        const isShown = label.getAttribute("aria-pressed") === "false";
+        label.setAttribute("aria-pressed", String(isShown));
+        onToggle(index, isShown);
+      });
+      item.append(label);
+    }
     list.append(item);
   });
   return list;
