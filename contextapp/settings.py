@@ -12,6 +12,7 @@ from csp.constants import NONE, SELF
 from contextapp import env, queues
 from contextapp.blob_storage import blob_storage
 from contextapp.embedded.home import broker_url, database_url
+from contextapp.logs import logging_settings
 from contextapp.openapi import openapi_settings
 from contextapp.schedule import beat_schedule
 
@@ -291,12 +292,4 @@ CONTEXTAPP_METRICS_TOKEN = env.text("CONTEXTAPP_METRICS_TOKEN")
 # -- Logs ---------------------------------------------------------------------------------------
 
 LOG_LEVEL = env.choice("CONTEXTAPP_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "WARNING")
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    # Responses such as 404 are not worth a log line.
-    "loggers": {"django.request": {"level": "ERROR"}},
-}
+LOGGING = logging_settings(LOG_LEVEL)
