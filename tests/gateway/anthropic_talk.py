@@ -67,13 +67,19 @@ def _pieces(text: str) -> Sequence[str]:
 
 
 def streamed(*blocks: dict[str, Any], **options: Any) -> Reply:
-    return Reply(headers=STREAM, parts=stream(*blocks, **options))
+    own_id = [(name, _request_id() if name == b"request-id" else value) for name, value in STREAM]
+    return Reply(headers=own_id, parts=stream(*blocks, **options))
 
 
 def whole(*blocks: dict[str, Any], model: str = "claude-sonnet-4-5") -> Reply:
     usage = {**USAGE, "output_tokens": 57}
     body = _message(model) | {"content": list(blocks), "stop_reason": "end_turn", "usage": usage}
-    return Reply(parts=[json.dumps(body, ensure_ascii=False).encode()])
+    headers = [(b"content-type", b"application/json"), (b"request-id", _request_id())]
+    return Reply(headers=headers, parts=[json.dumps(body, ensure_ascii=False).encode()])
+
+
+def _request_id() -> bytes:
+    return f"req_{uuid4().hex}".encode()
 
 
 def text(words: str) -> dict[str, Any]:

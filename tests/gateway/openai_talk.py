@@ -28,7 +28,8 @@ JSON = dict[str, Any]
 
 def chat_whole(answer: JSON) -> Reply:
     choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
-    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-5", "choices": choices}
+    id = f"chatcmpl-{uuid4().hex}"
+    body = {"id": id, "object": "chat.completion", "created": 1, "model": "gpt-5", "choices": choices}
     return Reply(parts=[json.dumps({**body, "usage": CHAT_USAGE}).encode()])
 
 

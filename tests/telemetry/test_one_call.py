@@ -18,7 +18,7 @@ from sessions.services.imports.reader import Reader
 from sessions.store.bodies import json_bytes
 from tests.gateway.anthropic_talk import USAGE
 from tests.importers.logs import jsonl
-from tests.telemetry.events import SESSION, at, call, codex_call, send
+from tests.telemetry.events import SESSION, at, call, codex_call, pairs, post, send
 
 pytestmark = pytest.mark.django_db
 
@@ -256,3 +256,24 @@ class TestCodex:
         self.log(project, api_key, calls=3)
         send(api_key, *events)
         assert Turn.objects.count() == 3
+
+
+def test_spans_of_calls_that_passed_through_the_gateway(sources: Sources) -> None:
+    """The gateway has no name for the session; the spans have another one than the gateway would choose."""
+    sources.gateway()
+    for number in sources.calls:
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.conversation.id": "talk",
+            "gen_ai.response.id": f"msg_{number}",
+            "gen_ai.usage.input_tokens": 4_312 + number,
+        }
+        span = {
+            "traceId": "ab" * 16,
+            "spanId": f"{number:016x}",
+            "endTimeUnixNano": str(int(at(number).timestamp() * 1e9)),
+            "attributes": pairs(attributes),
+        }
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+        assert post(sources.key, body, signal="traces").content == b"{}"
+    check_once()

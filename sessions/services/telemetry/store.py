@@ -14,6 +14,7 @@ from django.db import transaction
 import pricing
 from pricing.custom import custom_cost
 from sessions.models import AgentSession, ToolRun, Turn
+from sessions.selectors.lookups import session_find
 from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.match import family_of, turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
@@ -46,13 +47,10 @@ class _SessionReports:
 
     @transaction.atomic
     def store(self) -> None:
-        calls = [report for report in self._reports if isinstance(report, ModelCall)]
-        model = calls[0].model if calls else ""
-        content = next((call.content for call in calls if call.content is not None), None)
-        origin = self._reports[0].origin
-        found = session_continued(self._destination, content) if content and not origin.is_named else None
-        self._root = session_locked(self._destination, origin, model=model, found=found)
-        self._known = self._recorded(calls)
+        root = self._find()
+        if root is None:
+            return
+        self._root = root
         for report in self._reports:
             match report:
                 case ModelCall():
@@ -63,16 +61,39 @@ class _SessionReports:
                     title_set(self._root, self._destination, report.text)
         self._store_tool_runs([report for report in self._reports if isinstance(report, ToolRunReport)])
 
-    def _recorded(self, calls: Sequence[ModelCall]) -> set[str]:
-        """Return the request ids and response ids of the calls that have a turn."""
+    def _find(self) -> AgentSession | None:
+        """Return the main session of the reports, locked. Creates it if a call is new.
+
+        Returns None for runs of tools in a trace without calls.
+        """
+        calls = [report for report in self._reports if isinstance(report, ModelCall)]
+        origin, model = self._reports[0].origin, calls[0].model if calls else ""
+        recorded = self._recorded(calls)
+        found = session_find(project_id=self._destination.project_id, name=origin.session)
+        if found is None and calls and all(self._is_known(call) for call in calls):
+            found = recorded
+        if found is None and not origin.is_named:
+            content = next((call.content for call in calls if call.content is not None), None)
+            found = session_continued(self._destination, content) if content is not None else None
+            if found is None and not calls:
+                return None
+        return session_locked(self._destination, origin, model=model, found=found)
+
+    def _recorded(self, calls: Sequence[ModelCall]) -> AgentSession | None:
+        """Note which calls have a turn, and return the main session of the first one."""
         if not calls:
-            return set()
-        rows = turns_by_id(project_id=self._destination.project_id, calls=map(_identity, calls))
-        pairs = rows.values_list("request_id", "response_id")
-        return {id for pair in pairs for id in pair if id}
+            return None
+        rows = turns_by_id(project_id=self._destination.project_id, calls=[*map(_identity, calls)])
+        turns = list(rows.select_related("session__parent"))
+        self._known = {id for turn in turns for id in (turn.request_id, turn.response_id) if id}
+        sessions = [turn.session.parent or turn.session for turn in turns]
+        return sessions[0] if sessions else None
+
+    def _is_known(self, call: ModelCall) -> bool:
+        return not self._known.isdisjoint({call.id, call.response_id} - {""})
 
     def _store_call(self, call: ModelCall) -> None:
-        if call.id in self._known or (call.response_id and call.response_id in self._known):
+        if self._is_known(call):
             return
         self._known |= {call.id, call.response_id} - {""}
         if self._is_recorded(call):

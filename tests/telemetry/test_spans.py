@@ -1,0 +1,313 @@
+"""Spans of model calls: real instrumentations against a fake provider, and the conventions that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from openinference.instrumentation.anthropic import AnthropicInstrumentor as OpenInference
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.instrumentation.anthropic import AnthropicInstrumentor as OpenLLMetry
+from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Tracer
+
+from sessions.models import AgentSession, ToolRun
+from sessions.selectors.convert import message_body
+from tests.gateway.anthropic_talk import text, tool_use, whole
+from tests.gateway.double import Provider
+from tests.gateway.openai_talk import chat_whole
+from tests.telemetry.events import pairs, post
+
+pytestmark = [pytest.mark.django_db, pytest.mark.processes]  # OpenAI's SDK runs uname
+
+JSON = dict[str, Any]
+PROTOBUF = "application/x-protobuf"
+TOOLS: list[Any] = [
+    {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
+]
+CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path":"."}'}}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider() as provider:
+        yield provider
+
+
+@contextmanager
+def instrumented(instrumentor: Any, exporter: SpanExporter) -> Iterator[Tracer]:
+    traces = TracerProvider(resource=Resource.create({"service.name": "shop", "team.id": "growth"}))
+    traces.add_span_processor(SimpleSpanProcessor(exporter))
+    instrumentor.instrument(tracer_provider=traces)
+    try:
+        yield traces.get_tracer("shop")
+    finally:
+        instrumentor.uninstrument()
+
+
+def claude(provider: Provider, rounds: int = 2) -> None:
+    """Run an agent with one tool call."""
+    client = anthropic.Anthropic(api_key="sk-ant", base_url=provider.url)
+    history: list[Any] = [{"role": "user", "content": "List the files."}]
+    answers = [[text("I look."), tool_use("t1", command="ls")], [text("Two files.")]]
+    for answer in answers[:rounds]:
+        provider.script = [whole(*answer)]
+        message = client.messages.create(
+            model="claude-sonnet-4-5", max_tokens=100, messages=history, system="Be brief.", tools=TOOLS
+        )
+        history.append({"role": "assistant", "content": [block.to_dict() for block in message.content]})
+        history.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a b"}]}
+        )
+
+
+def gpt(provider: Provider) -> None:
+    client = openai.OpenAI(api_key="sk", base_url=f"{provider.url}/v1")
+    history: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "List the files."},
+    ]
+    answers: list[JSON] = [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "assistant", "content": "Two files."},
+    ]
+    for answer in answers:
+        provider.script = [chat_whole(answer)]
+        message = client.chat.completions.create(model="gpt-5", messages=history).choices[0].message
+        history += [message.to_dict(), {"role": "tool", "tool_call_id": "c1", "content": "a b"}]
+
+
+def stored(session: AgentSession) -> list[JSON]:
+    return [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
+
+
+def export(key: str, exporter: InMemorySpanExporter) -> None:
+    body = encode_spans(exporter.get_finished_spans()).SerializeToString()
+    response = post(key, body, signal="traces", type=PROTOBUF, compressed=True)
+    assert (response.status_code, response.content) == (200, b"")
+
+
+class TestInstrumentations:
+    @pytest.mark.parametrize("instrumentor", [OpenLLMetry, OpenInference])
+    def test_anthropic(self, provider: Provider, api_key: str, instrumentor: Callable[[], Any]) -> None:
+        exporter = InMemorySpanExporter()
+        with instrumented(instrumentor(), exporter):
+            claude(provider)
+        for _ in range(2):  # repeated exports add nothing
+            export(api_key, exporter)
+        [session] = AgentSession.objects.all()
+        assert [message["role"] for message in stored(session)] == ["user", "assistant", "user", "assistant"]
+        assert stored(session)[1]["content"][1] == {
+            "type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"},
+        }  # fmt: skip
+        assert stored(session)[2]["content"][0]["tool_use_id"] == "t1"
+        usage = session.turns.order_by("index").values_list(
+            "uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"
+        )
+        assert list(usage) == [(12, 4_000, 300, 57)] * 2
+        assert (session.format, session.agent, session.tags) == ("anthropic", "shop", ["team.id:growth"])
+        assert session.preambles.get().tools is not None
+        assert session.cost_microusd > 0
+
+    def test_openai(self, provider: Provider, api_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
+        monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+        exporter = InMemorySpanExporter()
+        with instrumented(OpenAIInstrumentor(), exporter):
+            gpt(provider)
+        export(api_key, exporter)
+        [session] = AgentSession.objects.all()
+        assert stored(session) == [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "List the files."},
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "c1", "content": "a b"},
+            {"role": "assistant", "content": "Two files."},
+        ]
+        assert (session.turn_count, session.uncached_tokens, session.cache_read_tokens) == (2, 200, 1_800)
+
+    def test_without_content_the_usage_is_stored(self, provider: Provider, api_key: str) -> None:
+        exporter = InMemorySpanExporter()
+        with instrumented(OpenAIInstrumentor(), exporter) as tracer, tracer.start_as_current_span("run"):
+            gpt(provider)
+        export(api_key, exporter)
+        [session] = AgentSession.objects.all()
+        assert (session.turn_count, session.message_count, session.output_tokens) == (2, 0, 40)
+        assert session.turns.get(index=0).duration_ms is not None
+
+    @pytest.mark.django_db(transaction=True)
+    def test_the_exporter_of_the_sdk(self, provider: Provider, served_url: str, api_key: str) -> None:
+        exporter = OTLPSpanExporter(
+            endpoint=f"{served_url}/otel/v1/traces",
+            headers={"authorization": f"Bearer {api_key}"},
+            compression=Compression.Gzip,
+        )
+        with instrumented(OpenLLMetry(), exporter):
+            claude(provider)
+        [session] = AgentSession.objects.all()
+        assert (session.turn_count, session.message_count) == (2, 4)
+
+
+def span(number: int = 1, **attributes: Any) -> JSON:
+    start = 1_795_352_015_000_000_000 + number * 1_000_000_000
+    return {
+        "traceId": "5b8efff798038103d269b633813fc60c",
+        "spanId": f"{number:016x}",
+        "name": "chat",
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(start + 250_000_000),
+        "attributes": pairs(attributes),
+    }
+
+
+def send(key: str, *spans: JSON) -> None:
+    response = post(key, {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}, signal="traces")
+    assert (response.status_code, response.content) == (200, b"{}")
+
+
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5"}
+USED = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5}
+
+
+class TestSessions:
+    @pytest.mark.parametrize(
+        "name",
+        ["gen_ai.conversation.id", "session.id", "traceloop.association.properties.session_id"],
+    )
+    def test_the_conversation_names_the_session(self, api_key: str, name: str) -> None:
+        send(api_key, span(1, **CHAT, **USED, **{name: "talk-1"}))
+        assert AgentSession.objects.get().external_id == "talk-1"
+
+    def test_another_span_of_the_trace_may_name_it(self, api_key: str) -> None:
+        agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "talk-1"}
+        send(api_key, span(1, **CHAT, **USED), span(2, **agent, **USED))
+        session = AgentSession.objects.get()
+        assert (session.external_id, session.turn_count) == ("talk-1", 1)
+
+    def test_otherwise_the_trace_is_the_session(self, api_key: str) -> None:
+        send(api_key, span(1, **CHAT, **USED), span(2, **CHAT, **USED))
+        session = AgentSession.objects.get()
+        assert session.external_id == "trace-5b8efff798038103d269b633813fc60c"
+        assert session.turn_count == 2
+
+
+class TestConventions:
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]',
+                "gen_ai.output.messages": [
+                    {"role": "assistant", "parts": [{"type": "text", "content": "Hello"}]}
+                ],
+                "gen_ai.usage.input_tokens": 100,
+                "gen_ai.usage.cache_read.input_tokens": 60,
+            },
+            {
+                "llm.request.type": "chat",
+                "gen_ai.prompt.0.role": "user",
+                "gen_ai.prompt.0.content": "Hi",
+                "gen_ai.completion.0.role": "assistant",
+                "gen_ai.completion.0.content": "Hello",
+                "gen_ai.usage.prompt_tokens": "100",
+                "gen_ai.usage.cache_read_input_tokens": 60,
+            },
+            {
+                "openinference.span.kind": "LLM",
+                "llm.input_messages.0.message.role": "user",
+                "llm.input_messages.0.message.content": "Hi",
+                "llm.output_messages.0.message.role": "assistant",
+                "llm.output_messages.0.message.content": "Hello",
+                "llm.token_count.prompt": 100,
+                "llm.token_count.prompt_details.cache_read": 60,
+            },
+        ],
+        ids=["current", "OpenLLMetry", "OpenInference"],
+    )
+    def test_names_of_attributes(self, api_key: str, attributes: JSON) -> None:
+        send(api_key, span(1, **attributes))
+        session = AgentSession.objects.get()
+        assert stored(session) == [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello"},
+        ]
+        assert (session.uncached_tokens, session.cache_read_tokens) == (40, 60)
+
+    def test_input_tokens_that_exclude_cached_ones(self, api_key: str) -> None:
+        send(api_key, span(1, **CHAT, **USED, **{"gen_ai.usage.cache_read.input_tokens": 4_000}))
+        session = AgentSession.objects.get()
+        assert (session.uncached_tokens, session.cache_read_tokens) == (100, 4_000)
+
+    def test_content_in_an_event_of_the_span(self, api_key: str) -> None:
+        message = '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]'
+        details = {
+            "name": "gen_ai.client.inference.operation.details",
+            "attributes": pairs({"gen_ai.input.messages": message}),
+        }
+        send(api_key, span(1, **CHAT, **USED) | {"events": [details]})
+        assert stored(AgentSession.objects.get()) == [{"role": "user", "content": "Hi"}]
+
+    def test_tools_of_an_indexed_history(self, api_key: str) -> None:
+        send(
+            api_key,
+            span(
+                1,
+                **{
+                    "openinference.span.kind": "LLM",
+                    "llm.provider": "anthropic",
+                    "llm.token_count.prompt": 9,
+                    "llm.input_messages.0.message.role": "assistant",
+                    "llm.input_messages.0.message.tool_calls.0.tool_call.id": "t1",
+                    "llm.input_messages.0.message.tool_calls.0.tool_call.function.name": "ls",
+                    "llm.input_messages.0.message.tool_calls.0.tool_call.function.arguments": '{"a": 1}',
+                    "llm.input_messages.1.message.role": "tool",
+                    "llm.input_messages.1.message.tool_call_id": "t1",
+                    "llm.input_messages.1.message.content": "a b",
+                },
+            ),
+        )
+        assert stored(AgentSession.objects.get()) == [
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "t1", "name": "ls", "input": {"a": 1}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a b"}],
+            },
+        ]
+
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ls"},
+            {"openinference.span.kind": "TOOL", "tool.name": "ls"},
+            {"traceloop.span.kind": "tool", "traceloop.entity.name": "ls"},
+        ],
+        ids=["current", "OpenInference", "OpenLLMetry"],
+    )
+    def test_runs_of_tools_have_a_duration(self, api_key: str, attributes: JSON) -> None:
+        send(api_key, span(1, **attributes, **{"session.id": "talk-1"}))
+        run = ToolRun.objects.get()
+        assert (run.name, run.duration_ms, run.is_error) == ("ls", 250, False)
+
+    def test_other_spans_are_ignored(self, api_key: str) -> None:
+        send(
+            api_key,
+            span(1, **{"http.request.method": "GET"}),
+            span(2, **{"gen_ai.operation.name": "invoke_agent"}, **USED),
+            span(3, **{"gen_ai.operation.name": "embeddings"}, **USED),
+            span(4, **CHAT),
+        )
+        assert not AgentSession.objects.exists()
