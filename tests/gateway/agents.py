@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -48,24 +48,37 @@ def agent_command(name: str) -> str:
 
 
 def claude_code(
-    home: Path, *, gateway: str, key: str, prompt: str, headers: Sequence[str] = ()
+    home: Path,
+    *,
+    gateway: str,
+    key: str,
+    prompt: str,
+    headers: Sequence[str] = (),
+    options: Sequence[str] = ("--allowedTools", "Bash"),
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, object], bytes]:
-    """Run Claude Code on a prompt. Returns its result and its log of the session."""
-    command = [agent_command("claude"), "-p", prompt, "--allowedTools", "Bash", "--output-format", "json"]
+    """Run Claude Code on a prompt. Returns its result and its log of the session.
+
+    `settings` are further environment variables; they may replace the gateway by another base URL.
+    """
+    command = [agent_command("claude"), "-p", prompt, *options, "--output-format", "json"]
     environment = {
         "ANTHROPIC_BASE_URL": f"{gateway}/anthropic",
         "ANTHROPIC_API_KEY": "sk-ant-test",
         "ANTHROPIC_CUSTOM_HEADERS": "\n".join([f"X-Contextapp-Key: {key}", *headers]),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
+        **(settings or {}),
     }
     result: dict[str, object] = json.loads(_run(command, home, environment))
     [log] = (home / ".claude" / "projects").rglob("*.jsonl")
     return result, log.read_bytes()
 
 
-def codex(home: Path, *, gateway: str, key: str, prompt: str) -> tuple[list[dict[str, object]], bytes]:
-    """Run Codex on a prompt. Returns its events and its log of the session."""
+def codex(
+    home: Path, *, gateway: str, key: str, prompt: str, config: str = ""
+) -> tuple[list[dict[str, object]], bytes]:
+    """Run Codex on a prompt. Returns its events and its log of the session. `config` is added to its own."""
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(f"""
         model = "gpt-5.1-codex"
@@ -77,6 +90,7 @@ def codex(home: Path, *, gateway: str, key: str, prompt: str) -> tuple[list[dict
         env_key = "OPENAI_API_KEY"
         supports_websockets = false
         http_headers = {{ "X-Contextapp-Key" = "{key}" }}
+        {config}
     """)
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]
     command = [agent_command("codex"), "exec", *options, prompt]

@@ -63,7 +63,7 @@ def claude(provider: Provider, rounds: int = 2) -> None:
     for answer in answers[:rounds]:
         provider.script = [whole(*answer)]
         message = client.messages.create(
-            model="claude-sonnet-4-5", max_tokens=100, messages=history, system="Be brief.", tools=TOOLS
+            model="claude-sonnet-5-5", max_tokens=100, messages=history, system="Be brief.", tools=TOOLS
         )
         history.append({"role": "assistant", "content": [block.to_dict() for block in message.content]})
         history.append(

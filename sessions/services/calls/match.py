@@ -68,3 +68,12 @@ def turn_with_usage(
         return None
     session_id, index, _ = min(found, key=lambda row: abs(row[2] - call.at))
     return session_id, index
+
+
+def has_usage(turn: Turn, call: CallIdentity) -> bool:
+    """Return whether a stored turn has the input tokens of a call, about its time."""
+    usage = call.usage
+    if usage is None or abs(turn.at - call.at) > _SAME_CALL:
+        return False
+    inputs = (turn.uncached_tokens, turn.cache_read_tokens, turn.cache_write_tokens)
+    return inputs == (usage.uncached_tokens, usage.cache_read_tokens, usage.cache_write_tokens)

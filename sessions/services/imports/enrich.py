@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sessions.models import AgentSession, Turn
 from sessions.services.calls.append import ReportedCall, call_append
-from sessions.services.calls.match import family_of, turn_with_usage, turns_by_id
+from sessions.services.calls.match import family_of, has_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
@@ -30,21 +30,21 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
 
 
 def _missing(session: AgentSession, turns: Sequence[PreparedTurn]) -> list[PreparedTurn]:
-    """Return the calls that are not stored. Calls that are found by their usage get their ids."""
+    """Return the calls that are not stored: neither under their ids, nor with their usage at their time."""
     calls = [_identity(session, turn) for turn in turns]
     rows = turns_by_id(project_id=session.project_id, calls=calls).values_list("request_id", "response_id")
     known = {id for pair in rows for id in pair if id}
-    family, missing = family_of(session), []
+    stored = list(Turn.objects.filter(session_id__in=family_of(session), billed=True).order_by("at"))
+    stored = [turn for turn in stored if known.isdisjoint({turn.request_id, turn.response_id})]
+    missing = []
     for turn, call in zip(turns, calls, strict=True):
         if {call.request_id, call.response_id} & known:
             continue
-        found = turn_with_usage(call, family=family, with_messages=True)
-        if found is None:
+        same = next((each for each in stored if has_usage(each, call)), None)
+        if same is None:
             missing.append(turn)
-            continue
-        session_id, index = found
-        ids = {"request_id": call.request_id or call.response_id, "response_id": call.response_id or None}
-        Turn.objects.filter(session_id=session_id, index=index).update(**ids)
+        else:
+            stored.remove(same)
     return missing
 
 
