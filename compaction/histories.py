@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from compaction.identity import REASONING
 from compaction.messages import JSON
 
 
@@ -14,6 +15,7 @@ class Change(StrEnum):
 
     EXTENDED = "extended"  #: begins with all of it
     EDITED = "edited"  #: begins with all of it, but some messages have different content
+    OMITTED = "omitted"  #: begins with all of it except the reasoning
     TRIMMED = "trimmed"  #: the client dropped messages after its system prompt
     COMPACTED = "compacted"  #: the client replaced messages with a summary
     SIDE = "side"  #: a side request outside the conversation, for example for a title
@@ -60,7 +62,11 @@ _SIDE_PROMPTS = (
 
 
 def compare(
-    stored: Sequence[bytes], sent: Sequence[bytes], messages: Sequence[JSON], *, is_compacted: bool = False
+    stored: Sequence[bytes],
+    sent: Sequence[bytes],
+    messages: Sequence[JSON],
+    *,
+    is_compacted: bool = False,
 ) -> Comparison:
     """Compare by hash. `messages` are the last sent messages, including at least those that are not stored.
 
@@ -72,6 +78,9 @@ def compare(
     first = len(sent) - len(messages)
     if is_compacted or _has_summary(messages[max(common - first, 0) :][:_SUMMARY_WITHIN]):
         return Comparison(change=Change.COMPACTED, common=common, new=0)
+    spoken = [each for each in stored if each != REASONING]
+    if len(spoken) < len(stored) and _common(spoken, sent) == len(spoken):
+        return Comparison(change=Change.OMITTED, common=len(spoken), new=len(spoken))
     if _is_edited(stored, sent, common):
         return Comparison(change=Change.EDITED, common=common, new=len(stored))
     if kept := _kept(stored, sent, common):

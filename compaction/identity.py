@@ -21,6 +21,9 @@ HASH_BYTES = 8
 #: The digest of an empty history.
 EMPTY = bytes(HASH_BYTES)
 
+#: The hash of a message that is only reasoning. Some clients do not send them again, so they do not count.
+REASONING = b"\xff" * HASH_BYTES
+
 #: Fields of a request or response that are not part of a message's content.
 _IGNORED = frozenset(
     {"cache_control", "citations", "caller", "id", "status", "phase", "annotations", "logprobs"}
@@ -39,7 +42,10 @@ def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> l
     leading = after == 0
     for message in messages:
         leading = leading and isinstance(message, Mapping) and message.get("role") in _SYSTEM
-        hashes.append(_hash(b"system" if leading else canonical(message), key))
+        if isinstance(message, Mapping) and message.get("type") == "reasoning":
+            hashes.append(REASONING)
+        else:
+            hashes.append(_hash(b"system" if leading else canonical(message), key))
     return hashes
 
 
@@ -47,6 +53,8 @@ def history_digest(hashes: Sequence[bytes], *, start: bytes = EMPTY) -> bytes:
     """Return the digest of a history. `start` is the digest of the messages before these."""
     digest = start
     for each in hashes:
+        if each == REASONING:
+            continue
         digest = hashlib.blake2b(digest + each, digest_size=HASH_BYTES).digest()
     return digest
 

@@ -18,7 +18,7 @@ from django.db import connection
 from gateway.callers import Caller
 from gateway.calls import Call
 from gateway.providers import PROVIDERS, Identity
-from gateway.providers.base import text
+from gateway.providers.base import mapping, text
 from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
 from redaction import Redaction
@@ -34,9 +34,6 @@ PATIENCE = 0.15
 
 #: Maximum number of sessions whose last edits are kept in memory.
 _KEPT = 500
-
-#: The endpoints whose requests have their history in `messages`.
-_ENDPOINTS = frozenset({"messages", "chat"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +61,12 @@ class Compactor:
 
     async def serve(self, call: Call, caller: Caller) -> Served | Passthrough:
         """Return the request body with the edits in force, or the reason why it is forwarded unchanged."""
-        if call.endpoint not in _ENDPOINTS or call.headers.get("content-encoding"):
-            return Passthrough(reason="endpoint")
+        if call.headers.get("content-encoding"):
+            return Passthrough(reason="encoding")
         try:
             fields = orjson.loads(call.body)
+            if PROVIDERS[call.provider].is_stateful(call.endpoint, mapping(fields)):
+                return Passthrough(reason="server-state")
             return await self._served(call, caller, fields if isinstance(fields, dict) else {})
         except NotServable as error:
             return Passthrough(reason=str(error))
@@ -92,7 +91,14 @@ class Compactor:
         if name:
             self._keep(caller, name, known)
         model = text(fields.get("model"))
-        apply = partial(edits_apply, known.edits, call.body, redaction=known.redaction, model=model)
+        apply = partial(
+            edits_apply,
+            known.edits,
+            call.body,
+            redaction=known.redaction,
+            model=model,
+            field=PROVIDERS[call.provider].history_field(call.endpoint),
+        )
         return await loop.run_in_executor(self._threads, apply)
 
     def _last(self, caller: Caller, name: str) -> Known | None:
@@ -117,11 +123,12 @@ def _load(call: Call, fields: Mapping[str, Any], identity: Identity) -> Known | 
     try:
         key = key_find(call.key)
         redaction = redaction_of(key.project)
+        provider = PROVIDERS[call.provider]
         place = Place(
             call=call,
             key=key,
             identity=identity,
-            history=call.body,
+            history=provider.history(call.endpoint, call.body, fields),
             fields=fields,
             caller=caller_id(call, key),
             redaction=redaction,
@@ -129,6 +136,8 @@ def _load(call: Call, fields: Mapping[str, Any], identity: Identity) -> Known | 
         session = session_find_of(place)
         if session is None:
             return None
-        return Known(edits=edits_for_request(session, call.body, redaction=redaction), redaction=redaction)
+        field = provider.history_field(call.endpoint)
+        edits = edits_for_request(session, call.body, redaction=redaction, field=field)
+        return Known(edits=edits, redaction=redaction)
     finally:
         connection.close()

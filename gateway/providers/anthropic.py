@@ -59,9 +59,9 @@ class Anthropic(Provider):
 
     def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
         content = body.get("content")
-        message = {"role": "assistant", "content": content} if isinstance(content, list) and content else None
+        is_whole = isinstance(content, list) and content
         return Answer(
-            message=message,
+            messages=[{"role": "assistant", "content": content}] if is_whole else [],
             id=text(body.get("id")),
             model=text(body.get("model")),
             usage=mapping(body.get("usage")),
@@ -94,7 +94,7 @@ class Anthropic(Provider):
         content = [blocks[index] for index in blocks]
         is_whole = ended and not open_blocks and content
         return Answer(
-            message={"role": "assistant", "content": content} if is_whole else None,
+            messages=[{"role": "assistant", "content": content}] if is_whole else [],
             id=id,
             model=model,
             usage=usage,

@@ -11,9 +11,12 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The parsed part of a response. `message` is None unless it is complete; `id` is the response's."""
+    """The parsed part of a response. `messages` is empty unless it is complete; `id` is the response's.
 
-    message: Mapping[str, Any] | None = None
+    A response has one message, or several if it consists of items.
+    """
+
+    messages: Sequence[Mapping[str, Any]] = ()
     id: str = ""
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
@@ -61,6 +64,18 @@ class Provider(ABC):
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
         """Return a JSON object with the request's `messages`, `system` and `tools`. Defaults to the body."""
         return body
+
+    def history_field(self, endpoint: str) -> str:
+        """Return the field of a request that contains its history."""
+        return "messages"
+
+    def is_stateful(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
+        """Return whether the provider adds messages that it stores to the request."""
+        return False
+
+    def resent(self, endpoint: str, fields: Mapping[str, Any], answer: Answer) -> Answer:
+        """Return the part of an answer that the client will send again in its next request."""
+        return answer
 
     @abstractmethod
     def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:

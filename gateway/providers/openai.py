@@ -67,7 +67,16 @@ class OpenAI(Provider):
         return head + brace + b'"stream_options":{"include_usage":true},' + rest
 
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
-        return responses.history(fields) if endpoint == "responses" else body
+        return responses.history(body, fields) if endpoint == "responses" else body
+
+    def history_field(self, endpoint: str) -> str:
+        return "input" if endpoint == "responses" else "messages"
+
+    def is_stateful(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
+        return endpoint == "responses" and responses.is_stateful(fields)
+
+    def resent(self, endpoint: str, fields: Mapping[str, Any], answer: Answer) -> Answer:
+        return responses.resent(fields, answer) if endpoint == "responses" else answer
 
     def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
         if endpoint == "responses":
@@ -75,7 +84,7 @@ class OpenAI(Provider):
         choices = items(body.get("choices"))
         message = mapping(choices[0].get("message")) if choices else {}
         return Answer(
-            message=message or None,
+            messages=[message] if message else [],
             id=text(body.get("id")),
             model=text(body.get("model")),
             usage=mapping(body.get("usage")),
@@ -101,7 +110,7 @@ class OpenAI(Provider):
         if calls:
             message["tool_calls"] = list(calls.values())
         is_whole = finished and (calls or message["content"] is not None or "refusal" in message)
-        return Answer(message=message if is_whole else None, id=id, model=model, usage=usage)
+        return Answer(messages=[message] if is_whole else [], id=id, model=model, usage=usage)
 
 
 def _add_call(calls: dict[Any, dict[str, Any]], part: Mapping[str, Any]) -> None:

@@ -43,11 +43,12 @@ def call_record(call: Call) -> None:
 
 def _record(call: Call) -> None:
     answer = answer_of(call)
-    if answer.message is None and not answer.usage:
+    if not answer.messages and not answer.usage:
         return  # an error, which the agent retries or reports
     key = key_find(call.key)
     provider = PROVIDERS[call.provider]
     body, fields = request_of(call)
+    answer = provider.resent(call.endpoint, fields, answer)
     identity = provider.identity(call.headers, fields)
     history = provider.history(call.endpoint, body, fields)
     redaction = redaction_of(key.project)
@@ -84,7 +85,7 @@ def _record(call: Call) -> None:
 def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: bytes) -> Sent:
     usage, one_hour_tokens = _usage(answer)
     return Sent(
-        answer=answer.message,
+        answers=answer.messages,
         model=answer.model.replace("\0", "")[:200],
         usage=usage,
         cache_write_1h_tokens=one_hour_tokens,

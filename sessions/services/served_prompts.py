@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import LiteralString
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, IntegerField
@@ -29,14 +30,29 @@ def prompt_record(state: PromptState) -> None:
     if turn < 0 or (turn, state.edits_revision) == (state.served_turn, state.served_revision):
         return
     if state.has_changed_since_served:
-        _show_at_once(state, turn)
+        _show_at_once(state.id, turn)
+    _record(state.id, turn, state.edits_revision)
+
+
+def session_prompt_record(session: AgentSession) -> None:
+    """Record that the current prompt of a session was served. Does nothing if it was recorded already."""
+    turn = session.turn_count - 1
+    served = ServedPrompt.objects.filter(session=session).first()
+    if turn < 0 or (served and (served.turn, served.edits_revision) == (turn, session.edits_revision)):
+        return
+    if served is not None and served.turn == turn:
+        _show_at_once(session.pk, turn)
+    _record(session.pk, turn, session.edits_revision)
+
+
+def _record(session_id: UUID, turn: int, revision: int) -> None:
     with connection.wrap_database_errors:
-        execute(raw_connection(), _RECORD, [state.id, Int4(turn), Int4(state.edits_revision)])
+        execute(raw_connection(), _RECORD, [session_id, Int4(turn), Int4(revision)])
 
 
-def _show_at_once(state: PromptState, turn: int) -> None:
+def _show_at_once(session_id: UUID, turn: int) -> None:
     """Show the compactions and reverts since the last fetch in the prompt of this turn."""
-    rows = Compaction.objects.filter(session_id=state.id)
+    rows = Compaction.objects.filter(session_id=session_id)
     rows.filter(turn_index=turn, first_turn=turn + 1).update(first_turn=turn)
     rows.filter(reverted_turn=turn + 1).update(reverted_turn=turn)
 

@@ -21,6 +21,7 @@ from compaction.continuation import Continuation
 from compaction.dialects.base import StoredPrompt
 from compaction.messages import Message, Role, Text
 from compaction.rendering import render
+from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
 from compaction.view import VERBATIM, Entry, View
 from sessions.store import bodies
 from sessions.store.rawjson import raw_elements
@@ -115,8 +116,9 @@ def messages_of_view(
             shown += dialects.parse_mixed(items, default=format)
         data += pieces
         raw_tokens = _raw_tokens(entry, original)
+        rule = entry.rule if message is entry.message else CLEAR_THINKING
         manifest += (
-            _manifest_entry(entry.first, entry.last, message.role, entry.rule, raw_tokens, message.tokens)
+            _manifest_entry(entry.first, entry.last, message.role, rule, raw_tokens, message.tokens)
             for _ in pieces
         )
     prompt = PromptMessages(data=b",".join(data), manifest=manifest)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -76,9 +77,16 @@ def claude_code(
 
 
 def codex(
-    home: Path, *, gateway: str, key: str, prompt: str, config: str = ""
+    home: Path,
+    *,
+    gateway: str,
+    key: str,
+    prompt: str,
+    config: str = "",
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[dict[str, object]], bytes]:
     """Run Codex on a prompt. Returns its events and its log of the session. `config` is added to its own."""
+    sent = ", ".join(f'"{name}" = "{value}"' for name, value in {"X-Contextapp-Key": key, **headers}.items())
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(f"""
         model = "gpt-5.1-codex"
@@ -89,7 +97,7 @@ def codex(
         wire_api = "responses"
         env_key = "OPENAI_API_KEY"
         supports_websockets = false
-        http_headers = {{ "X-Contextapp-Key" = "{key}" }}
+        http_headers = {{ {sent} }}
         {config}
     """)
     options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"]

@@ -62,12 +62,16 @@ def response(*items: JSON, **fields: Any) -> JSON:
     }
 
 
-def responses_whole(*items: JSON) -> Reply:
-    return Reply(parts=[json.dumps(response(*items)).encode()])
+def _usage(input_tokens: int) -> JSON:
+    return {**RESPONSES_USAGE, "input_tokens": input_tokens, "total_tokens": input_tokens + 20}
 
 
-def responses_stream(*items: JSON) -> Reply:
-    done = response(*items)
+def responses_whole(*items: JSON, input_tokens: int = 1_000, **fields: Any) -> Reply:
+    return Reply(parts=[json.dumps(response(*items, usage=_usage(input_tokens), **fields)).encode()])
+
+
+def responses_stream(*items: JSON, input_tokens: int = 1_000, **fields: Any) -> Reply:
+    done = response(*items, usage=_usage(input_tokens), **fields)
     parts = [
         _event("response.created", response={**done, "status": "in_progress", "output": [], "usage": None})
     ]
@@ -91,6 +95,11 @@ def said(words: str) -> JSON:
         "status": "completed",
         "content": [part],
     }
+
+
+def reasoned(number: int = 0) -> JSON:
+    """Return reasoning with encrypted content, as clients that do not store responses request it."""
+    return {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": f"opaque{number}"}
 
 
 def function_call(id: str, name: str, **arguments: Any) -> JSON:

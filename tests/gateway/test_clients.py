@@ -12,9 +12,11 @@ import openai
 import pytest
 
 from compaction.adapters.tiktoken_counter import counter
+from compaction.validation import validate
 from importers.base import LogFile
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
+from tests.compaction.providers import faults as provider_faults
 from tests.gateway import agents
 from tests.gateway.anthropic_talk import streamed, text, tool_use, whole
 from tests.gateway.double import Provider, Received, Reply
@@ -22,6 +24,7 @@ from tests.gateway.openai_talk import (
     chat_stream,
     chat_whole,
     function_call,
+    reasoned,
     responses_stream,
     responses_whole,
     said,
@@ -108,7 +111,10 @@ class TestSdks:
             api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
         )
         history: list[Any] = [{"role": "user", "content": "List the files."}]
-        for items in ([said("I look."), function_call("c1", "ls", path=".")], [said("Größe.txt")]):
+        for items in (
+            [reasoned(), said("I look."), function_call("c1", "ls", path=".")],
+            [said("Größe.txt")],
+        ):
             provider.script = [responses_stream(*items) if is_stream else responses_whole(*items)]
             fields: JSON = {"model": "gpt-5.1-codex", "input": history, "instructions": "Be brief."}
             if is_stream:
@@ -120,15 +126,101 @@ class TestSdks:
             if output[-1].type == "function_call":
                 history.append({"type": "function_call_output", "call_id": "c1", "output": "Größe.txt"})
             gateway.settle()
-        call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
-        assert stored() == [
-            {"role": "user", "content": "List the files."},
-            {"role": "assistant", "content": "I look.", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c1", "content": "Größe.txt"},
-            {"role": "assistant", "content": "Größe.txt"},
-        ]
+        assert [item.get("type", item.get("role")) for item in stored()] == [
+            "user", "reasoning", "message", "function_call", "function_call_output", "message",
+        ]  # fmt: skip
+        assert stored()[1:] == history[1:]
         session = AgentSession.objects.get()
         assert (session.uncached_tokens, session.cache_read_tokens, session.output_tokens) == (200, 1_800, 40)
+        assert session.format == "openai-responses"
+
+    def test_openai_responses_without_the_reasoning(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        """A client that sends only the text of the answers again continues its session."""
+        client = openai.OpenAI(
+            api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
+        )
+        history: list[Any] = []
+        for number in range(3):
+            history.append({"role": "user", "content": f"Question {number}"})
+            provider.script = [responses_whole(reasoned(), said(f"Answer {number}"))]
+            answer = client.responses.create(model="gpt-5.1", input=history)
+            history.append({"role": "assistant", "content": answer.output_text})
+            gateway.settle()
+        [session] = AgentSession.objects.all()
+        assert (session.turn_count, session.message_count) == (3, 7)
+
+    @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+    def test_openai_responses_in_compact_mode(
+        self, gateway: Running, provider: Provider, api_key: str, is_stream: bool
+    ) -> None:
+        """The client stays in its budget, and OpenAI accepts each of its requests."""
+        client = openai.OpenAI(
+            api_key="sk",
+            base_url=f"{gateway.url}/openai/v1",
+            default_headers={
+                "X-Contextapp-Key": api_key,
+                "X-Contextapp-Mode": "compact",
+                "X-Contextapp-Budget": "9000",
+            },
+        )
+        history: list[Any] = [{"role": "user", "content": "Read all the files."}]
+        answers: list[list[JSON]] = []
+
+        def answer(received: Received) -> Reply:
+            body = json.loads(received.body)
+            assert provider_faults(body["input"], "openai-responses") == []
+            made = responses_stream if is_stream else responses_whole
+            return made(*answers[-1], input_tokens=token_count(received.body))
+
+        provider.otherwise = answer
+        headers: list[str] = []
+        for number in range(24):
+            answers.append([reasoned(number), function_call(f"c{number}", "read", path=f"file_{number}.py")])
+            fields: JSON = {
+                "model": "gpt-5.1-codex",
+                "input": history,
+                "instructions": "Be brief.",
+                "store": False,
+                "include": ["reasoning.encrypted_content"],
+            }
+            raw = client.responses.with_raw_response.create(stream=is_stream, **fields)
+            headers.append(raw.headers["x-contextapp"])
+            parsed = raw.parse()
+            output = list(parsed)[-1].response.output if is_stream else parsed.output
+            history += [item.to_dict() for item in output]
+            text = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(70))
+            history.append({"type": "function_call_output", "call_id": f"c{number}", "output": text})
+            gateway.settle()
+        [session] = AgentSession.objects.all()
+        assert session.compaction_count > 0
+        assert headers[0] == "passthrough; reason=new"
+        assert all(header.startswith("compact; ") for header in headers[1:])
+        bodies = [json.loads(received.body) for received in provider.received]
+        assert max(token_count(received.body) for received in provider.received) < 9_000
+        assert len(json.dumps(history)) > 1.5 * len(json.dumps(bodies[-1]["input"]))
+        assert {name: value for name, value in bodies[-1].items() if name != "input"} == {
+            name: value for name, value in bodies[0].items() if name != "input"
+        }
+        changed = [old["input"] != new["input"][: len(old["input"])] for old, new in pairwise(bodies)]
+        assert changed.count(True) <= session.compaction_count
+        assert bodies[-1]["input"][-3:] == history[-6:-3]
+
+    def test_openai_responses_with_stored_state_are_observed(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        client = openai.OpenAI(
+            api_key="sk",
+            base_url=f"{gateway.url}/openai/v1",
+            default_headers={"X-Contextapp-Key": api_key, "X-Contextapp-Mode": "compact"},
+        )
+        provider.script = [responses_whole(said("Hi."))]
+        raw = client.responses.with_raw_response.create(
+            model="gpt-5.1", input="Hello", previous_response_id="resp_1"
+        )
+        assert raw.headers["x-contextapp"] == "passthrough; reason=server-state"
+        assert b"resp_1" in provider.received[-1].body
 
 
 class TestAgents:
@@ -203,16 +295,47 @@ class TestAgents:
         [session] = AgentSession.objects.filter(parent=None)
         assert (session.external_id, session.agent) == (events[0]["thread_id"], "codex")
         [logged], _ = read(LogFile(name="x.jsonl", data=log), "codex")
-        outputs = [m["content"] for m in stored_of(session) if m["role"] == "tool"]
-        assert outputs == [
-            message.body["content"]
-            for turn in logged.turns
-            for message in turn.messages
-            if message.body["role"] == "tool"
-        ]
+        logged_items = [dict(message.body) for turn in logged.turns for message in turn.messages]
+        outputs = [item["output"] for item in stored_of(session) if "output" in item]
+        assert outputs == [item["output"] for item in logged_items if "output" in item]
         assert ["number 0" in outputs[0], "number 2" in outputs[2]] == [True, True]
-        assert stored_of(session)[-1]["content"] == "I counted."
+        assert stored_of(session)[-1]["content"][0]["text"] == "I counted."
+        assert validate(stored_of(session), "openai-responses") == ()
         assert session.output_tokens == 80
+
+    def test_codex_in_compact_mode_stays_in_its_budget(
+        self, gateway: Running, provider: Provider, api_key: str, tmp_path: Path
+    ) -> None:
+        sizes: list[int] = []
+
+        def answer(received: Received) -> Reply:
+            if received.path != "/v1/responses":
+                return Reply(status=404)
+            body = json.loads(received.body)
+            sizes.append(token_count(json.dumps(body["input"]).encode()))
+            assert provider_faults([known(item) for item in body["input"]], "openai-responses") == []
+            number = len(sizes)
+            if number > 30:
+                return responses_stream(said("I read everything."), input_tokens=token_count(received.body))
+            command = f"for i in $(seq 60); do echo line $i of file {number}: handler_{number}_$i; done"
+            call = codex_call(body, f"call_{number}", command)
+            return responses_stream(reasoned(number), call, input_tokens=token_count(received.body))
+
+        provider.otherwise = answer
+        events, _ = agents.codex(
+            tmp_path / "home",
+            gateway=gateway.url,
+            key=api_key,
+            prompt="Print all the files.",
+            headers={"X-Contextapp-Mode": "compact", "X-Contextapp-Budget": "24000"},
+        )
+        gateway.settle()
+        assert any("I read everything." in json.dumps(event) for event in events)
+        [session] = AgentSession.objects.filter(parent=None)
+        assert session.compaction_count > 0
+        assert len(sizes) == 31
+        stored_size = token_count(json.dumps(stored_of(session)).encode())
+        assert max(sizes) < 0.8 * stored_size
 
 
 #: Calls of a session, and its budget in tokens. Claude Code's own tools take most of it.
@@ -269,6 +392,16 @@ def counting_codex(received: Received) -> Reply:
     results = sum(item.get("type") == "function_call_output" for item in body["input"])
     if results == 3:
         return responses_stream(said("I counted."))
+    return responses_stream(codex_call(body, f"call_{results}", f"echo number {results}"))
+
+
+def codex_call(body: JSON, id: str, command: str) -> JSON:
+    """Return a call of the shell tool, whose name depends on the version of Codex."""
     names = {tool.get("name") for tool in body["tools"]}
     name, argument = ("exec_command", "cmd") if "exec_command" in names else ("shell_command", "command")
-    return responses_stream(function_call(f"call_{results}", name, **{argument: f"echo number {results}"}))
+    return function_call(id, name, **{argument: command})
+
+
+def known(item: JSON) -> JSON:
+    """Return an item without empty fields, which Codex sends."""
+    return {name: value for name, value in item.items() if value is not None}

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from compaction import dialects
 from compaction.histories import Change, is_summary
-from compaction.identity import history_digest
+from compaction.identity import REASONING, history_digest
 from redaction import Finding
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import RECORDED
@@ -34,7 +34,7 @@ from sessions.services.push.values import Push, Target
 from sessions.services.reconcile.branches import session_fork, side_session_create
 from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
-from sessions.services.reconcile.reading import Reading, history_read, with_answer
+from sessions.services.reconcile.reading import Reading, history_read, with_answers
 from sessions.services.reconcile.stored import hashes_write, positions
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
 from sessions.store import bodies
@@ -58,7 +58,7 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
         histories = histories_of(root)
     reading = history_read(request.body, histories=histories, redaction=request.redaction)
     sent = request.read(reading.fields)
-    reading = with_answer(reading, sent.answer)
+    reading = with_answers(reading, sent.answers)
     matched = history_match(histories, reading, sent)
     match matched.comparison.change:
         case Change.EXTENDED:
@@ -68,6 +68,8 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
             return _append(target, request, sent, reading, matched, Status.APPENDED)
         case Change.TRIMMED | Change.COMPACTED:
             return _compacted(target, request, sent, reading, matched)
+        case Change.OMITTED:
+            return _append(target, request, sent, reading, _without_reasoning(matched), Status.APPENDED)
         case Change.SIDE:
             beside = side_session_create(parent=root)
             history = ClientHistory(session=beside, root=root, spans=[[0, None]], digest=history_digest(()))
@@ -217,6 +219,16 @@ def _compacted(
     marker: Mapping[str, Any] = {"trigger": "auto", "tokens_before": before}
     Turn.objects.filter(session=session, index=turn).update(client_compaction=marker)
     return result
+
+
+def _without_reasoning(matched: Matched) -> Matched:
+    """Remove the reasoning from the prompt that the client does not send again."""
+    session, history = matched.session, matched.history
+    at = positions(history, session.message_count)
+    removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
+    context_remove(session=session, positions=removed)
+    history.spans = _spans([each for each in at if each not in set(removed)], session.message_count)
+    return matched
 
 
 def _spans(kept: Sequence[int], end: int) -> list[list[int | None]]:

@@ -70,6 +70,7 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
 _ORDER = {
     Change.EXTENDED: 4,
     Change.EDITED: 3,
+    Change.OMITTED: 3,
     Change.TRIMMED: 2,
     Change.COMPACTED: 1,
     Change.DIVERGED: 1,
@@ -85,7 +86,12 @@ def _compared(
     if before is None and reading.base is not None:
         before = stored_hashes(reading.base.session, reading.base, reading)
     hashes = [*(before or ())[: reading.first], *reading.hashes]
-    comparison = compare(stored, hashes, reading.values, is_compacted=sent.is_compacted)
+    comparison = compare(
+        stored,
+        hashes,
+        reading.values,
+        is_compacted=sent.is_compacted,
+    )
     return Matched(
         session=history.session,
         history=history,
@@ -97,7 +103,7 @@ def _compared(
 
 def _checked(comparison: Comparison, reading: Reading, sent: Sent) -> Comparison:
     """Return the comparison as a side request if the client or its last message indicates one."""
-    questions = reading.values[-1 - (sent.answer is not None) :][:1]
+    questions = reading.values[-1 - len(sent.answers) :][:1]
     if sent.is_side or any(map(is_side_prompt, questions)):
         return Comparison(change=Change.SIDE, common=comparison.common, new=comparison.common)
     return comparison

@@ -86,19 +86,21 @@ class Reading:
         }
 
 
-def history_read(body: bytes, *, histories: Sequence[ClientHistory], redaction: Redaction) -> Reading:
-    """Parse the body. Raises `BadJson` or `InvalidHistory`."""
-    start = list_start(body, "messages")
+def history_read(
+    body: bytes, *, histories: Sequence[ClientHistory], redaction: Redaction, field: str = "messages"
+) -> Reading:
+    """Parse the body, whose `field` contains the history. Raises `BadJson` or `InvalidHistory`."""
+    start = list_start(body, field)
     if start is None:
-        raise InvalidHistory(None, "`messages` must be an array.")
+        raise InvalidHistory(None, f"`{field}` must be an array.")
     for base in histories[:_COMPARED]:
         if base.prefix_count and (hasher := _matching_prefix(body, start, base)) is not None:
             end = start + base.prefix_bytes
             rest = body[end:].lstrip(b" \t\r\n")
             skipped = len(body) - len(rest) + rest.startswith(b",")
             if rest[:1] in {b",", b"]"}:
-                return _read(body, start, skipped, base.prefix_count, base, hasher, redaction)
-    return _read(body, start, start, 0, None, hashlib.blake2b(digest_size=16), redaction)
+                return _read(body, start, skipped, base.prefix_count, base, hasher, redaction, field)
+    return _read(body, start, start, 0, None, hashlib.blake2b(digest_size=16), redaction, field)
 
 
 def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
@@ -118,11 +120,12 @@ def _read(
     base: ClientHistory | None,
     hasher: Any,
     redaction: Redaction,
+    field: str,
 ) -> Reading:
     fields = read_object(body if at == start else body[:start] + body[at:])
-    values = fields.pop("messages")
+    values = fields.pop(field)
     if not isinstance(values, list):
-        raise InvalidHistory(None, "`messages` must be an array.")
+        raise InvalidHistory(None, f"`{field}` must be an array.")
     ends = element_ends(body, at)
     starts = [at, *(end + 1 for end in ends)]
     elements = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=False)]
@@ -142,15 +145,15 @@ def _read(
     )
 
 
-def with_answer(reading: Reading, answer: Mapping[str, Any] | None) -> Reading:
-    """Return the reading with the model's response as its last message."""
-    if answer is None:
+def with_answers(reading: Reading, answers: Sequence[Mapping[str, Any]]) -> Reading:
+    """Return the reading with the messages of the model's response as its last ones."""
+    if not answers:
         return reading
     return Reading(
         redaction=reading.redaction,
         fields=reading.fields,
-        values=[*reading.values, answer],
-        elements=[*reading.elements, json_bytes(answer)],
+        values=[*reading.values, *answers],
+        elements=[*reading.elements, *map(json_bytes, answers)],
         first=reading.first,
         base=reading.base,
         start=reading.start,

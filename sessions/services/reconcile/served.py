@@ -29,6 +29,7 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.reconcile.matching import histories_of
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import is_current, positions
+from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_bytes import PromptMessages
 from sessions.store.rawjson import element_ends, list_start, raw_elements
@@ -75,14 +76,15 @@ class Served:
     tokens_after: int
 
 
-def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction) -> Edits:
+def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, field: str) -> Edits:
     """Return the edits for a request whose history continues that of a session or a fork of it.
 
-    Compacts the session if the request would exceed the hard limit. Raises `NotServable`, `BadJson` or
+    `field` of the body contains the history. Compacts the session if the request would exceed the hard limit,
+    and records that its prompt is served. Raises `NotServable`, `BadJson` or
     `InvalidHistory`.
     """
     histories = histories_of(root)
-    reading = history_read(body, histories=histories, redaction=redaction)
+    reading = history_read(body, histories=histories, redaction=redaction, field=field)
     extended = [
         history
         for history in histories
@@ -99,7 +101,9 @@ def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction) 
         AgentSession.objects.filter(pk=session.pk).update(policy=session.policy)
     new = _tokens(reading, history.count, session.format)
     _compact_if_due(session, new)
-    return _edits(session, history)
+    edits = _edits(session, history)
+    session_prompt_record(session)
+    return edits
 
 
 def _tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdown:
@@ -183,28 +187,28 @@ def _without_breakpoints(value: Any) -> Any:
     return [_without_breakpoints(each) for each in value] if isinstance(value, list) else value
 
 
-def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str) -> Served:
+def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str) -> Served:
     """Return the request with the edits applied. Uses no database.
 
     Raises `NotServable` if the request does not continue the history that the edits are for, or if the
     provider would reject it with the edits; `BadJson` or `InvalidHistory` if it cannot be read.
     """
-    reading = history_read(body, histories=[edits.history], redaction=redaction)
+    reading = history_read(body, histories=[edits.history], redaction=redaction, field=field)
     if reading.digest_at(edits.history.count) != bytes(edits.history.digest):
         raise NotServable("history")
     new = _tokens(reading, edits.history.count, edits.format).total
     before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
     if edits.changes_nothing:
         return Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
-    spliced, messages = _splice(edits, body)
+    spliced, messages = _splice(edits, body, field)
     first_edit = next(i for i, piece in enumerate(edits.pieces) if piece != i)
     _check(messages, edits, range(first_edit, len(edits.pieces)), model)
     return Served(body=spliced, session=edits.name, tokens_before=before, tokens_after=after)
 
 
-def _splice(edits: Edits, body: bytes) -> tuple[bytes, list[bytes]]:
+def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
     """Return the body with other messages, every other byte unchanged, and the messages."""
-    start = list_start(body, "messages")
+    start = list_start(body, field)
     assert start is not None  # the body was read
     ends = element_ends(body, start)
     starts = [start, *(end + 1 for end in ends)]
@@ -217,10 +221,11 @@ def _splice(edits: Edits, body: bytes) -> tuple[bytes, list[bytes]]:
 def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:
     """Raise `NotServable` if the provider would reject the messages.
 
-    Rules about the last message are left to the client: it knows whether it may prefill an answer.
+    Rules about the last message are left to the client: it knows whether it may prefill an answer. So are
+    reasoning items without encrypted content: it knows whether the provider stores its responses.
     """
     capabilities = capabilities_of(model)
     values = [json_value(data) for data in messages]
     found = validate(values, edits.format, capabilities=capabilities, edited=edited)
-    if any(violation.rule not in {"A7", "A9"} for violation in found):
+    if any(violation.rule not in {"A7", "A9", "R3"} for violation in found):
         raise NotServable("invalid")

@@ -37,11 +37,11 @@ class Status(StrEnum):
 class Sent:
     """The fields of a request other than its messages.
 
-    `answer` is the model's response, if the history does not contain it. `is_compacted` and `is_side` are set
-    if the client declares it. `caller` identifies clients that do not name their session.
+    `answers` are the messages of the model's response, if the history does not contain it. `is_compacted` and
+    `is_side` are set if the client declares it. `caller` identifies clients that do not name their session.
     """
 
-    answer: Mapping[str, Any] | None = None
+    answers: Sequence[Mapping[str, Any]] = ()
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0
