@@ -28,6 +28,12 @@ def memory_revision(*, session_id: UUID, number: int) -> MemoryRevision | None:
     return MemoryRevision.objects.filter(session_id=session_id, number=number).first()
 
 
+def memory_revision_at(*, session_id: UUID, turn: int) -> MemoryRevision | None:
+    """Return the revision that was current after a turn, or None if the memory was still empty."""
+    rows = MemoryRevision.objects.filter(session_id=session_id, turn_index__lte=turn)
+    return rows.order_by("-number").first()
+
+
 def memory_page(*, session_id: UUID, below: int | None, limit: int) -> list[MemoryRevision]:
     """Return a page of revisions below the number `below`, newest first."""
     rows = MemoryRevision.objects.filter(session_id=session_id)

@@ -24,6 +24,7 @@ from sessions.pages.access import (
     wants_fragment,
     writer_of,
 )
+from sessions.pages.memory.revision import memory_at_turn
 from sessions.pages.memory.rows import field_rows, size_chart
 from sessions.pages.tabs import session_context
 from sessions.selectors.facts import facts_offered
@@ -63,9 +64,15 @@ _NOTHING_TO_PROPOSE = "This memory has no items that other sessions may need."
 
 @require_safe
 def session_memory(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Render the tab. htmx requests older revisions of the history with `before`."""
+    """Render the tab. htmx requests older revisions of the history with `before`.
+
+    With `turn`, show the memory after that turn (`memory_at_turn`).
+    """
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
+    turn = number_of(request, "turn")
+    if turn is not None:
+        return memory_at_turn(request, viewer, session, turn)
     steps = memory_timeline(session_id=session.pk, below=number_of(request, "before"), limit=STEPS)
     context = session_context(viewer, session, "session_memory") | {
         "steps": steps,

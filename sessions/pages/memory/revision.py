@@ -1,4 +1,4 @@
-"""One revision of a working memory, compared with another one."""
+"""The working memory at one revision or turn, compared with another one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from sessions.models import AgentSession, MemoryRevision
-from sessions.pages.access import number_of, page_or_fragment, session_of, viewer_of
+from sessions.pages.access import Viewer, number_of, page_or_fragment, session_of, viewer_of
 from sessions.pages.memory.rows import changed_only, compare, field_rows
 from sessions.pages.tabs import session_context
-from sessions.selectors.memory import memory_latest, memory_notes, memory_revision
+from sessions.selectors.memory import memory_latest, memory_notes, memory_revision, memory_revision_at
 
 _MAX_NUMBER = 2_000_000_000
 
@@ -36,6 +36,8 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
     context = session_context(viewer, session, "session_memory") | {
         "row": row,
         "against": against,
+        "old_name": f"Revision {against}" if against else "Empty memory",
+        "new_name": f"Revision {number}",
         "other": other,
         "view": view,
         "newest": latest.number if latest is not None else 0,
@@ -54,3 +56,31 @@ def _revision_or_404(session: AgentSession, number: int) -> MemoryRevision:
     if row is None:
         raise Http404("Revision not found")
     return row
+
+
+def memory_at_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
+    """Show the memory after a turn; with `against`, compare it with that after another turn.
+
+    Further query parameters: `view` (`inline` or `side`) and `show=all` (includes unchanged items).
+    """
+    last = max(session.turn_count - 1, 0)
+    turn = min(turn, last)
+    against = number_of(request, "against", maximum=last)
+    rows = {at: memory_revision_at(session_id=session.pk, turn=at) for at in (turn, against) if at is not None}
+    first, second = min(rows), max(rows)
+    fields = compare(memory_notes(rows[first]), memory_notes(rows[second]))
+    is_whole = request.GET.get("show") == "all"
+    context = session_context(viewer, session, "session_memory") | {
+        "turn": turn,
+        "against": against,
+        "row": rows[turn],
+        "last_turn": last,
+        "view": "inline" if request.GET.get("view") == "inline" else "side",
+        "compared": fields if is_whole else changed_only(fields),
+        "is_whole": is_whole,
+        "same": sum(len(field.pairs) - len(field.changed) for field in fields),
+        "old_name": f"Turn {first}",
+        "new_name": f"Turn {second}",
+        "fields": field_rows(memory_notes(rows[turn])),
+    }
+    return page_or_fragment(request, "memory/at_turn.html", "memory/at_turn.html", context)

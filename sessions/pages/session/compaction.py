@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from sessions.models import AgentSession, Compaction
 from sessions.pages.access import Viewer, actor_of, page_or_fragment, with_session, with_writable_session
+from sessions.pages.session.changes import changes_context
 from sessions.pages.session.compactions import COMPACTION_OPEN
 from sessions.pages.session.past_prompt import edit_context
 from sessions.pages.session.prompt import COMPONENTS
@@ -25,6 +26,7 @@ from sessions.selectors.compactions import (
     recap_fallback,
     recap_version,
 )
+from sessions.selectors.past_prompts import prompts_around
 from sessions.selectors.recaps import Line, RecapLines
 from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
 from sessions.services.compactions.lifecycle import CompactionInProgress
@@ -92,6 +94,23 @@ def session_compaction_edit(
     context |= {"row": row, "edit": edit, **edit_context(session, edit)}
     return page_or_fragment(
         request, "sessions/compaction/edit.html", "sessions/compaction/_edit.html", context
+    )
+
+
+@require_safe
+@with_session
+def session_compaction_diff(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, number: int
+) -> HttpResponse:
+    """Compare the prompt before a compaction with the prompt after it, as text."""
+    row = _compaction_or_404(session, number)
+    prompts = prompts_around(session=session, row=row)
+    if prompts is None:
+        raise Http404("The compaction changed no prompt")
+    context = session_context(viewer, session, "session_compactions")
+    context |= {"row": row, **changes_context(request, session, *prompts)}
+    return page_or_fragment(
+        request, "sessions/diff/compaction.html", "sessions/diff/_changes.html", context
     )
 
 

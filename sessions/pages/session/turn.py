@@ -11,6 +11,7 @@ from compaction.messages import Usage
 from sessions.models import AgentSession, Compaction, Turn
 from sessions.pages.access import Viewer, number_of, page_or_fragment, with_session
 from sessions.pages.session.call_cost import cost_lines
+from sessions.pages.session.changes import changes_context
 from sessions.pages.session.new_input import new_input_of
 from sessions.pages.session.past_prompt import new_input_start, outline_or_404, past_prompt_context
 from sessions.pages.tabs import session_context
@@ -35,7 +36,10 @@ def session_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, tu
 @require_safe
 @with_session
 def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
-    """Compare the prompt of this turn with that of another turn (query parameter `turn`)."""
+    """Compare the prompt of this turn with that of another turn (query parameter `turn`).
+
+    With `text=1`, compare the texts of the messages.
+    """
     other = number_of(request, "turn", maximum=session.turn_count)
     if other is None:
         other = max(turn - 1, 0)
@@ -46,8 +50,13 @@ def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSessio
         "other": other,
         "before": before,
         "after": after,
-        "difference": outline_diff(before, after),
     }
+    if request.GET.get("text"):
+        context |= changes_context(request, session, before, after)
+        return page_or_fragment(
+            request, "sessions/diff/turns.html", "sessions/diff/_changes.html", context
+        )
+    context["difference"] = outline_diff(before, after)
     return page_or_fragment(request, "sessions/turn/diff.html", "sessions/turn/_diff.html", context)
 
 

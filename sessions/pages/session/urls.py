@@ -65,6 +65,11 @@ urlpatterns = [
     ),
     path(f"{_SESSION}compactions/<int:number>/", compaction.session_compaction, name="session_compaction"),
     path(
+        f"{_SESSION}compactions/<int:number>/diff/",
+        compaction.session_compaction_diff,
+        name="session_compaction_diff",
+    ),
+    path(
         f"{_SESSION}compactions/<int:number>/edits/<int:ordinal>/",
         compaction.session_compaction_edit,
         name="session_compaction_edit",

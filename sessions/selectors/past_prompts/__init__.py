@@ -1,5 +1,6 @@
 """The prompt at an earlier turn, and the differences between the prompts of two turns."""
 
+from sessions.selectors.past_prompts.changes import PromptChange, prompt_changes, prompts_around
 from sessions.selectors.past_prompts.contents import EntryContent, entry_contents, originals
 from sessions.selectors.past_prompts.diff import Change, Difference, outline_diff
 from sessions.selectors.past_prompts.evictions import Eviction, eviction_covering, evictions_at
@@ -12,6 +13,7 @@ __all__ = [
     "EntryContent",
     "Eviction",
     "Outline",
+    "PromptChange",
     "RecordedEdit",
     "entry_contents",
     "eviction_covering",
@@ -20,5 +22,7 @@ __all__ = [
     "outline_at",
     "outline_diff",
     "past_prompt_json",
+    "prompt_changes",
     "prompt_end",
+    "prompts_around",
 ]

@@ -45,7 +45,7 @@ _Key = tuple[int, int, str, int, tuple[int, ...]]
 
 def outline_diff(before: Outline, after: Outline) -> Difference:
     """Return the difference between two prompts."""
-    old, new = _keyed(before), _keyed(after)
+    old, new = keyed_entries(before), keyed_entries(after)
     shared = 0
     for one, other in zip(old, new, strict=False):
         if one != other:
@@ -60,7 +60,7 @@ def outline_diff(before: Outline, after: Outline) -> Difference:
     )
 
 
-def _keyed(outline: Outline) -> dict[_Key, Entry]:
+def keyed_entries(outline: Outline) -> dict[_Key, Entry]:
     """Return the entries by a key that determines their content."""
     return {
         (

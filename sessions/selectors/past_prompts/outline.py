@@ -82,14 +82,18 @@ class Outline:
         return next((entry for entry in self.entries if entry.first <= position <= entry.last), None)
 
 
-def outline_at(*, session: AgentSession, index: int) -> Outline | None:
-    """Return the outline for turn `index`, or for the call after the last turn. None if out of range."""
+def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -> Outline | None:
+    """Return the outline for turn `index`, or for the call after the last turn. None if out of range.
+
+    `applied` selects the edits to apply instead of those that were in force.
+    """
     if not 0 <= index <= session.turn_count:
         return None
     turn = session.turns.filter(index=index).first()
     end = prompt_end(turn) if turn is not None else session.message_count
     start = client_start(session_id=session.pk, context_start=session.context_start, turn=index)
-    edits = [edit for edit in _edits(session, after=index - 1) if affects(edit.value, start)]
+    selected = edits_in_force_after(index - 1) if applied is None else applied
+    edits = [edit for edit in _edits(session, selected) if affects(edit.value, start)]
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
     values = [edit.value for edit in edits]
@@ -133,11 +137,11 @@ def _components(
     return Components(system=max(known.get("system", 0) - counted, 0), tools=known.get("tools", 0))
 
 
-def _edits(session: AgentSession, *, after: int) -> list[RecordedEdit]:
-    """Return the edits in force after a turn. Determines them before loading any text."""
+def _edits(session: AgentSession, selected: Q) -> list[RecordedEdit]:
+    """Return the selected edits that are in force. Determines them before loading any text."""
     if not session.compaction_count:
         return []
-    rows = edits_not_evicted(Edit.objects.filter(edits_in_force_after(after), session=session))
+    rows = edits_not_evicted(Edit.objects.filter(selected, session=session))
     light = [
         RecordedEdit(id=id, compaction=number, value=_edit(op, values))
         for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(

@@ -1,0 +1,139 @@
+"""The texts of the messages that differ between two prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from compaction.edits import Op
+from compaction.jsontext import loads_object
+from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from compaction.view import Entry
+from sessions.models import AgentSession
+from sessions.pages.access import number_of
+from sessions.pages.blocks import voice_of
+from sessions.pages.rendering.diffs import diff_html
+from sessions.selectors.past_prompts import EntryContent, Outline, PromptChange, entry_contents, prompt_changes
+
+#: Changes per page, and evicted messages of one change whose text is displayed.
+_CHANGES, _EVICTED = 25, 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownChange:
+    """A change for display. `diff` compares the texts; `left_out` counts evicted messages without text."""
+
+    change: PromptChange
+    voice: str = ""
+    diff: SafeString | None = None
+    left_out: int = 0
+
+
+def changes_context(
+    request: HttpRequest, session: AgentSession, before: Outline, after: Outline
+) -> dict[str, Any]:
+    """Return one page of the changes between two prompts. Query parameters: `view` and `from`."""
+    changes = prompt_changes(before, after)
+    first = number_of(request, "from") or 0
+    page = changes[first : first + _CHANGES]
+    is_unified = request.GET.get("view") == "unified"
+    kept = {name: value for name, value in request.GET.items() if name in ("turn", "text")}
+    unified = {"view": "unified"} if is_unified else {}
+    left = len(changes) - first - len(page)
+    return {
+        "shown_changes": _shown(session, before, after, page, is_unified),
+        "memory_diff": _memory(before, after, is_unified) if first == 0 else None,
+        "counts": _counts(changes),
+        "is_unified": is_unified,
+        "changes_left": left,
+        "more_query": urlencode(kept | unified | {"from": first + _CHANGES}) if left else "",
+        "side_query": urlencode(kept),
+        "unified_query": urlencode(kept | {"view": "unified"}),
+        "is_continued": first > 0,
+    }
+
+
+def _counts(changes: Sequence[PromptChange]) -> list[tuple[str, int, int, int]]:
+    """Return for each kind the number of messages, and their tokens before and after."""
+    sums: dict[str, list[int]] = {}
+    for change in changes:
+        each = sums.setdefault(change.kind, [0, 0, 0])
+        each[0] += change.entries if change.kind == "kept" else max(len(change.old), 1)
+        each[1] += change.tokens_before
+        each[2] += change.tokens_after
+    order = ("kept", "shortened", "replaced", "evicted", "new")
+    return [(kind, sums[kind][0], sums[kind][1], sums[kind][2]) for kind in order if kind in sums]
+
+
+def _shown(
+    session: AgentSession,
+    before: Outline,
+    after: Outline,
+    changes: Sequence[PromptChange],
+    is_unified: bool,
+) -> list[ShownChange]:
+    changed = [change for change in changes if change.kind != "kept"]
+    old = _contents(session, before, [entry for change in changed for entry in change.old[:_EVICTED]])
+    new = _contents(session, after, [change.new for change in changed if change.new is not None])
+    shown = []
+    for change in changes:
+        if change.kind == "kept":
+            shown.append(ShownChange(change=change))
+            continue
+        pieces = [old[entry.first, entry.last] for entry in change.old[:_EVICTED]]
+        piece = new[change.new.first, change.new.last] if change.new is not None else None
+        texts = "\n".join(map(_text, pieces)), _text(piece) if piece is not None else ""
+        originals = [each.original for each in [*pieces, piece] if each is not None and each.original]
+        shown.append(
+            ShownChange(
+                change=change,
+                voice=voice_of(originals[0]) if originals and len(change.old) <= 1 else "",
+                diff=diff_html(*texts, is_unified=is_unified),
+                left_out=len(change.old) - len(pieces),
+            )
+        )
+    return shown
+
+
+def _contents(
+    session: AgentSession, outline: Outline, entries: Sequence[Entry]
+) -> dict[tuple[int, int], EntryContent]:
+    pieces = entry_contents(session=session, outline=outline, entries=entries)
+    return {(piece.entry.first, piece.entry.last): piece for piece in pieces}
+
+
+def _memory(before: Outline, after: Outline, is_unified: bool) -> SafeString | None:
+    old, new = (outline.memory.text if outline.memory else "" for outline in (before, after))
+    return diff_html(old, new, is_unified=is_unified) if old != new else None
+
+
+def _text(piece: EntryContent) -> str:
+    """Return the text of a message as the prompt contains it."""
+    if piece.original is None:
+        return piece.entry.message.text
+    by_part = {edit.value.part: edit for edit in piece.edits}
+    texts = []
+    for index, part in enumerate(piece.original.parts):
+        edit = by_part.get(index)
+        if edit is None:
+            texts.append(_part_text(part))
+        elif edit.value.op is not Op.STRIP:
+            texts.append(piece.texts[edit.id])
+    return "\n".join(texts)
+
+
+def _part_text(part: Part) -> str:
+    match part:
+        case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
+            return text
+        case ToolCall():
+            arguments = json.dumps(loads_object(part.arguments), ensure_ascii=False, indent=2)
+            return f"{part.name} {arguments}"
+        case Opaque():
+            return f"({part.kind})"

@@ -1,0 +1,114 @@
+"""Prompts compared as text: before and after a compaction, and at two turns. Memory at a turn."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils.html import strip_tags
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compaction.memory import Author
+from sessions.pages.rendering.diffs import diff_html
+from sessions.selectors.past_prompts import outline_at, prompt_changes, prompts_around
+from sessions.services.compactions.revert import compaction_revert
+from sessions.services.memory.revisions import Writer, memory_patch
+from tests.pages.served import address, compacted_session
+
+
+def lines_of(html, kind):
+    """Return the text of the lines of a kind in a unified diff."""
+    pieces = html.split('<div class="line ')[1:]
+    return [strip_tags(f"<div {piece.split('</div>')[0]}")[1:] for piece in pieces if piece.startswith(kind)]
+
+
+def test_only_changed_lines_and_their_surroundings_are_displayed():
+    old = "\n".join(f"line {n}" for n in range(50))
+    html = diff_html(old, old.replace("line 20", "changed <20>"), is_unified=True)
+    assert lines_of(html, "removed") == ["line 20"]
+    assert lines_of(html, "added") == ["changed &lt;20&gt;"]
+    assert lines_of(html, "same") == [f"line {n}" for n in (17, 18, 19, 21, 22, 23)]
+    assert "17 unchanged lines" in html
+    assert "26 unchanged lines" in html
+
+
+def test_long_changes_are_folded_with_their_count():
+    html = diff_html("\n".join(f"a{n}" for n in range(3_000)), "short", is_unified=True)
+    assert "2,990 more lines" in html
+    assert "1,000 lines are not displayed" in html
+
+
+lines = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=9)
+
+
+@given(lines, lines)
+def test_both_texts_can_be_rebuilt_from_a_short_diff(old, new):
+    html = diff_html("\n".join(old), "\n".join(new), is_unified=True)
+    if "unchanged" in html:
+        return
+    shown = html.split('<div class="line ')[1:]
+    texts = [(piece.split('"')[0], piece.split("</i>")[1].split("</div>")[0]) for piece in shown]
+    assert [text for kind, text in texts if kind != "added"] == "\n".join(old).splitlines()
+    assert [text for kind, text in texts if kind != "removed"] == "\n".join(new).splitlines()
+
+
+@pytest.mark.django_db
+class TestPages:
+    def test_a_compaction(self, member_client, project, django_assert_max_num_queries):
+        session = compacted_session(project)
+        target = address("session_compaction_diff", session, 1)
+        assert target in member_client.get(address("session_compaction", session, 1)).text
+        with django_assert_max_num_queries(25):
+            page = member_client.get(target)
+        kinds = [kind for kind, *_ in page.context["counts"]]
+        assert kinds[0] == "kept"
+        assert "evicted" in kinds
+        unified = member_client.get(target, {"view": "unified"}).text
+        assert "a line of a file" in " ".join(lines_of(unified, "removed"))
+
+    def test_its_tokens_are_those_of_the_record(self, project):
+        session = compacted_session(project, budget=20_000)
+        row = session.compactions.get()
+        before, after = prompts_around(session=session, row=row)
+        assert before.tokens - after.tokens == row.tokens_before - row.tokens_after
+        changes = prompt_changes(before, after)
+        assert sum(change.tokens_before - change.tokens_after for change in changes) == before.tokens - after.tokens
+        assert {change.kind for change in changes} == {"kept", "shortened"}
+
+    def test_a_reverted_compaction_can_still_be_compared(self, member_client, project):
+        session = compacted_session(project)
+        before = member_client.get(address("session_compaction_diff", session, 1)).context["counts"]
+        compaction_revert(session=session, number=1)
+        assert member_client.get(address("session_compaction_diff", session, 1)).context["counts"] == before
+
+    def test_two_turns(self, member_client, project):
+        session = compacted_session(project)
+        page = member_client.get(address("session_turn_diff", session, 11), {"turn": 12, "text": 1})
+        assert "evicted" in [kind for kind, *_ in page.context["counts"]]
+        same = member_client.get(address("session_turn_diff", session, 5), {"turn": 5, "text": 1})
+        assert [kind for kind, *_ in same.context["counts"]] == ["kept"]
+
+    def test_changes_have_pages(self, member_client, project):
+        session = compacted_session(project, turns=40, budget=50_000)
+        target = address("session_turn_diff", session, 0)
+        page = member_client.get(target, {"turn": 30, "text": 1})
+        assert "from=25" in page.text
+        query = {"turn": 30, "text": 1, "from": 25}
+        rest = member_client.get(target, query, headers={"HX-Request": "true"})
+        assert "<html" not in rest.text
+        assert rest.context["shown_changes"]
+        assert outline_at(session=session, index=30).entries[-1].last >= rest.context["shown_changes"][-1].change.last
+
+    def test_memory_at_a_turn(self, member_client, project):
+        session = compacted_session(project)
+        for turn, task in ((2, "find the bug"), (6, "fix the bug")):
+            revision = memory_patch(session=session, changes={"task": task}, writer=Writer(author=Author.PERSON))
+            session.memory_revisions.filter(number=revision.number).update(turn_index=turn)
+        target = address("session_memory", session)
+        assert "find the bug" in member_client.get(target, {"turn": 4}).text
+        assert "empty at that time" in member_client.get(target, {"turn": 1}).text
+        newest = member_client.get(target, {"turn": 10**6}).text
+        assert "fix the bug" in newest
+        assert "find the bug" not in newest
+        compared = " ".join(member_client.get(target, {"turn": 8, "against": 3}).text.split())
+        assert "Turn 3" in compared
+        assert compared.index("find the bug") < compared.index("fix the bug")
