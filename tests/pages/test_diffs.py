@@ -71,7 +71,10 @@ class TestPages:
         before, after = prompts_around(session=session, row=row)
         assert before.tokens - after.tokens == row.tokens_before - row.tokens_after
         changes = prompt_changes(before, after)
-        assert sum(change.tokens_before - change.tokens_after for change in changes) == before.tokens - after.tokens
+        assert (
+            sum(change.tokens_before - change.tokens_after for change in changes)
+            == before.tokens - after.tokens
+        )
         assert {change.kind for change in changes} == {"kept", "shortened"}
 
     def test_a_reverted_compaction_can_still_be_compared(self, member_client, project):
@@ -96,12 +99,17 @@ class TestPages:
         rest = member_client.get(target, query, headers={"HX-Request": "true"})
         assert "<html" not in rest.text
         assert rest.context["shown_changes"]
-        assert outline_at(session=session, index=30).entries[-1].last >= rest.context["shown_changes"][-1].change.last
+        assert (
+            outline_at(session=session, index=30).entries[-1].last
+            >= rest.context["shown_changes"][-1].change.last
+        )
 
     def test_memory_at_a_turn(self, member_client, project):
         session = compacted_session(project)
         for turn, task in ((2, "find the bug"), (6, "fix the bug")):
-            revision = memory_patch(session=session, changes={"task": task}, writer=Writer(author=Author.PERSON))
+            revision = memory_patch(
+                session=session, changes={"task": task}, writer=Writer(author=Author.PERSON)
+            )
             session.memory_revisions.filter(number=revision.number).update(turn_index=turn)
         target = address("session_memory", session)
         assert "find the bug" in member_client.get(target, {"turn": 4}).text

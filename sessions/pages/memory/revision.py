@@ -66,7 +66,9 @@ def memory_at_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, 
     last = max(session.turn_count - 1, 0)
     turn = min(turn, last)
     against = number_of(request, "against", maximum=last)
-    rows = {at: memory_revision_at(session_id=session.pk, turn=at) for at in (turn, against) if at is not None}
+    rows = {
+        at: memory_revision_at(session_id=session.pk, turn=at) for at in (turn, against) if at is not None
+    }
     first, second = min(rows), max(rows)
     fields = compare(memory_notes(rows[first]), memory_notes(rows[second]))
     is_whole = request.GET.get("show") == "all"

@@ -89,9 +89,7 @@ def _unchanged(lines: Sequence[str], *, is_first: bool, is_last: bool, is_unifie
     if len(lines) <= before + after + 1:
         return _same_html(lines, is_unified)
     hidden = len(lines) - before - after
-    gap = format_html(
-        '<p class="gap">{} unchanged line{}</p>', f"{hidden:,}", "" if hidden == 1 else "s"
-    )
+    gap = format_html('<p class="gap">{} unchanged line{}</p>', f"{hidden:,}", "" if hidden == 1 else "s")
     return _same_html(lines[:before], is_unified) + gap + _same_html(lines[len(lines) - after :], is_unified)
 
 
@@ -104,7 +102,7 @@ def _same_html(lines: Sequence[str], is_unified: bool) -> str:
 def _folded(rows: Sequence[Row], html: Callable[[Sequence[Row]], SafeString]) -> str:
     """Return the first rows, and the others in a fold."""
     if len(rows) <= _OPEN + 2:
-            return html(rows)
+        return html(rows)
     rest = rows[_OPEN:_MOST]
     more = format_html(
         '<details class="diff-rest"><summary>{} more line{}</summary>{}</details>',

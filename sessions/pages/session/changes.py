@@ -19,7 +19,13 @@ from sessions.models import AgentSession
 from sessions.pages.access import number_of
 from sessions.pages.blocks import voice_of
 from sessions.pages.rendering.diffs import diff_html
-from sessions.selectors.past_prompts import EntryContent, Outline, PromptChange, entry_contents, prompt_changes
+from sessions.selectors.past_prompts import (
+    EntryContent,
+    Outline,
+    PromptChange,
+    entry_contents,
+    prompt_changes,
+)
 
 #: Changes per page, and evicted messages of one change whose text is displayed.
 _CHANGES, _EVICTED = 25, 30

@@ -109,9 +109,7 @@ def session_compaction_diff(
         raise Http404("The compaction changed no prompt")
     context = session_context(viewer, session, "session_compactions")
     context |= {"row": row, **changes_context(request, session, *prompts)}
-    return page_or_fragment(
-        request, "sessions/diff/compaction.html", "sessions/diff/_changes.html", context
-    )
+    return page_or_fragment(request, "sessions/diff/compaction.html", "sessions/diff/_changes.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -53,9 +53,7 @@ def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSessio
     }
     if request.GET.get("text"):
         context |= changes_context(request, session, before, after)
-        return page_or_fragment(
-            request, "sessions/diff/turns.html", "sessions/diff/_changes.html", context
-        )
+        return page_or_fragment(request, "sessions/diff/turns.html", "sessions/diff/_changes.html", context)
     context["difference"] = outline_diff(before, after)
     return page_or_fragment(request, "sessions/turn/diff.html", "sessions/turn/_diff.html", context)
 
