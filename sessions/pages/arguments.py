@@ -18,7 +18,7 @@ from sessions.pages.rendering.jsontree import json_html
 from sessions.pages.text import OUTPUT, visible
 
 #: Argument names of file edits in known agents: the replaced text and its replacement.
-_EDIT_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText"))
+_EDIT_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText"), ("old", "new"))
 #: Line limit of diffs: comparing longer texts could take longer than rendering the rest of the page.
 _DIFF_LINES = 300
 #: Single-line values up to this length are displayed inline.

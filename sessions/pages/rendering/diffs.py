@@ -122,7 +122,8 @@ def _line_html(lines: Sequence[tuple[str, str, str]]) -> SafeString:
 def _pair_html(pairs: Sequence[tuple[str | None, str | None]], kind: str = "") -> SafeString:
     return format_html_join(
         "",
-        '<div class="pair"><div class="line {}"><i>{}</i>{}</div><div class="line {}"><i>{}</i>{}</div></div>',
+        '<div class="pair"><div class="line {}"><i>{}</i>{}</div>'
+        '<div class="line {}"><i>{}</i>{}</div></div>',
         (
             (
                 kind or ("removed" if old is not None else "none"),
