@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from itertools import tee, zip_longest
 
-from redaction.shape import is_example, is_mixed, looks_like_password, looks_random
+from redaction.shape import is_example, is_mixed, is_typed_secret, looks_like_password, looks_random
 from redaction.spans import Rule, Span, compiled
 
 _PASSWORDS = r"(?:passw(?:or)?d|passphrase|passwd|pwd)"
@@ -173,18 +173,11 @@ _URL_ANCHOR = r"://[^/\s:@]*:[^/\s@]*@"
 _URL_RE2 = compiled(_URL)
 _URL_USER = re.compile(r"://([^:]*):\Z")
 
-#: Passwords of examples and of local development databases.
-_WELL_KNOWN = re.compile(
-    r"(?:my)?(?:pass(?:word|wd)?|pwd|pw|secret|token|postgres|mysql|root|admin|guest|user|test|dev|redis|rabbitmq)\w{0,3}|\d{1,5}",
-    re.IGNORECASE,
-)
-
 
 def _url_passwords(text: str) -> Iterator[Span]:
     for match in _URL_RE2.finditer(text):
         start, end = match.span(1)
         password, user = text[start:end], _URL_USER.search(text, max(0, start - 110), start)
         same = user is not None and user[1] == password
-        templated = "$" in password or "%s" in password
-        if not (same or templated or is_example(password) or _WELL_KNOWN.fullmatch(password)):
+        if not same and is_typed_secret(password):
             yield start, end

@@ -5,17 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import re2
 
+from redaction import gitleaks
+from redaction.commands import command_rules
 from redaction.credentials import credential_rules
+from redaction.files import file_rules
 from redaction.known_tokens import known_rules
 from redaction.library import library_rules
 from redaction.placeholders import PLACEHOLDER, placeholder
 from redaction.spans import Rule, Span
-
-#: In order of precedence: if two rules find overlapping secrets, the first one determines the kind.
-RULES: tuple[Rule, ...] = (*library_rules(), *known_rules(), *credential_rules())
 
 #: Escapes that hide text from the anchors: printable ASCII as \u00XX, and `\/`. Excludes <, > and &, which
 #: some encoders always escape but no anchor contains.
@@ -25,20 +26,31 @@ _HIDDEN = r"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/"
 _MEMORY = 16 << 20
 
 
-def _prefilter() -> re2.Set:
+def _automaton(anchors: Iterable[str]) -> re2.Set:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.max_mem = _MEMORY
-    anchors = re2.Set.SearchSet(options)
-    for rule in RULES:
-        anchors.Add(rule.anchor)
-    anchors.Add(_HIDDEN)
-    anchors.Compile()
-    return anchors
+    automaton = re2.Set.SearchSet(options)
+    for anchor in anchors:
+        automaton.Add(anchor)
+    automaton.Compile()
+    return automaton
 
 
-_ANCHORS = _prefilter()
-_HIDDEN_ID = len(RULES)
+_KNOWN, _CONTEXT = (*library_rules(), *known_rules()), tuple(credential_rules())
+
+#: The first automaton scans all bytes. Its states are a product of the anchors that matched so far, so the
+#: rules of a group share one anchor, and an automaton of the group separates them.
+_GROUPS: tuple[tuple[Rule, ...], ...] = (tuple(gitleaks.rules()), (*command_rules(), *file_rules()))
+_GROUP_ANCHORS = tuple(_automaton(rule.anchor for rule in group) for group in _GROUPS)
+_SINGLE: tuple[Rule, ...] = (*_KNOWN, *_CONTEXT)
+_SHARED = (gitleaks.shared_anchor(), "|".join(f"(?:{rule.anchor})" for rule in _GROUPS[1]))
+_ANCHORS = _automaton([*(rule.anchor for rule in _SINGLE), *_SHARED, _HIDDEN])
+_HIDDEN_ID = len(_SINGLE) + len(_GROUPS)
+
+#: In order of precedence: if two rules find overlapping secrets, the first one determines the kind.
+RULES: tuple[Rule, ...] = (*_KNOWN, *chain.from_iterable(_GROUPS), *_CONTEXT)
+_RANKS = {id(rule): rank for rank, rule in enumerate(RULES)}
 
 
 def rules_to_apply(raw: bytes) -> tuple[list[Rule], bool]:
@@ -46,7 +58,11 @@ def rules_to_apply(raw: bytes) -> tuple[list[Rule], bool]:
     ids = _ANCHORS.Match(raw)
     if not ids:
         return [], False
-    return [RULES[i] for i in sorted(ids) if i != _HIDDEN_ID], _HIDDEN_ID in ids
+    rules = [_SINGLE[i] for i in ids if i < len(_SINGLE)]
+    for number, group in enumerate(_GROUPS):
+        if len(_SINGLE) + number in ids:
+            rules += [group[i] for i in _GROUP_ANCHORS[number].Match(raw)]
+    return sorted(rules, key=lambda rule: _RANKS[id(rule)]), _HIDDEN_ID in ids
 
 
 def redact_text(text: str, rules: Iterable[Rule], *, key: bytes, found: Counter[str]) -> str:

@@ -16,12 +16,16 @@ from redaction.credentials import named_secret
 from redaction.engine import redact_text, replaced, rules_to_apply
 from redaction.placeholders import Finding
 from redaction.project import Redaction
-from redaction.spans import Rule
+from redaction.shape import is_mixed
+from redaction.spans import Rule, Span
 
 JSON = Any
 
 #: A string literal, and the colon that makes it a key.
 _LITERAL = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
+
+#: Maximum characters of a value whose name makes it a secret.
+_LONGEST_VALUE = 500
 
 #: The start or end of an object or a list.
 _BRACKET = re.compile(r"[][{}]")
@@ -99,8 +103,20 @@ def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, foun
     new = redact_text(literal.text, rules, key=key, found=found)
     if new is not literal.text or literal.name is None:
         return new
-    named = named_secret(literal.name, literal.text)
+    named = named_secret(literal.name, literal.text) or _assigned_secret(literal, rules)
     return replaced(literal.text, [named], key=key, found=found) if named else new
+
+
+def _assigned_secret(literal: _Literal, rules: Sequence[Rule]) -> tuple[Span, str] | None:
+    """Return the secret if the member, written as an assignment, is one: `{"DATADOG_KEY": "…"}`."""
+    if not is_mixed(literal.text) or len(literal.text) > _LONGEST_VALUE or " " in literal.text:
+        return None
+    name = f"{literal.name}="
+    for rule in rules:
+        for start, end in rule.find(name + literal.text):
+            if start >= len(name):
+                return (start - len(name), end - len(name)), rule.kind
+    return None
 
 
 def _clear_signatures(text: str, literals: Sequence[_Literal]) -> None:

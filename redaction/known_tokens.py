@@ -50,10 +50,66 @@ PREFIXED = (
     ("postman-key", "PMAK-", "[a-f0-9-]", "59"),
     ("newrelic-key", "NRAK-", "[A-Z0-9]", "27"),
     ("age-key", "AGE-SECRET-KEY-1", "[0-9A-Z]", "58"),
+    ("square-token", "sq0[a-z]{3}-", _NAME, "22,"),
+    ("notion-token", "secret_", _WORD, "43"),
+    ("cloudflare-token", "cf(?:ut|at|k)_", _WORD, "40,"),
+    ("atlassian-token", "AT(?:ATT|CTT|BB)", "[A-Za-z0-9_=-]", "24,"),
+    ("sentry-token", "sntry[us]_", "[A-Za-z0-9_+/=-]", "32,"),
+    ("rubygems-key", "rubygems_", _HEX, "40,"),
+    ("planetscale-token", "pscale_(?:tkn|oauth|pw)_", "[A-Za-z0-9_.=-]", "30,"),
+    ("langsmith-key", "(?:lsv2_(?:pt|sk)|ls_)_", "[a-f0-9_]", "32,"),
+    ("langfuse-key", "sk-lf-", "[a-f0-9-]", "32,"),
+    ("tailscale-key", "tskey-[a-z]{3,10}-", "[A-Za-z0-9-]", "20,"),
+    ("facebook-token", "EAA(?:[MC]|G)", _WORD, "60,"),
+    ("pinecone-key", "pcsk_", "[A-Za-z0-9_]", "40,"),
+    ("neon-key", "napi_", _WORD, "40,"),
+    ("render-key", "rnd_", _WORD, "28,"),
+    ("netlify-token", "nfp_", _WORD, "36,"),
+    ("resend-key", "re_[A-Za-z0-9]{6,10}_", _WORD, "20,"),
+    ("supabase-key", "sb_secret_", _NAME, "24,"),
+    ("elevenlabs-key", "sk_", _HEX, "48"),
+    ("circleci-token", "CCI(?:PAT|PRJ)_", "[A-Za-z0-9_]", "40,"),
+    ("buildkite-token", "bk(?:ua|aj|pt)_", _HEX, "40"),
+    ("sonar-token", "sq[uap]_", _HEX, "40"),
+    ("sourcegraph-token", "sgp_", "[A-Za-z0-9_]", "40,"),
+    ("crates-token", "cio", _WORD, "32"),
+    ("nuget-key", "oy2", "[a-z0-9]", "43"),
+    ("tencent-key", "AKID", _WORD, "32"),
+    ("hubspot-token", "pat-(?:na|eu|ap)1-", "[a-f0-9-]", "36"),
+    ("posthog-key", "phx_", _WORD, "40,"),
+    ("razorpay-key", "rzp_live_", _WORD, "14,"),
+    ("braintree-token", r"access_token\$(?:production|sandbox)\$", "[a-z0-9$]", "40,"),
+    ("mapbox-token", r"sk\.eyJ", r"[A-Za-z0-9_.-]", "60,"),
+    ("contentful-token", "CFPAT-", _NAME, "43"),
+    ("mailersend-token", r"mlsn\.", _HEX, "64"),
+    ("fireworks-key", "fw_", _WORD, "22,24"),
+    ("cerebras-key", "csk-", _WORD, "40,"),
+    ("nvidia-key", "nvapi-", _NAME, "60,"),
+    ("tavily-key", "tvly-(?:dev-)?", _WORD, "32"),
+    ("firecrawl-key", "fc-[a-f0-9]{12}", _HEX, "20"),
+    ("aiven-token", "AVNS_", _NAME, "16,"),
+    ("discord-webhook", r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{17,20}/", _NAME, "60,"),
+    ("zapier-webhook", r"hooks\.zapier\.com/hooks/catch/\d+/", "[a-z0-9/]", "7,"),
+    (
+        "google-chat-webhook",
+        r"chat\.googleapis\.com/v1/spaces/[\w-]+/messages\?key=",
+        "[A-Za-z0-9_%&=-]",
+        "60,",
+    ),
+    ("sentry-dsn", r"[a-f0-9]{32}@[a-z0-9.]*sentry", "[a-z0-9./-]", "3,"),
+    ("asana-token", r"[12]/\d{13,18}(?:/\d{13,18})?:", _HEX, "32"),
+    ("lob-key", "(?:live|test)_(?:pub_)?", _HEX, "31,"),
+    ("wireguard-key", r"P(?:rivate|reshared)Key = ?", "[A-Za-z0-9+/]", "43"),
 )
 
+#: Prefixes that also end common words.
+_ENDS_OF_WORDS = ("sig=", "AKC", "secret_", "cio", "oy2", "fc-[a-f0-9]{12}", "fw_", "re_[A-Za-z0-9]{6,10}_")
+
+#: Anchors of prefixes that do not start with a literal, which would make the automaton slow.
+_ANCHORS = {"azure-client-secret": r"\dQ~", "asana-token": r"\d:", "sentry-dsn": r"[a-f0-9]@[a-z0-9.]*sentry"}
+
 #: Number of characters after the prefix that an anchor requires. More would make the automaton too large.
-_ANCHORED = "{8}"
+_ANCHORED = 8
 
 #: `sk-` keys of several providers. The prefix is ambiguous, so the rest must look random.
 _BARE_SK = r"sk-[A-Za-z0-9]{32,}"
@@ -73,9 +129,14 @@ _PEM_LINE = re.compile(r"(?:(?<=\\n)|(?<=\\r)|(?<![A-Za-z0-9+/=]))[A-Za-z0-9+/]{
 
 def known_rules() -> Iterator[Rule]:
     for kind, prefix, characters, count in PREFIXED:
-        found = tokens(compiled(f"{prefix}{characters}{{{count}}}"))
-        yield Rule(kind=kind, anchor=prefix + characters + _ANCHORED, find=found)
-    yield Rule(kind="sk-key", anchor=f"sk-{_WORD}{_ANCHORED}", find=tokens(compiled(_BARE_SK), random=True))
+        glued = prefix not in _ENDS_OF_WORDS
+        found = tokens(compiled(f"{prefix}{characters}{{{count}}}"), glued=glued)
+        anchored = min(_ANCHORED, int(count.partition(",")[0]))
+        anchor = f"{_ANCHORS.get(kind, prefix)}{characters}{{{anchored}}}"
+        yield Rule(kind=kind, anchor=anchor, find=found)
+    yield Rule(
+        kind="sk-key", anchor=f"sk-{_WORD}{{20}}", find=tokens(compiled(_BARE_SK), accepts=looks_random)
+    )
     yield Rule(kind="jwt", anchor=r"eyJ[A-Za-z0-9_-]{8,}\.eyJ", find=_jwts)
     yield Rule(kind="private-key", anchor=r"PRIVATE KEY(?: BLOCK)?-----|Private-Lines:", find=_private_keys)
 

@@ -23,6 +23,7 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
+from redaction.shape import looks_random
 from redaction.spans import Rule, compiled, tokens
 
 #: Unused plugins, with the reason.
@@ -48,7 +49,8 @@ class Source:
 
     `group` is the group that contains the secret, if the pattern also matches its context. `anchors` replace
     patterns that RE2 does not support, or that contain quotes and spaces, which raw JSON escapes. `random`
-    requires a match to look random, because long names in code resemble these tokens.
+    requires a match to look random, because long names in code resemble these tokens. The prefix of `glued`
+    tokens is distinctive, also within a word.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class Source:
     group: int = 0
     anchors: tuple[str, ...] = ()
     random: bool = False
+    glued: bool = False
 
 
 SOURCES = (
@@ -65,27 +68,36 @@ SOURCES = (
         group=1,
         anchors=(
             r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
-            r"(?i)aws.{0,120}?(?:key|pw|pass|token)",
+            r"(?i)aws\W*\w*\W?\w*(?:key|pw|pass|token)",
         ),
+        glued=True,
     ),
     Source(kind="azure-storage-key", plugin=AzureStorageKeyDetector, anchors=("AccountKey=",)),
-    Source(kind="github-token", plugin=GitHubTokenDetector, anchors=("gh[opsur]_[A-Za-z0-9_]{8}",)),
+    Source(
+        kind="github-token", plugin=GitHubTokenDetector, anchors=("gh[opsur]_[A-Za-z0-9_]{8}",), glued=True
+    ),
     Source(
         kind="gitlab-token",
         plugin=GitLabTokenDetector,
         anchors=("(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[A-Za-z0-9_-]{8}",),
+        glued=True,
     ),
-    Source(kind="openai-key", plugin=OpenAIDetector, anchors=("T3BlbkFJ",)),
-    Source(kind="slack-token", plugin=SlackDetector, anchors=(r"(?i)xox[abpors]-\d|hooks\.slack\.com",)),
-    Source(kind="stripe-key", plugin=StripeDetector, anchors=("[rs]k_live_",)),
+    Source(kind="openai-key", plugin=OpenAIDetector, anchors=("T3BlbkFJ",), glued=True),
+    Source(
+        kind="slack-token",
+        plugin=SlackDetector,
+        anchors=(r"(?i)xox[abpors]-\d|hooks\.slack\.com",),
+        glued=True,
+    ),
+    Source(kind="stripe-key", plugin=StripeDetector, anchors=("[rs]k_live_",), glued=True),
     Source(kind="npm-token", plugin=NpmDetector, group=1, anchors=(r":_authToken=",)),
-    Source(kind="pypi-token", plugin=PypiTokenDetector, anchors=("pypi-AgE",)),
-    Source(kind="sendgrid-key", plugin=SendGridDetector, anchors=(r"SG\.[a-zA-Z0-9_-]{8}",)),
-    Source(kind="square-secret", plugin=SquareOAuthDetector, anchors=(r"sq0csp-",)),
+    Source(kind="pypi-token", plugin=PypiTokenDetector, anchors=("pypi-AgE",), glued=True),
+    Source(kind="sendgrid-key", plugin=SendGridDetector, anchors=(r"SG\.[a-zA-Z0-9_-]{8}",), glued=True),
+    Source(kind="square-secret", plugin=SquareOAuthDetector, anchors=(r"sq0csp-",), glued=True),
     Source(
         kind="telegram-token",
         plugin=TelegramBotTokenDetector,
-        anchors=(r"\d{8}:[0-9A-Za-z_-]{8}",),
+        anchors=(r"\d\d\d\d:[0-9A-Za-z_-]{8}",),
         random=True,
     ),
     Source(kind="twilio-key", plugin=TwilioKeyDetector, anchors=("(?:AC|SK)[a-z0-9]{8}",)),
@@ -95,7 +107,7 @@ SOURCES = (
         anchors=(r"\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}",),
         random=True,
     ),
-    Source(kind="mailchimp-key", plugin=MailchimpDetector, anchors=(r"[0-9a-z]{4}-us\d",)),
+    Source(kind="mailchimp-key", plugin=MailchimpDetector, anchors=(r"[0-9a-z]-us\d",)),
 )
 
 
@@ -108,7 +120,8 @@ def library_rules() -> Iterator[Rule]:
             found = tokens(
                 compiled(pattern.pattern, pattern.flags),
                 group=min(source.group, pattern.groups),
-                random=source.random,
+                glued=source.glued,
+                accepts=looks_random if source.random else None,
             )
             flag = "(?i)" if pattern.flags & re.IGNORECASE else ""
             yield Rule(kind=source.kind, anchor=anchor or flag + pattern.pattern, find=found)

@@ -73,6 +73,23 @@ def looks_like_password(value: str) -> bool:
     return _FIXTURE.search(value) is None or looks_random(value)
 
 
+#: Passwords of examples and of local development databases.
+_WELL_KNOWN = re.compile(
+    r"(?:my|your|the|some)?[-_]?(?:pass(?:word|wd)?|pwd|pw|secret|token|postgres|mysql|root|admin|guest|user|test|dev|redis|rabbitmq)\w{0,3}|\d{1,5}",
+    re.IGNORECASE,
+)
+
+#: Variables of shells, templates and format strings.
+_TEMPLATE = re.compile(
+    r"\$\{|\$\(|\{\{|%[sd]|%\(\w+\)|<[\w .-]+>|\{[\w.]*\}|`|\A(?:\$(?:env:)?\w+|%\w+%)\Z", re.IGNORECASE
+)
+
+
+def is_typed_secret(value: str) -> bool:
+    """Return whether a value in the place of a password is one: neither a variable nor a known example."""
+    return not (_TEMPLATE.search(value) or is_example(value) or _WELL_KNOWN.fullmatch(value))
+
+
 def is_mixed(value: str) -> bool:
     """Return whether the value is ASCII and has digits and letters, as every secret of these rules."""
     return value.isascii() and _DIGIT.search(value) is not None and _LETTER.search(value) is not None

@@ -21,6 +21,13 @@ _TOKEN_TAIL = re.compile(r"[A-Za-z0-9_-]*")
 _ESCAPE_END = re.compile(r"(?:\\[bfnrt]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-F]{2}|\[[\d;]{1,8}m)\Z")
 _LONGEST_ESCAPE = 10
 
+#: Maximum characters of a word to which a token is glued, and the alphabet of longer ones: base64.
+_LONGEST_WORD = 24
+_ENCODED = re.compile(r"[A-Za-z0-9+/]+")
+
+#: Characters of a token that contain its prefix.
+_PREFIX = 6
+
 #: Characters that some library patterns match before the secret, and characters that terminate it.
 _LEADING = " \t\r\n=:\"'"
 _END = re.compile(r"[\s\"'`]")
@@ -49,21 +56,33 @@ def compiled(pattern: str, flags: int = 0) -> Any:
         return re.compile(pattern, flags & re.IGNORECASE)
 
 
-def tokens(pattern: Any, *, group: int = 0, random: bool = False) -> Callable[[str], Iterator[Span]]:
-    """Return a function that finds whole tokens: trimmed, complete, and not within a longer word.
+def tokens(
+    pattern: Any, *, group: int = 0, glued: bool = False, accepts: Callable[[str], bool] | None = None
+) -> Callable[[str], Iterator[Span]]:
+    """Return a function that finds tokens, trimmed and complete.
 
-    With `random`, only tokens that look random.
+    A token within a longer word counts only with `glued` (the prefix is distinctive), if it looks random and
+    is not part of encoded data. `accepts` decides by the token itself.
     """
 
     def find(text: str) -> Iterator[Span]:
         for match in pattern.finditer(text):
             start, end = _trimmed(text, *match.span(group))
-            if start == end or not begins_word(text, start) or is_example(text[start:end]):
+            token = text[start:end]
+            if not token or is_example(token) or (accepts is not None and not accepts(token)):
                 continue
-            if not random or looks_random(text[start:end]):
+            if begins_word(text, start) or (
+                glued and looks_random(token) and not _in_data(text, start, token)
+            ):
                 yield start, _TOKEN_TAIL.match(text, end).end()  # type: ignore[union-attr]
 
     return find
+
+
+def _in_data(text: str, start: int, token: str) -> bool:
+    """Return whether the characters before the token and its prefix may be encoded data, such as an image."""
+    before = text[max(0, start - _LONGEST_WORD - 1) : start]
+    return len(before) > _LONGEST_WORD and _ENCODED.fullmatch(before + token[:_PREFIX]) is not None
 
 
 def begins_word(text: str, start: int) -> bool:

@@ -7,7 +7,16 @@ import json
 import pytest
 
 from redaction import Finding, Redaction, redact
-from tests.redaction.secrets import CLEAN, IN_PLACE, KEY, TOKENS, private_key, private_key_body, random_text
+from tests.redaction.secrets import (
+    CLEAN,
+    HEX,
+    IN_PLACE,
+    KEY,
+    TOKENS,
+    private_key,
+    private_key_body,
+    random_text,
+)
 
 AROUND = ("{}", "see {} there", "a\n{}\nb", '"{}"', "x={}", "\\n{}\\n", "\x1b[31m{}\x1b[0m")
 
@@ -41,10 +50,13 @@ def test_common_code_is_not_redacted(text: str) -> None:
     assert redacted is value
 
 
-def test_a_token_within_a_longer_word_is_not_a_secret() -> None:
+def test_a_token_glued_to_a_word_is_redacted_but_not_within_encoded_data() -> None:
     for kind, secret in TOKENS:
-        if kind in ("aws-access-key", "github-token", "google-api-key"):
+        if kind in ("aws-access-key", "github-token", "google-api-key", "anthropic-key", "gitlab-token"):
+            assert redact(f"keyis{secret}", redaction=KEY)[1] == (Finding(kind=kind, count=1),)
+        if kind in ("aws-access-key", "google-api-key"):
             assert redact(f"{random_text('blob', 30)}{secret}", redaction=KEY)[1] == ()
+    assert redact(f"task-{random_text('id', 32, HEX)}", redaction=KEY)[1] == ()
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])

@@ -72,7 +72,21 @@ def test_time_is_linear_in_the_length_of_the_text(unit: str) -> None:
 
 #: Texts that look like secrets everywhere, and their maximum cost as a multiple of code with one assignment
 #: per line. Measured: up to 10; bench/redaction.py has the figures.
-DENSE = ("token:", "token: ", "token=a1", "token:a1", "token:a1 ", "token='a1", "password=x ", "AKIA", "ghp_")
+DENSE = (
+    "curl -u a:b1 ",
+    "kind: Secret\n",
+    "Password=x1;",
+    "datadog=a1",
+    "token:",
+    "token: ",
+    "token=a1",
+    "token:a1",
+    "token:a1 ",
+    "token='a1",
+    "password=x ",
+    "AKIA",
+    "ghp_",
+)
 MOST_TIMES_TYPICAL = 30
 
 
