@@ -70,7 +70,7 @@ def password(seed: str, length: int = 18) -> str:
 _BASIC = base64.b64encode(f"deploy:{password('basic')}".encode()).decode()
 _KEY = "".join(private_key_body(3).split())
 
-#: Kind, text with `{}` in place of the secret, and the secret: command lines, files and services without a prefix.
+#: Kind, text with `{}` in place of the secret, and the secret: commands, files, services without a prefix.
 PLACES: tuple[tuple[str, str, str], ...] = (
     ("kubeconfig client key", "users:\n- name: admin\n  user:\n    client-key-data: {}\n", _KEY),
     ("kubeconfig token", "users:\n- name: ci\n  user:\n    token: {}\n", random_text("kube", 40)),
