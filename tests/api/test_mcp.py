@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from accounts.models import Project, Scope
 from accounts.services import api_key_create
+from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 
@@ -224,6 +225,24 @@ class TestTools:
         text, is_error = tool(api_key, "search_history", query="漢字の壁")
         assert not is_error
         assert len(text) < 40_000
+
+    def test_search_in_the_whole_project(self, api_key, api, talk, stranger_api):
+        words = {"messages": [{"role": "user", "content": "The migration stops at the walrus index."}]}
+        api.post("sessions/", {"id": "earlier", "title": "Fix the migration"})
+        api.post("sessions/earlier/turns/", words)
+        stranger_api.post("sessions/", {"id": "foreign", "title": "Foreign"})
+        stranger_api.post("sessions/foreign/turns/", words)
+        search_index_run(everywhere=True)
+        assert tool(api_key, "search_history", query="walrus", session=talk)[0] == "nothing found"
+        text, is_error = tool(api_key, "search_history", query="walrus", session=talk, scope="project")
+        assert not is_error
+        assert text.startswith("[session earlier (Fix the migration), ")
+        assert "walrus index" in text
+        assert "foreign" not in text
+
+    def test_search_in_an_unknown_scope_is_an_error(self, api_key, talk):
+        text, is_error = tool(api_key, "search_history", query="x", scope="everything")
+        assert (text, is_error) == ("`scope` must be one of: session, project.", True)
 
     def test_errors_are_results_that_the_model_can_read(self, api_key, talk):
         text, is_error = tool(api_key, "expand_clip", handle="h_unknown")
