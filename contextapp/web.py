@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
@@ -27,6 +27,16 @@ log = logging.getLogger(__name__)
 
 Environ = dict[str, Any]
 Headers = list[tuple[str, str]]
+
+
+class Direct(Protocol):
+    """Responds to some requests with a small body on the event loop, instead of a thread."""
+
+    async def respond(self, environ: Environ, body: bytes) -> tuple[int, Headers, bytes] | None:
+        """Return status, headers and content, or None if the WSGI application has to respond."""
+
+    def close(self) -> None: ...
+
 
 #: A body must arrive within this many seconds, plus one for each `BODY_RATE` bytes.
 BODY_SECONDS, BODY_RATE = 20.0, 50_000
@@ -62,10 +72,11 @@ class Application:
         *,
         threads: int,
         limit: int,
+        direct: Direct | None = None,
         body_seconds: float = BODY_SECONDS,
         max_receiving: int = MAX_RECEIVING,
     ) -> None:
-        self.wsgi, self.limit = wsgi, limit
+        self.wsgi, self.limit, self.direct = wsgi, limit, direct
         self.body_seconds, self.max_receiving = body_seconds, max_receiving
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
         self.receiving: dict[asyncio.Timeout, None] = {}
@@ -73,18 +84,28 @@ class Application:
     async def __rsgi__(self, scope: Any, proto: Any) -> None:
         environ = environ_of(scope)
         try:
-            environ["wsgi.input"] = await self._receive(environ, proto)
+            body = environ["wsgi.input"] = await self._receive(environ, proto)
         except ProtocolClosed:
             return
         except BodyError as error:
             _send_error(proto, error)
             return
+        if self.direct is not None and isinstance(body, io.BytesIO):
+            answer = await self.direct.respond(environ, body.getvalue())
+            if answer is not None:
+                with suppress(ProtocolClosed):  # the client has disconnected
+                    proto.response_bytes(*answer)
+                return
         if scope.path == LIVENESS:
             self._respond(environ, proto)
             return
         loop = asyncio.get_running_loop()
         expires = loop.time() + QUEUE_SECONDS
         await loop.run_in_executor(self.pool, self._respond, environ, proto, lambda: loop.time() > expires)
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.direct is not None:
+            self.direct.close()
 
     # -- Bodies -----------------------------------------------------------------------------------
 
@@ -221,6 +242,8 @@ def application_create() -> Application:
     from django.conf import settings
 
     from contextapp.wsgi import application as wsgi
+    from sessions.api.direct import DirectPushes
 
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
-    return Application(wsgi, threads=env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1), limit=limit)
+    threads = env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
+    return Application(wsgi, threads=threads, limit=limit, direct=DirectPushes())

@@ -64,11 +64,9 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
             "No API key provided. Send it as `Authorization: Bearer ctx_…`.",
             headers={"WWW-Authenticate": "Bearer"},
         )
-    now = time.monotonic()
-    if cached := _principals.get(text):
-        cached_until, principal = cached
-        if cached_until > now and (trust_cache or _is_valid(principal.key_id)):
-            return principal
+    cached = _cached(text)
+    if cached is not None and (trust_cache or _is_valid(cached.key_id)):
+        return cached
     key = api_key_find(text.strip())
     if key is None:
         _principals.pop(text, None)
@@ -89,9 +87,19 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
     )
     if len(_principals) >= _CACHE_SIZE:
         _principals.clear()
-    _principals[text] = (now + _CACHE_SECONDS, principal)
+    _principals[text] = (time.monotonic() + _CACHE_SECONDS, principal)
     _record_use(key)
     return principal
+
+
+def principal_cached(authorization: str) -> Principal | None:
+    """Return the principal of the header `Authorization`, if it is cached. The key may have been revoked."""
+    return _cached(authorization[len("Bearer ") :]) if authorization.startswith("Bearer ") else None
+
+
+def _cached(text: str) -> Principal | None:
+    cached_until, principal = _principals.get(text, (0.0, None))
+    return principal if cached_until > time.monotonic() else None
 
 
 def _is_valid(key_id: UUID) -> bool:

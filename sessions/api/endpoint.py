@@ -30,7 +30,7 @@ from sessions.api.errors import (
     NotAllowed,
     NotFound,
     NotSupported,
-    Unavailable,
+    database_unavailable,
     error_response,
     sentence,
 )
@@ -91,12 +91,7 @@ class Endpoint(APIView):
         except ApiError as error:
             return error.response()
         except (OperationalError, InterfaceError):
-            log.exception("the database is unavailable")
-            return Unavailable(
-                "unavailable",
-                "The database is unavailable. Try again in a few seconds.",
-                headers={"Retry-After": "2"},
-            ).response()
+            return database_unavailable()
         except Exception:
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]

@@ -13,6 +13,7 @@ ApiError
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -20,6 +21,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.defaults import page_not_found
 
 from sessions.store.bodies import json_bytes
+
+log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
@@ -86,6 +89,17 @@ class RateLimited(ApiError):
 class Unavailable(ApiError):
     status = 503
     type = "unavailable"
+
+
+def database_unavailable() -> HttpResponse:
+    """Log the current exception, and return the response to a request that needs the database."""
+    log.exception("the database is unavailable")
+    error = Unavailable(
+        "unavailable",
+        "The database is unavailable. Try again in a few seconds.",
+        headers={"Retry-After": "2"},
+    )
+    return error.response()
 
 
 #: Description of each error code. A test keeps docs/reference/api.md and the code in sync with it.

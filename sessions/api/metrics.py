@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class RequestMetrics:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
-        self._instruments = instruments()
+        instruments()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
@@ -101,9 +101,21 @@ class RequestMetrics:
         match = request.resolver_match
         route = match.route if match is not None else ""
         method = request.method if request.method in _METHODS else "other"
-        self._instruments.requests.labels(method, route, response.status_code).inc()
-        self._instruments.seconds.labels(method, route).observe(time.perf_counter() - started)
+        request_observe(method, route, response.status_code, time.perf_counter() - started)
         return response
+
+
+def request_observe(method: str, route: str, status: int, seconds: float) -> None:
+    """Count and time a request."""
+    count, duration = _request_metrics(method, route, status)
+    count.inc()
+    duration.observe(seconds)
+
+
+@lru_cache(maxsize=4096)
+def _request_metrics(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    """Return the metrics with these labels, which take longer to look up than to update."""
+    return instruments().requests.labels(method, route, status), instruments().seconds.labels(method, route)
 
 
 @receiver(spike_stored)

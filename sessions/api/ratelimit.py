@@ -42,10 +42,13 @@ def check(principal: Principal) -> None:
     now = time.time()
     window = int(now // _WINDOW_SECONDS)
     reservation = _reservations.get(principal.key_id)
-    if reservation is None or reservation.window != window or reservation.left <= 0:
-        reservation = _reservations[principal.key_id] = _Reservation(
-            window, _reserve(principal, window, limit)
-        )
+    if (
+        reservation is None
+        or reservation.window != window
+        or (reservation.left <= 0 and settings.CONTEXTAPP_VALKEY_URL)
+    ):
+        left = _reserve(principal, window, limit)
+        reservation = _reservations[principal.key_id] = _Reservation(window, left)
     if reservation.left <= 0:
         wait = int((window + 1) * _WINDOW_SECONDS - now) + 1
         raise RateLimited(
@@ -54,6 +57,24 @@ def check(principal: Principal) -> None:
             headers={"Retry-After": str(wait)},
         )
     reservation.left -= 1
+
+
+def take_reserved(principal: Principal) -> bool:
+    """Count a request without a round trip. Return False, and count nothing, if `check` has to count it."""
+    if principal.rate_limit is None and not settings.CONTEXTAPP_RATE_LIMIT:
+        return True
+    reservation = _reservations.get(principal.key_id)
+    window = int(time.time() // _WINDOW_SECONDS)
+    if reservation is None or reservation.window != window or reservation.left <= 0:
+        return False
+    reservation.left -= 1
+    return True
+
+
+def give_back(principal: Principal) -> None:
+    """Undo `take_reserved`."""
+    if (reservation := _reservations.get(principal.key_id)) is not None:
+        reservation.left += 1
 
 
 def _reserve(principal: Principal, window: int, limit: int) -> int:

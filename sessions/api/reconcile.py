@@ -58,7 +58,7 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled:
         body=call.raw,
         redaction=call.principal.redaction,
         read=lambda fields: _read(call, fields),
-        idempotency_key=idempotency_key(call),
+        idempotency_key=idempotency_key(call.request.META),
     )
     for _ in range(2):
         route = session_route(project_id=project_id, name=session_id)

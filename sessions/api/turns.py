@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 from compaction.messages import Usage
 from pricing.usage import UsageError, cache_writes_1h, usage_read
 from sessions.api import serializers
+from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest, sentence
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
@@ -108,7 +109,14 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
             break
         target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
         try:
-            stored = turn_push(target, _read_push(call, format=route.format))
+            push = push_read(
+                call.raw,
+                call.body,
+                headers=call.request.META,
+                principal=call.principal,
+                format=route.format,
+            )
+            stored = turn_push(target, push)
         except SessionGone:
             route_forget(project_id=project_id, name=session_id)
             continue
@@ -120,14 +128,19 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
     return raise_key_or_session_error(call, session_id)
 
 
-def _read_push(call: ApiCall, *, format: str | None) -> Push:
-    """Parse the push in the request. `format` is the dialect of the session, or None if it is unknown.
+def push_read(
+    raw: bytes,
+    body: Mapping[str, Any],
+    *,
+    headers: Mapping[str, Any],
+    principal: Principal,
+    format: str | None,
+) -> Push:
+    """Parse the push in a request. Raises `InvalidRequest`.
 
-    Raises `InvalidRequest`.
-
-    Does not use a serializer, because this is the hot path.
+    `body` is the parsed `raw`, `headers` are those of a WSGI request, and `format` is the dialect of the
+    session, or None if it is unknown. Does not use a serializer, because this is the hot path.
     """
-    body = call.body
     if unknown := body.keys() - _FIELDS:
         name = min(unknown)
         raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
@@ -138,17 +151,19 @@ def _read_push(call: ApiCall, *, format: str | None) -> Push:
         raise InvalidRequest(
             "invalid_field", "`messages` must be an array with at least one message.", param="messages"
         )
-    redaction = call.principal.redaction
-    elements = raw_elements(call.raw, "messages")
+    redaction = principal.redaction
+    elements = raw_elements(raw, "messages")
     messages, found = ingest_messages(elements, values, format=format, redaction=redaction)
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise InvalidRequest("invalid_field", "`tools` must be an array.", param="tools")
     model = text_field(body, "model")
-    reject_secret(model, "model", redaction)
+    if model:
+        reject_secret(model, "model", redaction)
     usage, cache_write_1h = usage_field(body.get("usage"))
-    retry_key = idempotency_key(call)
-    reject_secret(retry_key or "", "Idempotency-Key", redaction)
+    retry_key = idempotency_key(headers)
+    if retry_key is not None:
+        reject_secret(retry_key, "Idempotency-Key", redaction)
     return Push(
         messages=messages,
         redacted=found,
@@ -159,8 +174,8 @@ def _read_push(call: ApiCall, *, format: str | None) -> Push:
         preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=retry_key,
-        prices=call.principal.prices,
-        body_hash=hashlib.sha256(call.raw).digest() if retry_key is not None else None,
+        prices=principal.prices,
+        body_hash=hashlib.sha256(raw).digest() if retry_key is not None else None,
     )
 
 
@@ -196,9 +211,9 @@ def _expected(value: Any) -> int | None:
     return value
 
 
-def idempotency_key(call: ApiCall) -> str | None:
-    """Return the value of the header `Idempotency-Key`. Raises `InvalidRequest`."""
-    key = call.request.META.get("HTTP_IDEMPOTENCY_KEY")
+def idempotency_key(headers: Mapping[str, Any]) -> str | None:
+    """Return the value of `Idempotency-Key` in the headers of a WSGI request. Raises `InvalidRequest`."""
+    key = headers.get("HTTP_IDEMPOTENCY_KEY")
     if key is None:
         return None
     if not 1 <= len(key) <= 200 or not key.isprintable():

@@ -42,6 +42,11 @@ def session_route(*, project_id: UUID, name: str) -> Route | None:
     return route
 
 
+def session_route_cached(*, project_id: UUID, name: str) -> Route | None:
+    """Return the cached route of the session with this id or external id."""
+    return _routes.get((project_id, name))
+
+
 def route_forget(*, project_id: UUID, name: str) -> None:
     """Remove a route from the cache, because its session was deleted or its format may have been detected."""
     _routes.pop((project_id, name), None)

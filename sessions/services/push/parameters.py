@@ -1,19 +1,14 @@
-"""The parameters of the SQL statements of a push.
-
-Integers get an explicit type: psycopg would choose one by their size, and the server would prepare the same
-statement again for each combination of types.
-"""
+"""The parameters of the SQL statements of a push."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.types.json import Jsonb
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int4
 from uuid_utils.compat import uuid7
 
-from compaction.messages import Message, Usage
+from compaction.messages import Message
 from sessions.services.ingestion import IngestedMessage, NewPreamble
 from sessions.services.push.values import NewTurn, Push, Target
 from sessions.store import bodies
@@ -32,7 +27,7 @@ def read_parameters(target: Target, push: Push) -> dict[str, Any]:
 
 def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes | None) -> dict[str, Any]:
     """Return the parameters of `WRITE`."""
-    session, usage = turn.session, push.usage
+    session, usage, calibration = turn.session, push.usage, turn.calibration
     reported = usage.prompt_tokens if usage is not None else None
     return {
         "session": session.id,
@@ -40,36 +35,39 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "version": session.version,
         "key": target.key_id,
         "answer": answer if push.idempotency_key is not None else None,
-        "turn": Int4(turn.index),
+        "turn": turn.index,
         "format": turn.format,
         "model": turn.model,
-        "first": Int4(turn.first_position),
-        "count": Int4(len(turn.values)),
-        "preamble": Int4(turn.preamble_version),
+        "first": turn.first_position,
+        "count": len(turn.values),
+        "preamble": turn.preamble_version,
         "preamble_hash": push.preamble.hash if push.preamble is not None else session.preamble_hash,
         "idempotency_key": push.idempotency_key,
         "body_hash": push.body_hash,
         "request_id": push.request_id,
         "response_id": push.response_id,
-        "estimate": Int4(turn.prompt.total),
-        "reported": _int4(reported),
-        "served": Int4(turn.served.total),
-        "size": Int4(reported if reported is not None else turn.served.total),
-        "components": [Int4(count) for count in turn.served.counts],
-        "context": Jsonb(turn.context.tokens),
-        "shown": Jsonb(turn.shown.tokens),
+        "estimate": turn.prompt.total,
+        "reported": reported,
+        "served": turn.served.total,
+        "size": reported if reported is not None else turn.served.total,
+        "components": turn.served.counts,
+        "context": turn.context.tokens,
+        "shown": turn.shown.tokens,
         "open_calls": [call.replace("\0", "\ufffd") for call in turn.continuation.open_calls],
         "needs_repair": not turn.continuation.regular,
-        "calibration": Jsonb(turn.calibration.to_json()),
-        "factor": turn.calibration.factor,
-        "overhead": Int4(turn.calibration.overhead),
-        "budget": Int4(turn.budget),
-        "spike": Int4(turn.spike.tokens) if turn.spike is not None else None,
-        "first_token_ms": _int4(push.latency.first_token_ms),
-        "duration_ms": _int4(push.latency.duration_ms),
-        "cost": Int8(turn.cost_microusd) if turn.cost_microusd is not None else None,
-        "unpriced": Int4(usage is not None and turn.cost_microusd is None),
-        **_usage_parameters(usage),
+        "calibration": calibration.to_json(),
+        "factor": calibration.factor,
+        "overhead": calibration.overhead,
+        "budget": turn.budget,
+        "spike": turn.spike.tokens if turn.spike is not None else None,
+        "first_token_ms": push.latency.first_token_ms,
+        "duration_ms": push.latency.duration_ms,
+        "cost": turn.cost_microusd,
+        "unpriced": int(usage is not None and turn.cost_microusd is None),
+        "uncached": usage.uncached_tokens if usage is not None else None,
+        "cache_read": usage.cache_read_tokens if usage is not None else None,
+        "cache_write": usage.cache_write_tokens if usage is not None else None,
+        "output": usage.output_tokens if usage is not None else None,
         **_message_parameters(turn.values, push.messages),
     }
 
@@ -86,29 +84,14 @@ def preamble_parameters(turn: NewTurn, preamble: NewPreamble) -> dict[str, Any]:
     }
 
 
-def _int4(value: int | None) -> Int4 | None:
-    return Int4(value) if value is not None else None
-
-
-def _usage_parameters(usage: Usage | None) -> dict[str, Any]:
-    if usage is None:
-        return dict.fromkeys(("uncached", "cache_read", "cache_write", "output"))
-    return {
-        "uncached": Int4(usage.uncached_tokens),
-        "cache_read": Int4(usage.cache_read_tokens),
-        "cache_write": Int4(usage.cache_write_tokens),
-        "output": Int4(usage.output_tokens),
-    }
-
-
 def _message_parameters(values: Sequence[Message], messages: Sequence[IngestedMessage]) -> dict[str, Any]:
     digests = [message.sha256 if message.is_large else None for message in messages]
     large = {digest: m.data for digest, m in zip(digests, messages, strict=True) if digest is not None}
     return {
-        "positions": [Int4(value.position) for value in values],
+        "positions": [value.position for value in values],
         "roles": [value.role.value for value in values],
-        "tokens": [Int4(value.tokens) for value in values],
-        "flags": [Int4(message.flags) for message in messages],
+        "tokens": [value.tokens for value in values],
+        "flags": [message.flags for message in messages],
         "tool_names": [message.tool_name for message in messages],
         "bodies": [
             bodies.pack(message.data) if digest is None else None
@@ -118,6 +101,6 @@ def _message_parameters(values: Sequence[Message], messages: Sequence[IngestedMe
         "content_hashes": [message.content_hash for message in messages],
         "blob_ids": [uuid7() for _ in large],
         "blob_hashes": list(large),
-        "blob_sizes": [Int4(len(data)) for data in large.values()],
+        "blob_sizes": [len(data) for data in large.values()],
         "blob_data": [None if is_external() else bodies.pack(data) for data in large.values()],
     }

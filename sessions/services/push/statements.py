@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from sessions.store.prepared import Prepared
+
 _STATE: LiteralString = """
 SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, s.turn_count, s.message_count,
        s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
@@ -24,7 +26,7 @@ LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 #: One statement, all or nothing: writes if the session's row is still the version that the turn was computed
 #: from (`xmin` is the transaction that wrote it), the API key is valid and the idempotency key is new.
 #: Otherwise it returns no row. Messages and blobs are passed as arrays, so one statement writes any number.
-WRITE: LiteralString = """
+_WRITE: LiteralString = """
 WITH session AS (
     UPDATE agent_sessions_agentsession s SET
         turn_count = turn_count + 1,
@@ -96,6 +98,27 @@ WITH session AS (
 )
 SELECT pg_current_xact_id()::xid::text FROM session
 """
+
+_TYPES = {
+    **dict.fromkeys(("session", "project", "key"), "uuid"),
+    **dict.fromkeys(("version", "format", "model", "idempotency_key"), "text"),
+    **dict.fromkeys(("request_id", "response_id"), "text"),
+    **dict.fromkeys(("answer", "body_hash", "preamble_hash"), "bytea"),
+    **dict.fromkeys(("turn", "first", "count", "preamble", "estimate", "reported", "served", "size"), "int4"),
+    **dict.fromkeys(("uncached", "cache_read", "cache_write", "output"), "int4"),
+    **dict.fromkeys(("overhead", "budget", "spike", "first_token_ms", "duration_ms", "unpriced"), "int4"),
+    **dict.fromkeys(("context", "shown", "calibration"), "jsonb"),
+    **dict.fromkeys(("positions", "tokens", "components", "blob_sizes"), "int4[]"),
+    **dict.fromkeys(("roles", "tool_names", "open_calls"), "text[]"),
+    **dict.fromkeys(("bodies", "in_blob", "content_hashes", "blob_hashes", "blob_data"), "bytea[]"),
+    "cost": "int8",
+    "factor": "float8",
+    "needs_repair": "bool",
+    "flags": "int2[]",
+    "blob_ids": "uuid[]",
+}
+
+WRITE = Prepared("push", _WRITE, _TYPES)
 
 WRITE_PREAMBLE: LiteralString = """
 INSERT INTO agent_sessions_preamble (

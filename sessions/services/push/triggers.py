@@ -32,22 +32,28 @@ class Triggered:
 
 def trigger_evaluate(turn: NewTurn) -> Trigger | None:
     """Return the trigger that the turn fires. Reads the working memory only for background triggers."""
+    trigger = trigger_possible(turn)
+    if trigger is None or not trigger.is_background:
+        return trigger
+    planned_turns = _turns_since_planned(turn.session.id, turn.index)
+    return evaluate(replace(_state(turn), planned_turns=planned_turns), policy_of(turn.session.policy))
+
+
+def trigger_possible(turn: NewTurn) -> Trigger | None:
+    """Return the trigger that the turn fires unless the working memory delays it. Reads nothing."""
+    trigger = evaluate(_state(turn), policy_of(turn.session.policy))
+    return None if trigger is not None and _gains_nothing(trigger, turn.session.policy) else trigger
+
+
+def _state(turn: NewTurn) -> TriggerState:
     session = turn.session
-    policy = policy_of(session.policy)
-    state = TriggerState(
+    return TriggerState(
         tokens=turn.calibration.provider_at_most(turn.shown.total),
         budget=turn.budget,
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=turn.index + 1 - (session.fired_turn or 0),
         open_calls=len(turn.continuation.open_calls),
     )
-    trigger = evaluate(state, policy)
-    if trigger is None or not trigger.is_background:
-        return trigger
-    if _gains_nothing(trigger, session.policy):
-        return None
-    planned_turns = _turns_since_planned(session.id, turn.index)
-    return evaluate(replace(state, planned_turns=planned_turns), policy)
 
 
 def compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:

@@ -4,10 +4,13 @@ Usually a push takes one statement and one round trip. The process has cached th
 previous push (see `session_cache`), and the statement writes the turn, messages and counters only if the
 session has not changed since. If it has changed, or a compaction is triggered, the push runs in a transaction
 that locks the session first.
+
+`turn_push_direct` is the same single statement for the event loop of the web server (see `contextapp.web`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, LiteralString
 
@@ -28,9 +31,15 @@ from sessions.services.push.session_cache import (
 )
 from sessions.services.push.spikes import spike_report
 from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
-from sessions.services.push.triggers import Triggered, compaction_trigger, trigger_evaluate
+from sessions.services.push.triggers import (
+    Triggered,
+    compaction_trigger,
+    trigger_evaluate,
+    trigger_possible,
+)
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
 from sessions.store.blobs import is_external
+from sessions.store.loop_connections import LoopConnections, NotConnected
 from sessions.store.postgres import execute, raw_connection
 
 
@@ -85,12 +94,45 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         if turn.changes_preamble or turn.spike is not None or trigger_evaluate(turn) is not None:
             return None
         answer = answer_json(turn, push, shown=turn.shown)
-        parameters = write_parameters(turn, push, target, answer=answer)
-        written = execute(raw_connection(), WRITE, parameters).fetchone()
-    if written is None:
-        state_forget(state.id)
+        version = _written(write_parameters(turn, push, target, answer=answer))
+    return _stored(turn, push, answer, version)
+
+
+async def turn_push_direct(connections: LoopConnections, target: Target, push: Push) -> bytes | None:
+    """Store a turn like `_store_if_unchanged`, on an event loop and only if nothing has to be read first.
+
+    Returns None and stores nothing if `turn_push` has to store the turn. Raises psycopg's errors; the turn may
+    have been stored then.
+    """
+    state = state_cached(target.session_id)
+    if state is None or _is_stale(state, push) or _reads_calibration(state, push):
         return None
-    [version] = written
+    if is_external() and any(message.is_large for message in push.messages):
+        return None
+    turn = turn_compute(state, push)
+    if turn.changes_preamble or turn.spike is not None or trigger_possible(turn) is not None:
+        return None
+    answer = answer_json(turn, push, shown=turn.shown)
+    try:
+        values = WRITE.encode(write_parameters(turn, push, target, answer=answer))
+        row = await connections.fetch_row(WRITE, values)
+    except NotConnected:
+        return None
+    version = row[0] if row is not None else None
+    return _stored(turn, push, answer, version.decode() if version is not None else None)
+
+
+def _written(parameters: Mapping[str, Any]) -> str | None:
+    """Execute `WRITE`. Return the version of the session's row, or None if nothing was written."""
+    row = execute(raw_connection(), WRITE.text, WRITE.wrap(parameters)).fetchone()
+    return row[0] if row is not None else None
+
+
+def _stored(turn: NewTurn, push: Push, answer: bytes, version: str | None) -> bytes | None:
+    """Cache the session's state after the turn, and return the answer; None if nothing was written."""
+    if version is None:
+        state_forget(turn.session.id)
+        return None
     state_remember(state_after(turn, push, version=version))
     return answer
 
@@ -154,7 +196,7 @@ def _with_calibration(state: SessionState, push: Push) -> SessionState:
 
     Reads the calibrations of other sessions, at most once for each model.
     """
-    if not push.model or push.model == state.model or state.calibration.reports:
+    if not _reads_calibration(state, push):
         return state
     calibration = calibration_initial(
         project_id=state.project_id,
@@ -165,14 +207,17 @@ def _with_calibration(state: SessionState, push: Push) -> SessionState:
     return replace(state, calibration=calibration)
 
 
+def _reads_calibration(state: SessionState, push: Push) -> bool:
+    return bool(push.model) and push.model != state.model and not state.calibration.reports
+
+
 def _is_stale(state: SessionState, push: Push) -> bool:
     return push.expected_turn is not None and push.expected_turn != state.turn_count
 
 
 def _write(turn: NewTurn, push: Push, target: Target) -> None:
     """Write a turn with the session locked. Raises `SessionGone` if the API key has been revoked."""
-    raw = raw_connection()
-    if execute(raw, WRITE, write_parameters(turn, push, target, answer=None)).fetchone() is None:
+    if _written(write_parameters(turn, push, target, answer=None)) is None:
         raise SessionGone
     if push.preamble is not None and turn.changes_preamble:
-        execute(raw, WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))
+        execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))

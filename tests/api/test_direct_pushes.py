@@ -1,0 +1,181 @@
+"""Pushes on the event loop of the web server, which leaves whatever is unusual to the endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from accounts.models import ApiKey
+from sessions.api.direct import LARGEST, DirectPushes
+from sessions.models import AgentSession, Message, Turn
+from sessions.store.bodies import unpack
+from tests.api.client import Api
+from tests.api.talk import answer, call, push, request, result, whole_turn
+
+# Real commits: the event loop has its own connections.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
+
+
+class Server:
+    """An event loop in a thread that handles requests like the web server's."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.pushes = DirectPushes()
+        self.loop = asyncio.new_event_loop()
+        self.pool = ThreadPoolExecutor(1)
+
+    def respond(self, body: Any, *, name: str = "s1", **headers: str) -> Any:
+        """Return status, headers and JSON of the response, or None if the endpoint has to respond."""
+        environ = {
+            "REQUEST_METHOD": "POST",
+            "PATH_INFO": f"/api/v1/sessions/{name}/turns/",
+            "QUERY_STRING": "",
+            "CONTENT_TYPE": "application/json",
+            "HTTP_AUTHORIZATION": f"Bearer {self.key}",
+            **headers,
+        }
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        work = self.pushes.respond(environ, data)
+        found = self.pool.submit(self.loop.run_until_complete, work).result(30)
+        return None if found is None else (found[0], dict(found[1]), json.loads(found[2]))
+
+    def close(self) -> None:
+        self.pool.submit(self.pushes.close).result()
+        self.pool.shutdown()
+        self.loop.close()
+
+
+@pytest.fixture
+def server(api: Api, api_key: str) -> Iterator[Server]:
+    push(api, whole_turn(0))  # the process caches the key and the session's state
+    push(api, whole_turn(1))
+    server = Server(api_key)
+    yield server
+    server.close()
+
+
+def body(number: int, **fields: Any) -> dict[str, Any]:
+    return {"messages": whole_turn(number), **fields}
+
+
+def test_a_push_is_stored_like_one_through_the_endpoint(api: Api, server: Server) -> None:
+    usage = {"input_tokens": 900, "output_tokens": 20, "cache_read_input_tokens": 100}
+    fields = {"usage": usage, "model": "claude-sonnet-4-5", "latency": {"duration_ms": 1_200}}
+    push(api, whole_turn(2), **fields)
+    status, headers, stored = server.respond(body(3, **fields))
+    assert status == 201
+    assert headers["Content-Length"] == str(len(json.dumps(stored, separators=(",", ":"))))
+    response = api.post("sessions/s1/turns/", body(4, **fields))
+    assert set(headers) == set(response.headers)
+    assert stored.keys() == response.json().keys()
+    assert (stored["turn"], stored["positions"]) == (3, {"first": 12, "last": 15})
+    turns = [row for row in Turn.objects.order_by("index").values() if row["index"] >= 3]
+    differing = {name for name, value in turns[0].items() if turns[1][name] != value}
+    assert differing <= {
+        *("at", "index", "first_position", "prompt_estimate", "prompt_served", "component_tokens"),
+        *("calibration_factor", "calibration_overhead"),
+    }
+
+
+def test_the_bytes_of_messages_are_kept(server: Server) -> None:
+    raw = b'{"role": "user",\n "content": "\\u00e9 \\/ 1e5", "n": 1e5, "big": 123456789012345678901234567890}'
+    status, _, _ = server.respond(b'{"messages": [ %b , {"role":"user","content":"x"}]}' % raw)
+    assert status == 201
+    assert [unpack(m.body) for m in Message.objects.order_by("position")][-2:] == [
+        raw,
+        b'{"role":"user","content":"x"}',
+    ]
+
+
+def test_concurrent_pushes_are_all_stored(api: Api, server: Server) -> None:
+    for number in range(2, 12):
+        assert server.respond(body(number)) is not None
+        push(api, [request()])
+    assert Turn.objects.count() == 22
+    assert AgentSession.objects.get().message_count == Message.objects.count()
+
+
+def test_a_retry_gets_the_stored_response(api: Api, server: Server) -> None:
+    _, _, first = server.respond(body(2), HTTP_IDEMPOTENCY_KEY="once")
+    assert server.respond(body(2), HTTP_IDEMPOTENCY_KEY="once") is None
+    replayed = api.call("POST", "sessions/s1/turns/", json.dumps(body(2)).encode(), idempotency_key="once")
+    assert replayed.headers["Idempotent-Replayed"] == "true"
+    assert replayed.json() == first
+    assert Turn.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "headers"),
+    [
+        (b"{", {}),
+        ({"messages": []}, {}),
+        ({"messages": [{"role": "user", "content": "x"}], "unknown": 1}, {}),
+        ({"messages": [{"role": "user", "content": "x"}], "expected_turn": 0}, {}),
+        ({"messages": [{"role": "user", "content": "x"}], "system": "New."}, {}),
+        ({"messages": [{"role": "user", "content": "x" * LARGEST}]}, {}),
+        (body(2), {"QUERY_STRING": "a=1"}),
+        (body(2), {"REQUEST_METHOD": "GET"}),
+        (body(2), {"CONTENT_TYPE": "text/plain"}),
+        (body(2), {"HTTP_CONTENT_ENCODING": "gzip"}),
+        (body(2), {"HTTP_AUTHORIZATION": "Bearer unknown"}),
+        (body(2), {"name": "unknown"}),
+        (body(2), {"name": "a%20b"}),
+    ],
+)
+def test_unusual_requests_are_left_to_the_endpoint(
+    server: Server, data: Any, headers: dict[str, str]
+) -> None:
+    assert server.respond(data, **headers) is None
+    assert Turn.objects.count() == 2
+
+
+def test_a_push_that_compacts_is_left_to_the_endpoint(api: Api, server: Server) -> None:
+    AgentSession.objects.update(budget_tokens=1_000)
+    assert server.respond(body(2)) is None  # the cached state is out of date
+    [fired] = push(api, whole_turn(2))["fired"]
+    assert fired["state"] == "done"
+    turn = [call("a"), result("a", "line\n" * 2_000), answer()]
+    push(api, [request()])
+    assert server.respond({"messages": turn}) is None
+    assert Turn.objects.count() == 4
+
+
+def test_a_revoked_key_stores_nothing(api_key: str, server: Server) -> None:
+    ApiKey.objects.update(revoked_at="2026-01-01T00:00Z")
+    assert server.respond(body(2)) is None
+    assert Turn.objects.count() == 2
+
+
+def test_a_rate_limit_counts_each_push_once(
+    api: Api, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 6_000_000.0)
+    settings.CONTEXTAPP_RATE_LIMIT = 5
+    settings.CONTEXTAPP_VALKEY_URL = ""
+    assert server.respond(body(2)) is None  # nothing is reserved yet
+    push(api, whole_turn(2))
+    assert server.respond({"messages": []}) is None
+    accepted = sum(server.respond(body(number)) is not None for number in range(3, 10))
+    assert accepted == 4
+    assert api.post("sessions/s1/turns/", body(10)).status_code == 429
+
+
+def test_pushes_continue_after_the_server_closed_the_connection(server: Server) -> None:
+    assert server.respond(body(2)) is not None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND query LIKE 'WITH session AS%%' AND pid <> pg_backend_pid()"
+        )
+    found = [server.respond(body(3)), server.respond(body(4))]
+    assert found[-1] is not None
+    assert found[-1][0] == 201
+    stored = Turn.objects.count() - 3
+    assert stored == sum(each is not None and each[0] == 201 for each in found)
