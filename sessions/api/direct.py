@@ -2,7 +2,7 @@
 
 Creating a request, passing it through the middleware and handing it to a thread and back take longer than
 storing a turn. This module handles the usual push: small, valid, from a known key to a known session, and
-without a compaction. The endpoint `sessions.api.turns` handles every other request and responds to all errors.
+without a compaction. The endpoint `sessions.api.turns` handles every other request, and all errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Sessions, their prompt snapshots, and the versions of their system prompt and tools."""
+"""Sessions, their prompt snapshots, and the versions of their system prompt and tools.
+
+Counts are not `PositiveIntegerField`s: each statement that writes a row parses and checks all constraints of its
+table, which would take a quarter of a push's time in the database.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ class AgentSession(models.Model):
         "self", null=True, on_delete=models.SET_NULL, related_name="children", db_index=False
     )
     # The position of the first message that differs from the parent's; NULL unless the session is a fork.
-    forked_at = models.PositiveIntegerField(null=True)
+    forked_at = models.IntegerField(null=True)
     title = models.CharField(max_length=300, blank=True)
     agent = models.CharField(max_length=100, blank=True)
     model = models.CharField(max_length=200, blank=True)
@@ -54,24 +58,24 @@ class AgentSession(models.Model):
     # Title and tags were set by a member or over the API: importing the log again keeps them.
     keeps_labels = models.BooleanField(default=False)
     metadata = models.JSONField(default=dict)
-    budget_tokens = models.PositiveIntegerField(null=True)
-    context_window = models.PositiveIntegerField(null=True)
+    budget_tokens = models.IntegerField(null=True)
+    context_window = models.IntegerField(null=True)
     policy = models.JSONField(default=dict)
 
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(default=timezone.now)
     last_active_at = models.DateTimeField(default=timezone.now)
 
-    turn_count = models.PositiveIntegerField(default=0)
-    message_count = models.PositiveIntegerField(default=0)
+    turn_count = models.IntegerField(default=0)
+    message_count = models.IntegerField(default=0)
     # The prompt begins here: the first message after the last compaction by the client of an imported log.
-    context_start = models.PositiveIntegerField(default=0)
+    context_start = models.IntegerField(default=0)
     # Estimated tokens of the context by component (see `compaction.breakdown`).
     context_components = models.JSONField(default=dict)
     # The same for the prompt that is served: the context with its edits applied.
     shown_components = models.JSONField(default=dict)
     # Messages from this position on are served as pushed; those before it are in the prompt snapshot.
-    snapshot_end = models.PositiveIntegerField(default=0)
+    snapshot_end = models.IntegerField(default=0)
     # The pushed messages are not valid for a provider, so a prompt cannot be served from the stored bytes.
     needs_repair = models.BooleanField(default=False)
     # Ids of the tool calls whose results are missing. Background triggers wait until there are none.
@@ -79,27 +83,27 @@ class AgentSession(models.Model):
     # How the provider counts (`compaction.calibration.Calibration`). Empty until the session learns it.
     calibration = models.JSONField(default=dict)
     # Size of the prompt after the last triggered compaction, and its turn. Triggers wait for growth since.
-    fired_tokens = models.PositiveIntegerField(null=True)
-    fired_turn = models.PositiveIntegerField(null=True)
+    fired_tokens = models.IntegerField(null=True)
+    fired_turn = models.IntegerField(null=True)
     # Consecutive failures of background compactions, for the circuit breaker.
-    failures = models.PositiveSmallIntegerField(default=0)
+    failures = models.SmallIntegerField(default=0)
     # Time of the last failure. After a cool-down the circuit breaker allows one attempt.
     failed_at = models.DateTimeField(null=True)
     preamble_hash = models.BinaryField(max_length=16, null=True)
-    preamble_version = models.PositiveSmallIntegerField(default=0)
+    preamble_version = models.SmallIntegerField(default=0)
     # Compactions that changed the prompt, including those reverted since.
-    compaction_count = models.PositiveIntegerField(default=0)
+    compaction_count = models.IntegerField(default=0)
     # Counts the changes of the prompt other than pushes: compactions and reverts. Part of the ETag.
-    edits_revision = models.PositiveIntegerField(default=0)
+    edits_revision = models.IntegerField(default=0)
 
-    last_prompt_tokens = models.PositiveIntegerField(default=0)
-    peak_prompt_tokens = models.PositiveIntegerField(default=0)
-    uncached_tokens = models.PositiveBigIntegerField(default=0)
-    cache_read_tokens = models.PositiveBigIntegerField(default=0)
-    cache_write_tokens = models.PositiveBigIntegerField(default=0)
-    output_tokens = models.PositiveBigIntegerField(default=0)
-    cost_microusd = models.PositiveBigIntegerField(default=0)
-    unpriced_turns = models.PositiveIntegerField(default=0)
+    last_prompt_tokens = models.IntegerField(default=0)
+    peak_prompt_tokens = models.IntegerField(default=0)
+    uncached_tokens = models.BigIntegerField(default=0)
+    cache_read_tokens = models.BigIntegerField(default=0)
+    cache_write_tokens = models.BigIntegerField(default=0)
+    output_tokens = models.BigIntegerField(default=0)
+    cost_microusd = models.BigIntegerField(default=0)
+    unpriced_turns = models.IntegerField(default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "external_id"], name="session_external_id")]
@@ -147,8 +151,8 @@ class ServedPrompt(models.Model):
         db_constraint=False,
         related_name="served_prompt",
     )
-    turn = models.PositiveIntegerField()
-    edits_revision = models.PositiveIntegerField()
+    turn = models.IntegerField()
+    edits_revision = models.IntegerField()
 
     def __str__(self) -> str:
         return f"prompt after turn {self.turn} of {self.session_id}"
@@ -164,7 +168,7 @@ class PromptSnapshot(models.Model):
     session = models.OneToOneField(
         AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="prompt_snapshot"
     )
-    compaction_number = models.PositiveIntegerField()
+    compaction_number = models.IntegerField()
     data = models.BinaryField()
     # Keys of the edits in force, so that the next compaction reads only these.
     edits = ArrayField(models.BigIntegerField(), default=list)
@@ -182,12 +186,12 @@ class Preamble(models.Model):
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="preambles", db_index=False
     )
-    version = models.PositiveSmallIntegerField()
-    from_turn = models.PositiveIntegerField()
+    version = models.SmallIntegerField()
+    from_turn = models.IntegerField()
     system = models.BinaryField(null=True)
     tools = models.BinaryField(null=True)
-    system_tokens = models.PositiveIntegerField(default=0)
-    tools_tokens = models.PositiveIntegerField(default=0)
+    system_tokens = models.IntegerField(default=0)
+    tools_tokens = models.IntegerField(default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session", "version"], name="preamble_version")]

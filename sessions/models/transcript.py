@@ -1,4 +1,7 @@
-"""The transcript: turns, messages, and blobs for large contents. Append-only."""
+"""The transcript: turns, messages, and blobs for large contents. Append-only.
+
+See `sessions/models/session.py` for why counts are not `PositiveIntegerField`s.
+"""
 
 from __future__ import annotations
 
@@ -27,37 +30,37 @@ class Turn(models.Model):
     pk = models.CompositePrimaryKey("session_id", "index")
     # No separate index: the primary key begins with the session.
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="turns", db_index=False)
-    index = models.PositiveIntegerField()
+    index = models.IntegerField()
     at = models.DateTimeField(default=timezone.now)
     model = models.CharField(max_length=200, blank=True)
-    first_position = models.PositiveIntegerField()
-    message_count = models.PositiveIntegerField()
-    preamble_version = models.PositiveSmallIntegerField(default=0)
+    first_position = models.IntegerField()
+    message_count = models.IntegerField()
+    preamble_version = models.SmallIntegerField(default=0)
 
     idempotency_key = models.CharField(max_length=200, null=True)
     body_hash = models.BinaryField(max_length=32, null=True)
     # The JSON response to the push. A retry with the same idempotency key returns it again.
     answer = models.BinaryField(null=True)
 
-    prompt_estimate = models.PositiveIntegerField()
-    prompt_reported = models.PositiveIntegerField(null=True)
-    prompt_served = models.PositiveIntegerField(null=True)
+    prompt_estimate = models.IntegerField()
+    prompt_reported = models.IntegerField(null=True)
+    prompt_served = models.IntegerField(null=True)
     # Tokens of the served prompt in the order of `breakdown.COMPONENTS`, without trailing zeros.
-    component_tokens = ArrayField(models.PositiveIntegerField(), default=list)
+    component_tokens = ArrayField(models.IntegerField(), default=list)
 
-    uncached_tokens = models.PositiveIntegerField(null=True)
-    cache_read_tokens = models.PositiveIntegerField(null=True)
-    cache_write_tokens = models.PositiveIntegerField(null=True)
-    output_tokens = models.PositiveIntegerField(null=True)
+    uncached_tokens = models.IntegerField(null=True)
+    cache_read_tokens = models.IntegerField(null=True)
+    cache_write_tokens = models.IntegerField(null=True)
+    output_tokens = models.IntegerField(null=True)
     # The output tokens in the log if `output_tokens` is an estimate: some logs have the count at which the
     # response began to stream.
-    output_reported = models.PositiveIntegerField(null=True)
+    output_reported = models.IntegerField(null=True)
     # NULL if the model has no price ("unpriced") or no usage was reported.
-    cost_microusd = models.PositiveBigIntegerField(null=True)
+    cost_microusd = models.BigIntegerField(null=True)
 
     # Milliseconds until the first token and until the end of the call, if the client reports them.
-    first_token_ms = models.PositiveIntegerField(null=True)
-    duration_ms = models.PositiveIntegerField(null=True)
+    first_token_ms = models.IntegerField(null=True)
+    duration_ms = models.IntegerField(null=True)
 
     response_id = models.CharField(max_length=200, null=True)
     # What identifies the call in telemetry: the provider's request id, or a derived one.
@@ -66,10 +69,10 @@ class Turn(models.Model):
     billed = models.BooleanField(default=True)
     # How the provider counted, and the budget, when the turn was pushed; NULL for imported turns.
     calibration_factor = models.FloatField(null=True)
-    calibration_overhead = models.PositiveIntegerField(null=True)
-    budget = models.PositiveIntegerField(null=True)
+    calibration_overhead = models.IntegerField(null=True)
+    budget = models.IntegerField(null=True)
     # Tokens of the turn's tool outputs if they are a spike, else NULL (see `compaction/meter.py`).
-    output_spike = models.PositiveIntegerField(null=True)
+    output_spike = models.IntegerField(null=True)
     # {"trigger", "tokens_before"} if the recording client compacted its own context before this turn.
     client_compaction = models.JSONField(null=True)
 
@@ -115,7 +118,7 @@ class Blob(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="blobs", db_index=False)
     sha256 = models.BinaryField(max_length=32)
-    size = models.PositiveIntegerField()
+    size = models.IntegerField()
     data = models.BinaryField(null=True)
 
     class Meta:
@@ -135,11 +138,11 @@ class Message(models.Model):
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="messages", db_index=False
     )
-    position = models.PositiveIntegerField()
-    turn_index = models.PositiveIntegerField()
+    position = models.IntegerField()
+    turn_index = models.IntegerField()
     role = models.CharField(max_length=16)
-    tokens = models.PositiveIntegerField()
-    flags = models.PositiveSmallIntegerField(default=0)
+    tokens = models.IntegerField()
+    flags = models.SmallIntegerField(default=0)
     tool_name = models.CharField(max_length=200, blank=True)
     body = models.BinaryField(null=True)
     blob = models.ForeignKey(
@@ -174,7 +177,7 @@ class Pin(models.Model):
 
     pk = models.CompositePrimaryKey("session_id", "position")
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="pins", db_index=False)
-    position = models.PositiveIntegerField()
+    position = models.IntegerField()
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )

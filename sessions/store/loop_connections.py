@@ -79,7 +79,7 @@ class LoopConnection:
             self._loop.remove_writer(self._pgconn.socket)
 
     def _read(self) -> None:
-        """Receive results. Between two statements, the server only announces that it closes the connection."""
+        """Receive results. Between two statements, the server sends only that it closes the connection."""
         try:
             self._pgconn.consume_input()
             while self._waiting is not None and not self._pgconn.is_busy():

@@ -1,8 +1,8 @@
 """Prepared statements whose parameters have declared types.
 
-psycopg chooses types by value: an integer by its size, so that the server would prepare the same statement again
-for each combination. Where psycopg's conversions take too long (see `loop_connections`), the same types give
-the parameters in Postgres's binary format.
+psycopg chooses types by value: an integer by its size, so that the server would prepare the same statement
+again for each combination. Where psycopg's conversions take too long (see `loop_connections`), the same types
+give the parameters in Postgres's binary format.
 """
 
 from __future__ import annotations

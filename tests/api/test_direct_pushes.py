@@ -172,7 +172,8 @@ def test_pushes_continue_after_the_server_closed_the_connection(server: Server) 
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND query LIKE 'WITH session AS%%' AND pid <> pg_backend_pid()"
+            " WHERE datname = current_database() AND query LIKE 'WITH session AS%%'"
+            " AND pid <> pg_backend_pid()"
         )
     found = [server.respond(body(3)), server.respond(body(4))]
     assert found[-1] is not None

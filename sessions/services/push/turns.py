@@ -101,8 +101,8 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
 async def turn_push_direct(connections: LoopConnections, target: Target, push: Push) -> bytes | None:
     """Store a turn like `_store_if_unchanged`, on an event loop and only if nothing has to be read first.
 
-    Returns None and stores nothing if `turn_push` has to store the turn. Raises psycopg's errors; the turn may
-    have been stored then.
+    Returns None and stores nothing if `turn_push` has to store the turn. After one of psycopg's errors, the
+    turn may have been stored.
     """
     state = state_cached(target.session_id)
     if state is None or _is_stale(state, push) or _reads_calibration(state, push):
