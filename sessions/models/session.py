@@ -1,7 +1,7 @@
 """Sessions, their prompt snapshots, and the versions of their system prompt and tools.
 
-Counts are not `PositiveIntegerField`s: each statement that writes a row parses and checks all constraints of its
-table, which would take a quarter of a push's time in the database.
+Counts are not `PositiveIntegerField`s: each statement that writes a row parses and checks all constraints of
+its table, which would take a quarter of a push's time in the database.
 """
 
 from __future__ import annotations

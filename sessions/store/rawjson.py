@@ -6,16 +6,16 @@ round integers over 64 bits.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
+import msgspec
 import orjson
 
 from compaction.jsontext import MAX_DEPTH, depth_exceeds
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-_scan = json.JSONDecoder().raw_decode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_elements = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class BadJson(ValueError):
@@ -53,38 +53,10 @@ def raw_elements(body: bytes, name: str) -> list[bytes]:
 
     If the name occurs twice, the last occurrence is used, as in every JSON parser.
     """
-    text = body.decode()
-    found: list[bytes] = []
-    at = _skip(text, _skip(text, 0) + 1)
-    while text[at] != "}":
-        key, at = _scan(text, at)
-        at = _skip(text, _skip(text, at) + 1)
-        if key == name and text[at] == "[":
-            found, at = _elements(text, at)
-        else:
-            _, at = _scan(text, at)
-        at = _skip(text, at)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return found
-
-
-def _elements(text: str, at: int) -> tuple[list[bytes], int]:
-    found = []
-    at = _skip(text, at + 1)
-    while text[at] != "]":
-        start = at
-        _, at = _scan(text, start)
-        found.append(text[start:at].encode())
-        at = _skip(text, at)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-    return found, at + 1
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+    field = _fields.decode(body).get(name)
+    if field is None or not (value := bytes(field)).startswith(b"["):
+        return []
+    return list(map(bytes, _elements.decode(value)))
 
 
 # -- Without decoding the whole body ---------------------------------------------------------------
