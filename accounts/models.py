@@ -59,6 +59,8 @@ class Project(models.Model):
     gateway = models.JSONField(default=dict)
     # Provider keys that the gateway uses for the project's agents: {provider: encrypted key}.
     provider_secrets = models.JSONField(default=dict)
+    # Whether members may create links that show a session without a login.
+    allows_sharing = models.BooleanField(default=False)
     members = models.ManyToManyField(settings.AUTH_USER_MODEL, through="Membership", related_name="projects")
 
     def __str__(self) -> str:

@@ -118,6 +118,7 @@ class Migration(migrations.Migration):
                 ("memory_fields", models.JSONField(default=list)),
                 ("gateway", models.JSONField(default=dict)),
                 ("provider_secrets", models.JSONField(default=dict)),
+                ("allows_sharing", models.BooleanField(default=False)),
                 (
                     "members",
                     models.ManyToManyField(

@@ -15,6 +15,7 @@ from sessions.models.references import ReferenceScan
 from sessions.models.rollups import LatencyRollup, RollupCursor, UsageRollup
 from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
+from sessions.models.sharing import SharedLink
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.tool_runs import ToolRun
 from sessions.models.tools import ToolFile, ToolOutput, ToolRollup, ToolScan
@@ -55,6 +56,7 @@ __all__ = [
     "ServedPrompt",
     "SessionProfile",
     "SharedFact",
+    "SharedLink",
     "Star",
     "ToolFile",
     "ToolOutput",

@@ -16,6 +16,7 @@ PACKAGES = (
     "memory",
     "connect",
     "imports",
+    "sharing",
 )
 
 urlpatterns = [path("", include(f"sessions.pages.{name}.urls")) for name in PACKAGES]

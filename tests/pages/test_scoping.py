@@ -24,6 +24,7 @@ pytestmark = pytest.mark.django_db
 #: Pages outside of projects: status codes for an anonymous visitor and for a non-member.
 WITHOUT_PROJECT = {
     "login": (200, 302),
+    "shared_transcript": (404, 404),
     "logout": (302, 405),
     "home": (302, 302),
     "password_change": (302, 200),
@@ -31,7 +32,7 @@ WITHOUT_PROJECT = {
 #: Pages that prepare a change, which viewers may not make.
 FOR_WRITERS = {"session_revert", "sessions_delete"}
 #: Pages of content that the session of these tests does not have.
-WITHOUT_CONTENT = {"session_image"}
+WITHOUT_CONTENT = {"session_image", "shared_transcript"}
 #: URLs that are not pages; their access is tested elsewhere.
 NOT_PAGES = ("api/", "mcp", "otel/", "healthz", "readyz", "metrics")
 
@@ -79,6 +80,7 @@ def ids(project):
         "fact": uuid4(),
         "period": "month",
         "format": "md",
+        "token": "x",
     }
 
 

@@ -1,10 +1,11 @@
-"""Download a session: its messages as JSON Lines, or a transcript as Markdown."""
+"""Download a session: its messages as JSON Lines, or a transcript as Markdown or HTML."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_safe
 from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, private, with_session
+from sessions.pages.sharing.document import document_html
 from sessions.pages.text import visible
 from sessions.selectors.stored_rows import StoredMessage, messages_load
 from sessions.store import bodies
@@ -21,7 +23,6 @@ from sessions.store import bodies
 #: Messages that are read at once, so that memory does not grow with the session.
 _BATCH = 200
 
-_FORMATS = {"jsonl": "application/x-ndjson", "md": "text/markdown; charset=utf-8"}
 
 _FENCE = re.compile(r"`{3,}")
 
@@ -34,8 +35,8 @@ def session_export(
     """Stream the session in one of `_FORMATS`."""
     if format not in _FORMATS:
         raise Http404("Unknown format")
-    lines = _jsonl(session) if format == "jsonl" else _markdown(session)
-    response = StreamingHttpResponse(lines, content_type=_FORMATS[format])
+    content_type, write = _FORMATS[format]
+    response = StreamingHttpResponse(write(session), content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="session-{session.pk}.{format}"'
     return private(response)
 
@@ -119,3 +120,11 @@ def _fenced(text: Any, language: str = "") -> str:
     longest = max((len(fence) for fence in _FENCE.findall(shown)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
+
+
+#: The content type and the writer of each format.
+_FORMATS: Mapping[str, tuple[str, Callable[[AgentSession], Iterator[str] | Iterator[bytes]]]] = {
+    "jsonl": ("application/x-ndjson", _jsonl),
+    "md": ("text/markdown; charset=utf-8", _markdown),
+    "html": ("text/html; charset=utf-8", partial(document_html, is_download=True)),
+}

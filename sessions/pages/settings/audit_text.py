@@ -32,6 +32,8 @@ _SENTENCES: Mapping[str, str] = {
     "webhook.deleted": "Deleted webhook {target}",
     "session.policy_changed": "Changed the policy of session {target}",
     "session.labeled": "Changed the title or tags of session {target}",
+    "session.shared": "Created a link to session {target}",
+    "session.unshared": "Revoked a link to session {target}",
     "session.deleted": "Deleted session {target}",
     "retention.ran": "Deleted sessions that exceeded the retention period",
     "compaction.reverted": "Reverted compaction {compaction} of session {target}",

@@ -21,6 +21,11 @@ class ProjectForm(PlainForm):
         label="Summarizer model",
         help_text="Leave blank to use the server's default. Enter “off” to keep all content on this server.",
     )
+    allows_sharing = forms.BooleanField(
+        required=False,
+        label="Allow links to sessions",
+        help_text="Anyone who has a link can read the session without logging in, until the link expires.",
+    )
 
 
 class NewProjectForm(PlainForm):
@@ -40,8 +45,7 @@ def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         return _save(request, slug)
     viewer = viewer_of(request, slug)
-    initial = {"name": viewer.project.name, "summarizer_model": viewer.project.summarizer_model}
-    context = {"form": ProjectForm(initial=initial), "new_form": NewProjectForm()}
+    context = {"form": ProjectForm(initial=vars(viewer.project)), "new_form": NewProjectForm()}
     return settings_page(request, viewer, "project.html", context)
 
 

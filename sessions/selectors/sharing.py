@@ -1,0 +1,29 @@
+"""Links to read-only transcripts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from sessions.models import AgentSession, SharedLink
+
+
+def token_hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def shared_session(token: str) -> AgentSession | None:
+    """Return the session that a token shows, or None if it is unknown, expired or no longer allowed."""
+    links = SharedLink.objects.filter(
+        token_hash=token_hash(token), expires_at__gt=timezone.now(), session__project__allows_sharing=True
+    )
+    link = links.select_related("session").first()
+    return link.session if link is not None else None
+
+
+def links_active(session: AgentSession) -> Sequence[SharedLink]:
+    """Return the session's links that have not expired, the newest first."""
+    links = SharedLink.objects.filter(session=session, expires_at__gt=timezone.now())
+    return list(links.select_related("created_by").order_by("-created_at"))

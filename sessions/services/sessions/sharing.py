@@ -1,0 +1,61 @@
+"""Create and revoke links to read-only transcripts."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.actors import SYSTEM, Actor
+from accounts.models import Project
+from accounts.services import audit_record
+from sessions.models import AgentSession, SharedLink
+from sessions.selectors.sharing import token_hash
+
+#: Maximum number of links to a session.
+MOST_LINKS = 20
+
+
+class SharingDisabled(Exception):
+    """The project does not allow links."""
+
+
+class TooManyLinks(Exception):
+    """The session has `MOST_LINKS` links already."""
+
+
+@transaction.atomic
+def link_create(*, session: AgentSession, days: int, actor: Actor = SYSTEM) -> tuple[SharedLink, str]:
+    """Create a link that expires after some days, and return it with its token, which is not stored.
+
+    Raises `SharingDisabled` and `TooManyLinks`.
+    """
+    project = Project.objects.select_for_update().get(pk=session.project_id)
+    if not project.allows_sharing:
+        raise SharingDisabled
+    now = timezone.now()
+    SharedLink.objects.filter(session=session, expires_at__lte=now).delete()
+    if SharedLink.objects.filter(session=session).count() >= MOST_LINKS:
+        raise TooManyLinks
+    token = secrets.token_urlsafe(32)
+    link = SharedLink.objects.create(
+        session=session,
+        token_hash=token_hash(token),
+        created_by=actor.user,
+        expires_at=now + timedelta(days=days),
+    )
+    detail = {"session": str(session.pk), "expires_at": link.expires_at.isoformat()}
+    audit_record(
+        action="session.shared", project=project, actor=actor, target=session.external_id, detail=detail
+    )
+    return link, token
+
+
+@transaction.atomic
+def link_revoke(*, link: SharedLink, actor: Actor = SYSTEM) -> None:
+    """Delete a link. It stops working at once."""
+    session = link.session
+    audit_record(action="session.unshared", project=session.project, actor=actor, target=session.external_id)
+    link.delete()
