@@ -1540,6 +1540,7 @@ class Migration(migrations.Migration):
                 ("sessions_done", models.PositiveIntegerField(default=0)),
                 ("messages_total", models.PositiveIntegerField(default=0)),
                 ("messages_done", models.PositiveIntegerField(default=0)),
+                ("digest", models.BinaryField(max_length=32, null=True)),
                 ("damages", models.JSONField(default=list)),
                 ("damage_count", models.PositiveIntegerField(default=0)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
@@ -1581,6 +1582,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("log_turns", models.PositiveIntegerField(default=0)),
+                ("log_messages", models.PositiveIntegerField(default=0)),
                 ("turns", models.PositiveIntegerField(default=0)),
                 ("messages", models.PositiveIntegerField(default=0)),
                 ("reason", models.TextField(blank=True)),
@@ -1627,6 +1629,36 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
+        migrations.CreateModel(
+            name="ImportStep",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("ordinal", models.PositiveIntegerField()),
+                ("first_turn", models.PositiveIntegerField()),
+                ("is_last", models.BooleanField()),
+                ("data", models.BinaryField()),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="steps",
+                        to="agent_sessions.importjob",
+                    ),
+                ),
+            ],
+        ),
+        migrations.AddConstraint(
+            model_name="importstep",
+            constraint=models.UniqueConstraint(
+                fields=("job", "ordinal", "first_turn"), name="import_step_once"
+            ),
+        ),
         migrations.AddIndex(
             model_name="importjob",
             index=models.Index(fields=["project", "-id"], name="import_job_newest"),
@@ -1648,7 +1680,8 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("job", "number"), name="import_part_once"),
         ),
         migrations.RunSQL(
-            "ALTER TABLE agent_sessions_importpart ALTER COLUMN data SET STORAGE EXTERNAL",
+            "ALTER TABLE agent_sessions_importpart ALTER COLUMN data SET STORAGE EXTERNAL;"
+            "ALTER TABLE agent_sessions_importstep ALTER COLUMN data SET STORAGE EXTERNAL",
             migrations.RunSQL.noop,
         ),
         migrations.CreateModel(

@@ -2,7 +2,7 @@ from sessions.models.claimable import Claimable
 from sessions.models.client_history import ClientHistory
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile, Star
-from sessions.models.imports import ImportedLog, ImportJob, ImportJobSession, ImportPart
+from sessions.models.imports import ImportedLog, ImportJob, ImportJobSession, ImportPart, ImportStep
 from sessions.models.memory import (
     FactObservation,
     MemoryRevision,
@@ -35,6 +35,7 @@ __all__ = [
     "ImportJob",
     "ImportJobSession",
     "ImportPart",
+    "ImportStep",
     "ImportedLog",
     "LatencyRollup",
     "MemoryExtraction",

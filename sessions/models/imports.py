@@ -14,7 +14,7 @@ from sessions.models.session import AgentSession
 class ImportJob(Claimable):
     """The import of one uploaded log. Workers claim the row and import a slice at a time.
 
-    The totals are 0 until the log has been read.
+    The first slice reads the log and divides it into steps. Until then, `digest` is NULL and totals are 0.
     """
 
     class State(models.TextChoices):
@@ -42,6 +42,7 @@ class ImportJob(Claimable):
     sessions_done = models.PositiveIntegerField(default=0)
     messages_total = models.PositiveIntegerField(default=0)
     messages_done = models.PositiveIntegerField(default=0)
+    digest = models.BinaryField(max_length=32, null=True)
     # Unreadable lines: the first ones as {"line", "reason"}, and the number of all.
     damages = models.JSONField(default=list)
     damage_count = models.PositiveIntegerField(default=0)
@@ -65,7 +66,7 @@ class ImportJob(Claimable):
 
 
 class ImportPart(models.Model):
-    """A part of an uploaded log, compressed and encrypted. It is deleted when the job ends."""
+    """A part of an uploaded log, compressed and encrypted. It is deleted when the log has been read."""
 
     job = models.ForeignKey(ImportJob, on_delete=models.CASCADE, related_name="parts", db_index=False)
     number = models.PositiveIntegerField()
@@ -78,11 +79,33 @@ class ImportPart(models.Model):
         return f"part {self.number} of {self.job_id}"
 
 
+class ImportStep(models.Model):
+    """Consecutive turns of a session of the log, compressed and encrypted.
+
+    The steps of a session are deleted when all of them are imported, and with the end of the job.
+    """
+
+    job = models.ForeignKey(ImportJob, on_delete=models.CASCADE, related_name="steps", db_index=False)
+    # The session's place in the log, and the first of these turns.
+    ordinal = models.PositiveIntegerField()
+    first_turn = models.PositiveIntegerField()
+    is_last = models.BooleanField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["job", "ordinal", "first_turn"], name="import_step_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"session {self.ordinal} from turn {self.first_turn} of {self.job_id}"
+
+
 class ImportJobSession(models.Model):
     """What a job did with one session of its log. A long session is imported in several steps.
 
-    `log_turns` are the turns of the log that are stored so far. `session` is NULL after a conflict, and after
-    the session was deleted.
+    `log_turns` and `log_messages` count what is imported of the log so far. `session` is NULL after a
+    conflict, and after the session was deleted.
     """
 
     class State(models.TextChoices):
@@ -99,6 +122,7 @@ class ImportJobSession(models.Model):
     external_id = models.CharField(max_length=200)
     state = models.CharField(max_length=16, choices=State.choices)
     log_turns = models.PositiveIntegerField(default=0)
+    log_messages = models.PositiveIntegerField(default=0)
     turns = models.PositiveIntegerField(default=0)
     messages = models.PositiveIntegerField(default=0)
     reason = models.TextField(blank=True)

@@ -16,9 +16,9 @@ from django.utils import timezone
 from accounts.models import Project
 from importers.base import LogFile
 from sessions.api.imports import views
-from sessions.models import AgentSession, ImportJob, ImportPart, Message, Turn
+from sessions.models import AgentSession, ImportJob, ImportPart, ImportStep, Message, Turn
 from sessions.selectors.redaction import redaction_of
-from sessions.services.imports import execution, jobs, steps
+from sessions.services.imports import execution, jobs, steps, uploads
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from tests.api.client import Api, code
@@ -45,9 +45,7 @@ def conversation(turns: int, *, name: str = "long") -> dict[str, Any]:
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Import every log in the background, a few messages at a time and one step per slice."""
     monkeypatch.setattr(views, "SMALL_BYTES", 0)
-    monkeypatch.setattr(steps, "STEP_MESSAGES", 5)
-    monkeypatch.setattr(execution, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(execution, "SLICE_READS", 0.0)
+    monkeypatch.setattr(uploads, "STEP_MESSAGES", 5)
     monkeypatch.setattr(execution, "import_dispatch", lambda id: True)
 
 
@@ -68,7 +66,7 @@ def upload(api_key: str) -> Callable[..., HttpResponse]:
 def run(id: str) -> ImportJob:
     """Execute the slices of a job as a worker does."""
     for _ in range(200):
-        execution.import_step(job_id=UUID(id), seconds=0)
+        execution.import_step(job_id=UUID(id), seconds=-1)
         job = ImportJob.objects.get(pk=id)
         if job.state not in ImportJob.OPEN:
             return job
@@ -112,7 +110,7 @@ class TestJobs:
         seen = []
         while (shown := api.get(address).json())["state"] in ("pending", "running"):
             seen.append(shown["progress"]["messages"])
-            execution.import_step(job_id=UUID(job["id"]), seconds=0)
+            execution.import_step(job_id=UUID(job["id"]), seconds=-1)
         assert seen == sorted(seen)
         assert len(set(seen)) > 3
         assert shown["state"] == "done"
@@ -148,7 +146,7 @@ class TestJobs:
         monkeypatch.setattr(steps, "turns_write", killed)
         for _ in range(200):
             try:
-                execution.import_step(job_id=UUID(id), seconds=0)
+                execution.import_step(job_id=UUID(id), seconds=-1)
             except KeyboardInterrupt:
                 ImportJob.objects.filter(pk=id).update(lease_until=timezone.now())  # the lease expires
             if ImportJob.objects.get(pk=id).state == ImportJob.State.DONE:
@@ -162,10 +160,12 @@ class TestJobs:
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:
         id = upload(conversation(9)).json()["id"]
-        execution.import_step(job_id=UUID(id), seconds=0)
+        for _ in range(3):
+            execution.import_step(job_id=UUID(id), seconds=-1)
         cancelled = api.patch(f"imports/{id}/", {"state": "cancelled"}).json()
         assert (cancelled["state"], cancelled["sessions"][0]["state"]) == ("cancelled", "partial")
-        assert not execution.import_step(job_id=UUID(id), seconds=0)
+        assert not execution.import_step(job_id=UUID(id), seconds=-1)
+        assert not ImportStep.objects.exists()
         count = api.get("sessions/long/").json()["messages"]
         assert 0 < count < 37
         again = api.patch(f"imports/{id}/", {"state": "cancelled"})
@@ -193,8 +193,13 @@ class TestJobs:
         assert parts
         assert SECRET.encode() not in parts
         assert b"Zanzibar" not in parts
-        run(id)
+        execution.import_step(job_id=UUID(id), seconds=-1)
         assert not ImportPart.objects.exists()
+        read = b"".join(bytes(step.data) for step in ImportStep.objects.filter(job=id))
+        assert read
+        assert b"Zanzibar" not in read
+        run(id)
+        assert not ImportStep.objects.exists()
 
     def test_secrets_in_every_step_are_counted_once(
         self, upload: Callable[..., HttpResponse], api: Api
@@ -244,7 +249,8 @@ class TestFailures:
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:
         id = upload(conversation(9)).json()["id"]
-        execution.import_step(job_id=UUID(id), seconds=0)
+        for _ in range(3):
+            execution.import_step(job_id=UUID(id), seconds=-1)
         pushed = api.post("sessions/long/turns/", {"messages": [{"role": "user", "content": "mine"}]})
         assert pushed.status_code == 201
         count = api.get("sessions/long/").json()["messages"]
@@ -261,7 +267,7 @@ class TestFailures:
         id = upload(conversation(1)).json()["id"]
         for _ in range(20):
             try:
-                execution.import_step(job_id=UUID(id), seconds=0)
+                execution.import_step(job_id=UUID(id), seconds=-1)
             except KeyboardInterrupt:
                 ImportJob.objects.filter(pk=id).update(lease_until=None)
         job = ImportJob.objects.get(pk=id)
@@ -273,7 +279,7 @@ class TestFailures:
     ) -> None:
         id = UUID(upload(conversation(1)).json()["id"])
         ImportJob.objects.filter(pk=id).update(lease_until=timezone.now() + timedelta(minutes=1))
-        assert not execution.import_step(job_id=id, seconds=0)
+        assert not execution.import_step(job_id=id, seconds=-1)
         assert ImportJob.objects.get(pk=id).state == ImportJob.State.PENDING
 
     def test_lost_notifications_are_repeated(

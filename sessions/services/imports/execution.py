@@ -1,39 +1,39 @@
 """Execute import jobs in slices of a few seconds.
 
 Each task executes one slice and dispatches the next, so that a long import does not delay compactions and a
-cancelled one stops soon. Each step is stored together with the job's progress, so an import whose worker was
-killed continues where it stopped.
+cancelled one stops soon. The first slice reads the log and divides it into steps. Each step is stored with its
+progress, so an import whose worker was killed continues where it stopped.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
 from uuid import UUID
 
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from importers.base import LogFile
+from importers.base import ImportedSession, LogFile
 from importers.registry import IMPORTERS
 from sessions.models import ImportedLog, ImportJob, ImportJobSession
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import claim, release, renewed, still_own
 from sessions.services.dispatch import import_dispatch
-from sessions.services.imports.reader import RawLog, Reader
-from sessions.services.imports.steps import MAX_DAMAGES, Target, session_step
-from sessions.services.imports.uploads import upload_delete, upload_read
+from sessions.services.imports.places import context_window_of
+from sessions.services.imports.prepare import too_deep
+from sessions.services.imports.reader import Reader, malformed
+from sessions.services.imports.steps import MAX_DAMAGES, Importing, step_import, step_next
+from sessions.services.imports.uploads import steps_store, upload_delete, upload_read
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which a task leaves the rest to the next task. Each slice reads the log again, so a slice
-#: lasts at least twice as long as that takes.
-SLICE_SECONDS, SLICE_READS = 5.0, 2.0
+#: Seconds after which a task leaves the rest to the next task.
+SLICE_SECONDS = 5.0
 
 #: Attempts without progress after which a job fails.
 MAX_STALLS = 4
@@ -43,16 +43,6 @@ _LEASE = timedelta(seconds=30)
 
 class ClaimLost(Exception):
     """The job was cancelled, or another worker has claimed it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Log:
-    """The log of a job while a slice runs."""
-
-    job: ImportJob
-    reader: Reader
-    digest: bytes
-    raw: RawLog
 
 
 def import_step(*, job_id: UUID, seconds: float = SLICE_SECONDS) -> bool:
@@ -83,74 +73,70 @@ def import_step(*, job_id: UUID, seconds: float = SLICE_SECONDS) -> bool:
 
 def _run_slice(job: ImportJob, seconds: float) -> bool:
     """Work on the job for one slice. Returns whether the job has ended."""
+    until = time.monotonic() + seconds
     if job.stalls >= MAX_STALLS:
         _end(job, "import_stalled", f"The worker ended {MAX_STALLS} times without progress.")
         return True
-    begun = time.monotonic()
-    opened = _open(job)
-    if opened is None:
-        return True
-    now = time.monotonic()
-    until = now + max(seconds, SLICE_READS * (now - begun))
-    done = dict(job.sessions.exclude(state=ImportJobSession.State.PARTIAL).values_list("ordinal", "pk"))
-    for ordinal, imported in enumerate(opened.raw.sessions):
-        if ordinal in done:
-            continue
-        target = Target(
-            project=job.project,
-            ordinal=ordinal,
-            imported=imported,
-            redaction=opened.reader.redaction,
-            lock=_locker(job),
-        )
-        row = target.row(job.pk)
-        while row is None or row.state == ImportJobSession.State.PARTIAL:
-            row = session_step(target, row)
-            if time.monotonic() > until and not _is_last(opened, row):
-                return False
-    _finish(opened)
+    if job.digest is None:
+        if not _read(job):
+            return True
+        if time.monotonic() > until:
+            return False
+    importing = Importing(project=job.project, redaction=redaction_of(job.project), lock=partial(_lock, job))
+    while (step := step_next(job)) is not None:
+        step_import(importing, step)
+        if time.monotonic() > until:
+            break
+    if step is not None and job.steps.exists():
+        return False
+    _finish(job)
     return True
 
 
-def _is_last(opened: _Log, row: ImportJobSession) -> bool:
-    is_done = row.state != ImportJobSession.State.PARTIAL
-    return is_done and row.ordinal == len(opened.raw.sessions) - 1
-
-
-def _open(job: ImportJob) -> _Log | None:
-    """Read the log. Ends the job and returns None if its format is unknown."""
-    data = upload_read(job)
+def _read(job: ImportJob) -> bool:
+    """Read the log and divide it into steps. Returns False if the format is unknown, which ends the job."""
     reader = Reader(redaction=redaction_of(job.project), format=job.requested_format or None)
-    file = LogFile(name=job.name, data=data)
+    file = LogFile(name=job.name, data=upload_read(job))
     raw = reader.read_raw(file)
     if raw is None:
         supported = ", ".join(IMPORTERS)
         _end(job, "unknown_format", f"The file is not in a supported format. Supported: {supported}.")
-        return None
-    if not job.sessions_total and not job.damage_count:
-        listed = [{"line": d.line, "reason": d.reason} for d in raw.damages[:MAX_DAMAGES]]
-        _change(
-            job,
-            format=raw.importer,
-            sessions_total=len(raw.sessions),
-            messages_total=sum(len(turn.messages) for each in raw.sessions for turn in each.turns),
-            damages=listed,
-            damage_count=len(raw.damages),
-        )
-    return _Log(job=job, reader=reader, digest=reader.digest(file), raw=raw)
+        return False
+    windows = (each.context_window or context_window_of(each.model, each.turns) for each in raw.sessions)
+    with transaction.atomic():
+        locked = _lock(job)
+        refused = steps_store(locked, list(map(_with_window, raw.sessions, windows)))
+        damages = [*raw.damages, *(malformed(job.name, each, too_deep()) for each in refused)]
+        locked.format, locked.digest, locked.stalls = raw.importer, reader.digest(file), 0
+        locked.sessions_total = len(raw.sessions) - len(refused)
+        locked.messages_total = sum(map(_messages, raw.sessions)) - sum(map(_messages, refused))
+        locked.damages = [{"line": each.line, "reason": each.reason} for each in damages[:MAX_DAMAGES]]
+        locked.damage_count = len(damages)
+        locked.save()
+    job.digest = locked.digest
+    return True
 
 
-def _finish(opened: _Log) -> None:
+def _messages(session: ImportedSession) -> int:
+    return sum(len(turn.messages) for turn in session.turns)
+
+
+def _with_window(session: ImportedSession, window: int | None) -> ImportedSession:
+    return replace(session, context_window=window)
+
+
+def _finish(job: ImportJob) -> None:
     """End the job. Remember the log if it was read without damage and stored without conflict."""
-    job, rows = opened.job, list(opened.job.sessions.order_by("ordinal"))
+    job.refresh_from_db()
+    rows = list(job.sessions.order_by("ordinal").only("state", "reason", "session"))
     conflicts = [row.reason for row in rows if row.state == ImportJobSession.State.CONFLICT]
     if rows and len(conflicts) == len(rows):
         _end(job, "import_conflict", conflicts[0])
         return
     stored = [row.session_id for row in rows if row.session_id is not None]
-    if stored and len(stored) == len(rows) and not opened.raw.damages:
-        logs = (ImportedLog(session_id=id, digest=opened.digest, sessions=len(stored)) for id in stored)
-        ImportedLog.objects.bulk_create(logs, ignore_conflicts=True)
+    if stored and len(stored) == len(rows) and not job.damage_count:
+        logs = (ImportedLog(session_id=id, digest=job.digest, sessions=len(stored)) for id in stored)
+        ImportedLog.objects.bulk_create(logs, ignore_conflicts=True, batch_size=1000)
     _end(job)
 
 
@@ -169,18 +155,9 @@ def _still_own(job: ImportJob) -> QuerySet[ImportJob]:
     return still_own(job).filter(state=ImportJob.State.RUNNING)
 
 
-def _locker(job: ImportJob) -> Callable[[], ImportJob]:
-    def lock() -> ImportJob:
-        found = _still_own(job).select_for_update().first()
-        if found is None:
-            raise ClaimLost
-        return found
-
-    return lock
-
-
-def _change(job: ImportJob, **changes: Any) -> None:
-    if _still_own(job).update(**changes) != 1:
+def _lock(job: ImportJob) -> ImportJob:
+    """Lock the job's row. Raises `ClaimLost`."""
+    found = _still_own(job).select_for_update().first()
+    if found is None:
         raise ClaimLost
-    for name, value in changes.items():
-        setattr(job, name, value)
+    return found

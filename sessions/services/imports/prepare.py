@@ -119,12 +119,17 @@ def _with_whole_output(usage: Usage, messages: Sequence[IngestedMessage], model:
     return replace(usage, output_tokens=estimate)
 
 
+def too_deep() -> FormatError:
+    """Return the error for a session with a message that is nested too deeply."""
+    return FormatError(f"the JSON of a message is nested deeper than {MAX_DEPTH} levels")
+
+
 def _messages(
     turn: ImportedTurn, format: str, redaction: Redaction, found: list[Finding]
 ) -> list[IngestedMessage]:
     values = [dict(message.body) for message in turn.messages]
     if any(map(depth_exceeds, values)):
-        raise FormatError(f"the JSON of a message is nested deeper than {MAX_DEPTH} levels")
+        raise too_deep()
     raw = [bodies.json_bytes(value) for value in values]
     messages, findings = messages_ingest(raw, values, format=format, redaction=redaction)
     found.extend(findings)
