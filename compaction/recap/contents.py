@@ -73,6 +73,7 @@ class Contents:
     names: dict[str, Tally] = field(default_factory=dict)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
+    _open: list[str] = field(default_factory=list)  #: the keys of open requests
 
     def fold(self, previous: Recap) -> None:
         """Add the contents of an earlier recap."""
@@ -80,6 +81,7 @@ class Contents:
         self.commands.update((item.text, item) for item in previous.facts)
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
+        self._open = [item.text for item in previous.open_items if item.status is Status.OPEN]
         self.names.update((mention.name, Tally.of(mention)) for mention in previous.reserve)
         for item in previous.entities:
             if item.notes:
@@ -124,12 +126,18 @@ class Contents:
         if words:
             key = f"user t{message.turn}: {words}"
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
+            self._open.append(key)
 
     def _close_requests(self, position: int) -> None:
         """Mark earlier requests as done: the assistant ended its turn."""
-        for key, item in self.requests.items():
-            if item.status is Status.OPEN and item.sources and item.sources[-1] < position:
+        still_open = []
+        for key in self._open:
+            item = self.requests[key]
+            if item.sources and item.sources[-1] < position:
                 self.requests[key] = replace(item, status=Status.DONE)
+            else:
+                still_open.append(key)
+        self._open = still_open
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)

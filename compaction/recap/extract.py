@@ -31,6 +31,9 @@ _MIN_REQUEST = 80
 _CHARACTERS_PER_TOKEN = 4
 _TITLE_TOKENS = 4
 
+#: Evicted messages that a recap is extracted from, the newest ones. Those before them would rank last.
+_MOST_MESSAGES = 10_000
+
 #: Open items are ranked as if they were this many messages newer.
 _OPEN_BONUS = 40
 
@@ -91,7 +94,7 @@ def _contents(evicted: Sequence[Message], previous: Recap | None, mentions: Ment
     contents = Contents(mentions)
     if previous:
         contents.fold(previous)
-    for message in evicted:
+    for message in evicted[-_MOST_MESSAGES:]:
         contents.observe(message)
     return contents
 

@@ -1,8 +1,8 @@
 """Execute import jobs in slices of a few seconds.
 
 Each task executes one slice and dispatches the next, so that a long import does not delay compactions and a
-cancelled one stops soon. The first slice reads the log and divides it into steps. Each step is stored with its
-progress, so an import whose worker was killed continues where it stopped.
+cancelled one stops soon. The first slice reads the log and divides it into steps. A step and its progress are
+stored together, so an import whose worker was killed continues where it stopped.
 """
 
 from __future__ import annotations
