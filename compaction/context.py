@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from compaction.capabilities import Capabilities
+from compaction.deadline import check_deadline
 from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import matches
@@ -189,6 +190,7 @@ class Context:
         )
 
     def _output(self, message: Message, index: int, result: ToolResult) -> Output:
+        check_deadline()
         call, action = self._actions.get((message.position, index), (None, _OTHER))
         return Output(
             position=message.position,
@@ -202,6 +204,7 @@ class Context:
 
     def describe(self, output: Output, handle: str) -> str:
         """Return the text that replaces an output: its descriptor, or the failing lines of a failure."""
+        check_deadline()
         if output.is_error:
             return describe_failure(output.result.text, handle)
         return describe(
@@ -264,6 +267,7 @@ class Context:
         self, strategy: str, position: int, part: int, text: str, *, handle: str, reason: str
     ) -> Edit | None:
         """Return the edit that replaces a part with `text`, or None if that would not be shorter."""
+        check_deadline()
         before = self.size(position, part)
         after = part_tokens(with_text(self.original(position).parts[part], text), self.counter)
         if after >= before:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from compaction.components import MEMORY
 from compaction.context import Context
+from compaction.deadline import check_deadline
 from compaction.edits import Edit, Op
 from compaction.eviction import restore_edits, shed_edit
 from compaction.memory_edits import memory_edits
@@ -131,6 +132,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
     for name, strategy in STRATEGIES.items():
         if name not in policy.steps or (clear_last and name == clear_thinking.NAME):
             continue
+        check_deadline()
         view = progress.total.view
         if view.tokens <= context.goal:
             break

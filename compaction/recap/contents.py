@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.statements import statements
@@ -98,6 +99,7 @@ class Contents:
 
     def observe(self, message: Message) -> None:
         """Add one evicted message. Messages must be added in chronological order."""
+        check_deadline()
         for part in message.parts:
             if isinstance(part, Text):
                 self._observe_text(part.text, message)

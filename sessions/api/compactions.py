@@ -22,7 +22,7 @@ from sessions.selectors.compactions import compaction_json, compactions_jsonl
 from sessions.selectors.convert import edit_value
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
-from sessions.services.compactions.planning import session_plan, view_load
+from sessions.services.compactions.planning import PlanningFailed, preview_plan
 from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
 
@@ -73,21 +73,27 @@ def _policy(session: AgentSession, given: dict[str, Any] | None) -> Policy:
 
 
 def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
-    loaded = view_load(session)
-    plan = session_plan(loaded, trigger="user", policy=policy)
-    return {
+    common = {
         "number": None,
-        "state": "preview",
         "trigger": "user",
-        "reason": plan.reason,
         "instructions": "",
         "turn": max(session.turn_count - 1, 0),
-        "tokens_before": plan.record.tokens_before,
-        "tokens_after": plan.record.tokens_after,
-        "record": plan.record.to_json(),
         "cost_microusd": 0,
         "created_at": None,
         "finished_at": None,
+    }
+    try:
+        plan = preview_plan(session, policy=policy)
+    except PlanningFailed as error:
+        sizes = {"tokens_before": None, "tokens_after": None, "record": {}}
+        return {**common, "state": "failed", "reason": str(error), **sizes, "recap": None, "edits": []}
+    return {
+        **common,
+        "state": "preview",
+        "reason": plan.reason,
+        "tokens_before": plan.record.tokens_before,
+        "tokens_after": plan.record.tokens_after,
+        "record": plan.record.to_json(),
         **plan_json(plan),
     }
 

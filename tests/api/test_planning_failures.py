@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from compaction.context import Context
 from compaction.strategies import STRATEGIES, StepResult
 from compaction.view import View
 from sessions.models import Turn
+from sessions.services.compactions import long_histories, planning
 from tests.api.client import Api
 from tests.api.talk import openai_turn, prompt, push, request, whole_turn
 
@@ -88,3 +91,79 @@ def test_a_push_is_stored_when_no_step_can_be_planned(api: Api, monkeypatch: pyt
     data = prompt(api)
     assert not data["fits"]
     assert data["reason"]
+
+
+@pytest.mark.usefixtures("broken_clip")
+def test_a_failed_preview_reports_the_reason(api: Api, member_client: Client) -> None:
+    api.post("sessions/", {"id": "s1", "policy": {"soft": 0}})
+    for number in range(8):
+        push(api, whole_turn(number))
+    response = api.post("sessions/s1/compact/", {"preview": True, "policy": {"target": 0.01}})
+    shown = response.json()
+    assert (response.status_code, shown["state"], shown["edits"]) == (200, "failed", [])
+    assert shown["reason"].startswith("planning failed (RecursionError)")
+    assert api.get("sessions/s1/compactions/").json()["data"] == []
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_a_plan_that_takes_too_long_fails(api: Api, monkeypatch: pytest.MonkeyPatch, preview: bool) -> None:
+    api.post("sessions/", {"id": "s1", "policy": {"soft": 0}})
+    for number in range(8):
+        push(api, whole_turn(number))
+    monkeypatch.setattr(planning, "PLAN_SECONDS", -1.0)
+    shown = api.post("sessions/s1/compact/", {"preview": preview, "policy": {"target": 0.01}}).json()
+    assert shown["state"] == "failed"
+    assert "OutOfTime" in shown["reason"]
+
+
+@pytest.mark.usefixtures("broken_clip")
+def test_the_page_reports_a_failed_preview(api: Api, member_client: Client) -> None:
+    id = api.post("sessions/", {"id": "s1", "policy": {"soft": 0, "target": 0.01}}).json()["id"]
+    for number in range(8):
+        push(api, whole_turn(number))
+    response = member_client.get(reverse("session_compact_preview", args=["alpha", id]))
+    assert response.status_code == 200
+    assert "could not be planned" in response.text
+
+
+class TestLongHistories:
+    @pytest.fixture(autouse=True)
+    def short(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Treat prompts of more than 40 messages as very long."""
+        monkeypatch.setattr(long_histories, "MAX_MESSAGES", 40)
+        monkeypatch.setattr(long_histories, "KEPT_MESSAGES", 12)
+
+    def test_old_messages_are_removed_without_being_read(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        api.post("sessions/", {"id": "s1", "format": "openai", "policy": {"soft": 0}})
+        for number in range(14):
+            push(api, openai_turn(number))
+        pinned = api.call("PUT", "sessions/s1/messages/4/pin/").status_code
+        assert pinned in {200, 201, 204}
+        read: list[int] = []
+        load = planning.messages_load
+
+        def counted(session_id: Any, spans: Any) -> Any:
+            rows = load(session_id, spans)
+            read.append(len(rows))
+            return rows
+
+        monkeypatch.setattr(planning, "messages_load", counted)
+        preview = api.post("sessions/s1/compact/", {"preview": True}).json()
+        done = api.post("sessions/s1/compact/", {}).json()
+        assert (preview["state"], done["state"]) == ("preview", "done")
+        assert max(read) < 25
+        assert done["edits"][0]["strategy"] == "drop_oldest"
+        assert done["tokens_after"] < done["tokens_before"]
+        assert done["record"]["steps"][0]["name"] == "drop_oldest"
+        data = prompt(api)
+        shown = json.dumps(data["messages"])
+        assert "Please read file 1." in shown  # pinned
+        assert "Please read file 3." not in shown
+        assert "Please read file 13." in shown
+        assert data["messages"] == prompt(api)["messages"]
+        validity = api.post("prompts/validate/", {"messages": data["messages"], "format": "openai"})
+        assert validity.json()["violations"] == []
+        reverted = api.post("sessions/s1/compactions/1/revert/")
+        assert reverted.json()["state"] == "reverted"

@@ -28,7 +28,7 @@ from sessions.selectors.compactions import compaction_get, compactions_jsonl, co
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
-from sessions.services.compactions.planning import session_plan, view_load
+from sessions.services.compactions.planning import PlanningFailed, preview_plan
 from sessions.services.compactions.revert import (
     NotReappliable,
     NotRevertible,
@@ -68,8 +68,12 @@ def session_compactions_export(
 @with_session
 def session_compact_preview(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Plan a compaction without applying it."""
-    plan = session_plan(view_load(session), trigger="user")
-    context = session_context(viewer, session, "session_compactions") | {"plan": plan, "record": plan.record}
+    context = session_context(viewer, session, "session_compactions")
+    try:
+        plan = preview_plan(session)
+        context |= {"plan": plan, "record": plan.record}
+    except PlanningFailed as error:
+        context |= {"failure": str(error)}
     return page_or_fragment(
         request, "sessions/compact_preview.html", "sessions/_compact_preview.html", context
     )

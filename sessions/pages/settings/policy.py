@@ -50,7 +50,7 @@ def policy_preview(request: HttpRequest, slug: str) -> HttpResponse:
         policy = Policy.from_json(form.policy)
         context |= {
             "session": session,
-            "plan": session_plan(view_load(session), trigger="user", policy=policy),
+            "plan": session_plan(view_load(session, shortens=True), trigger="user", policy=policy),
         }
     return render(request, "settings/_policy_preview.html", context)
 

@@ -22,7 +22,13 @@ from sessions.services.compactions.lifecycle import (
     compaction_open,
     compaction_skip,
 )
-from sessions.services.compactions.planning import Loaded, session_calibration, session_plan, view_load
+from sessions.services.compactions.planning import (
+    Loaded,
+    failure_reason,
+    session_calibration,
+    session_plan,
+    view_load,
+)
 from sessions.services.compactions.recaps import RecapOrigin, recap_store
 from sessions.services.compactions.snapshots import keys_in_force, snapshot_write
 from sessions.services.served_prompts import next_prompt_turn
@@ -66,7 +72,7 @@ def session_compact(
     )
     try:
         with transaction.atomic():
-            loaded = view_load(locked)
+            loaded = view_load(locked, shortens=True)
             plan = session_plan(loaded, trigger=trigger, policy=policy)
             notes = {"fallback": fallback} if fallback and plan.record.has_recap else {}
             return compaction_apply(
@@ -75,11 +81,9 @@ def session_compact(
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
-        # The message of an exception may quote a secret or a statement, so it is only logged.
         log.exception("compaction %s could not be planned", compaction.pk)
         compaction.refresh_from_db()
-        reason = f"planning failed ({type(error).__name__}); see compaction {compaction.pk} in the server log"
-        compaction_fail(compaction=compaction, reason=reason)
+        compaction_fail(compaction=compaction, reason=failure_reason(error, compaction.pk))
         return compaction
 
 

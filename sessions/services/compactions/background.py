@@ -99,7 +99,7 @@ def _job(compaction: Compaction) -> CompactionJob:
             previous=shown.previous if shown else None,
             shown=shown,
         )
-    loaded = view_load(session)
+    loaded = view_load(session, shortens=True)
     draft = session_plan(loaded, trigger=compaction.trigger, policy=policy)
     return CompactionJob(
         compaction=compaction,
@@ -140,7 +140,7 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
             compaction=compaction, reason="superseded: the prompt was compacted or reverted meanwhile"
         )
     elif compaction.upgrades_id is None:
-        _apply(compaction, view_load(session), job.policy, attempt)
+        _apply(compaction, view_load(session, shortens=True), job.policy, attempt)
     elif job.shown is None or attempt.result is None:
         compaction_skip(compaction=compaction, reason="the recap was kept: the model returned no better one")
     else:

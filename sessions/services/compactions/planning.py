@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError
+
 from compaction.adapters.tiktoken_counter import counter
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
+from compaction.deadline import time_limit
 from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
 from compaction.pipeline import Plan, PlanRequest, plan
@@ -24,29 +28,45 @@ from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
 from sessions.selectors.stored_rows import edits_load, messages_load, visible_spans
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
+from sessions.services.compactions.long_histories import history_shorten, with_shortening
 from sessions.store.handles import handle_make
+
+log = logging.getLogger(__name__)
+
+#: Seconds of wall-clock time for one plan. After that, the compaction fails, and a push runs cheaper steps.
+PLAN_SECONDS = 20.0
+
+
+class PlanningFailed(Exception):
+    """A compaction could not be planned. The message is safe to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A session's view and its sources: the messages in the prompt, not the whole history."""
+    """A session's view and its sources: the messages in the prompt, not the whole history.
+
+    `shortening` are edits that are not stored yet, which shortened a very long history.
+    """
 
     session: AgentSession
     view: View
     edits: Sequence[tuple[int, EditValue]]
     raw: Mapping[int, bytes]
     previous: RecapValue | None
+    shortening: tuple[EditValue, ...] = ()
 
 
-def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> Loaded:
-    """Load the session's current view. Takes time in proportion to the budget, not to the history.
+def view_load(session: AgentSession, *, edits: Sequence[int] | None = None, shortens: bool = False) -> Loaded:
+    """Load the session's current view. Takes time in proportion to the prompt.
 
-    `edits` are keys of edits to apply instead of those in force.
+    `edits` are keys of edits to apply instead of those in force. `shortens` bounds the prompt, for a plan.
     """
     keys = edits_in_force(session.pk) if edits is None else edits
     start = session.context_start
     found = [(key, edit) for key, edit in edits_load(keys) if affects(edit, start)]
     values = [edit for _, edit in found]
+    shortening = history_shorten(session, values, counter=counter()) if shortens else ()
+    values += shortening
     rows = messages_load(session.pk, visible_spans(values, start=start))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
     messages = [row.value(session.format) for row in rows]
@@ -57,6 +77,7 @@ def view_load(session: AgentSession, *, edits: Sequence[int] | None = None) -> L
         edits=found,
         raw={row.position: row.data for row in rows},
         previous=_previous_recap(session),
+        shortening=shortening,
     )
 
 
@@ -74,8 +95,32 @@ def _previous_recap(session: AgentSession) -> RecapValue | None:
 def session_plan(
     loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
 ) -> Plan:
-    """Plan a compaction of the session's current state, with a model's summary if one is ready."""
-    return plan(plan_request(loaded, trigger=trigger, policy=policy, summary=summary))
+    """Plan a compaction of the session's current state, with a model's summary if one is ready.
+
+    Raises `OutOfTime` after `PLAN_SECONDS`.
+    """
+    with time_limit(PLAN_SECONDS):
+        made = plan(plan_request(loaded, trigger=trigger, policy=policy, summary=summary))
+    return with_shortening(made, loaded.shortening)
+
+
+def preview_plan(session: AgentSession, *, policy: Policy | None = None) -> Plan:
+    """Plan a compaction by a user without applying it. Raises `PlanningFailed`."""
+    try:
+        return session_plan(view_load(session, shortens=True), trigger="user", policy=policy)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.exception("a compaction of session %s could not be planned", session.pk)
+        raise PlanningFailed(failure_reason(error, session.pk)) from error
+
+
+def failure_reason(error: Exception, id: UUID) -> str:
+    """Return why planning failed, for the record of the compaction.
+
+    The message of an exception may quote a secret or a statement, so it is only logged, with `id`.
+    """
+    return f"planning failed ({type(error).__name__}); see {id} in the server log"
 
 
 def plan_request(

@@ -1,0 +1,136 @@
+"""Shorten a very long history before a compaction is planned.
+
+A plan reads every message that the prompt shows. A session that was imported or never compacted can show
+hundreds of thousands, of which the plan would keep the newest. The others are removed without being read, so
+that planning takes bounded time and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from django.db.models import F, QuerySet, Sum
+
+from compaction.descriptors import dropped_marker
+from compaction.edits import Edit, Op
+from compaction.messages import Role
+from compaction.pipeline import Plan
+from compaction.record import PlanState, StepRecord
+from compaction.strategies import drop_oldest
+from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter
+from sessions.models import AgentSession, Message
+from sessions.selectors.stored_rows import Span, visible_spans
+from sessions.store.flags import MessageFlag
+
+#: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
+MAX_MESSAGES, KEPT_MESSAGES = 20_000, 4_000
+
+#: Messages among which the end of the head, and a request at which to cut, are looked for.
+_NEAR = 200
+
+
+def history_shorten(
+    session: AgentSession, edits: Sequence[Edit], *, counter: TokenCounter
+) -> tuple[Edit, ...]:
+    """Return the edits that evict the oldest messages of a very long prompt, none for any other."""
+    spans = visible_spans(edits, start=session.context_start, end=session.message_count)
+    if sum(end - start for start, end in spans) <= MAX_MESSAGES:
+        return ()
+    start, end = _head_end(session), _cut(session)
+    kept = _protected(session, start, end)
+    runs = [(first, last) for first, last in _gaps(kept, start, end) if _overlaps(spans, first, last)]
+    count = sum(last - first + 1 for first, last in runs)
+    found = []
+    for first, last in runs:
+        text = "" if found else dropped_marker(count, first, runs[-1][1])
+        found.append(
+            Edit(
+                strategy=drop_oldest.NAME,
+                op=Op.EVICT,
+                position=first,
+                end=last,
+                text=text,
+                reason=f"{last - first + 1:,} oldest messages of a very long history",
+                tokens_before=_tokens(session, spans, first, last),
+                tokens_after=MESSAGE_OVERHEAD + counter.count(text) if text else 0,
+            )
+        )
+    return tuple(found)
+
+
+def with_shortening(plan: Plan, shortening: Sequence[Edit]) -> Plan:
+    """Add the edits that shortened the history to the plan that was made after them."""
+    if not shortening:
+        return plan
+    saved = sum(edit.tokens_before - edit.tokens_after for edit in shortening)
+    record = plan.record
+    before = record.tokens_before
+    step = StepRecord(name=drop_oldest.NAME, edits=len(shortening), tokens_after=before)
+    record = replace(
+        record,
+        state=PlanState.DONE,
+        steps=(step, *record.steps),
+        strategies=tuple(dict.fromkeys((drop_oldest.NAME, *record.strategies))),
+        tokens_before=before + saved,
+        tokens_saved=record.tokens_saved + saved,
+        dropped=record.dropped + sum(edit.end - edit.position + 1 for edit in shortening),
+    )
+    return replace(plan, edits=(*shortening, *plan.edits), record=record)
+
+
+def _messages(session: AgentSession) -> QuerySet[Message]:
+    return Message.objects.filter(session=session)
+
+
+def _requests(session: AgentSession) -> QuerySet[Message]:
+    """Select the messages that a user wrote."""
+    return _messages(session).filter(role=Role.USER.value).filter(tool_name="")
+
+
+def _head_end(session: AgentSession) -> int:
+    """Return the position after the head: leading system messages and the first user message."""
+    start = session.context_start
+    near = _requests(session).filter(position__gte=start, position__lt=start + _NEAR)
+    first = near.order_by("position").values_list("position", flat=True).first()
+    return start if first is None else first + 1
+
+
+def _cut(session: AgentSession) -> int:
+    """Return the first position to keep: a request, so that no tool pair is cut, if one is near."""
+    end = session.message_count - KEPT_MESSAGES
+    near = _requests(session).filter(position__gte=end, position__lt=end + _NEAR)
+    first = near.order_by("position").values_list("position", flat=True).first()
+    return end if first is None else first
+
+
+def _protected(session: AgentSession, start: int, end: int) -> Sequence[int]:
+    """Return the positions that must stay: the turns of pinned messages and of the latest request."""
+    within = _messages(session).filter(position__gte=start, position__lt=end)
+    pinned = within.annotate(pin=F("flags").bitand(MessageFlag.PINNED)).filter(pin__gt=0)
+    turns = set(pinned.values_list("turn_index", flat=True))
+    latest = _requests(session).order_by("-position").values_list("position", "turn_index").first()
+    if latest is not None and latest[0] < end:
+        turns.add(latest[1])
+    return list(within.filter(turn_index__in=turns).order_by("position").values_list("position", flat=True))
+
+
+def _gaps(kept: Iterable[int], start: int, end: int) -> Iterator[Span]:
+    """Yield the runs between the kept positions, both ends inclusive."""
+    for position in (*kept, end):
+        if position > start:
+            yield start, position - 1
+        start = position + 1
+
+
+def _overlaps(spans: Iterable[Span], first: int, last: int) -> bool:
+    return any(start <= last and first < end for start, end in spans)
+
+
+def _tokens(session: AgentSession, spans: Iterable[Span], first: int, last: int) -> int:
+    """Return the tokens that the prompt shows of the messages from `first` to `last`."""
+    total = 0
+    for start, end in spans:
+        within = _messages(session).filter(position__gte=max(start, first), position__lt=min(end, last + 1))
+        total += within.aggregate(total=Sum("tokens"))["total"] or 0
+    return total
