@@ -1,7 +1,7 @@
 """Keep an uploaded log in the database until it is imported, so that every worker can continue the import.
 
-First, there are parts of the file. When it has been read, steps replace them: the turns of its sessions. They
-are not redacted yet, so both are encrypted, and deleted as soon as they are imported.
+First, there are parts of the file. When it has been read, steps replace them: the turns of its sessions. Both
+contain unredacted text. Therefore they are encrypted, and deleted after the import.
 """
 
 from __future__ import annotations
