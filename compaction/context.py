@@ -190,7 +190,6 @@ class Context:
         )
 
     def _output(self, message: Message, index: int, result: ToolResult) -> Output:
-        check_deadline()
         call, action = self._actions.get((message.position, index), (None, _OTHER))
         return Output(
             position=message.position,
@@ -204,7 +203,6 @@ class Context:
 
     def describe(self, output: Output, handle: str) -> str:
         """Return the text that replaces an output: its descriptor, or the failing lines of a failure."""
-        check_deadline()
         if output.is_error:
             return describe_failure(output.result.text, handle)
         return describe(

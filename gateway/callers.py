@@ -108,6 +108,6 @@ def _allowed(url: str) -> str | None:
     """Return a provider's URL, or None if it is forbidden. Resolves the host, which may have changed."""
     try:
         target_of(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
-    except ForbiddenAddress:
+    except (ForbiddenAddress, TimeoutError):
         return None
     return url

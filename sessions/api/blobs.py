@@ -12,7 +12,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound
 from sessions.api.lookup import session_or_404
-from sessions.api.parameters import int_param
+from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors import contents
 
@@ -24,12 +24,8 @@ class Blob(Endpoint):
         operation_id="blobs_get",
         summary="Retrieve removed content by its handle",
         parameters=[
-            OpenApiParameter(
-                "offset", int, description="Index of the first line (or character) to return. Defaults to 0."
-            ),
-            OpenApiParameter(
-                "limit", int, description="Number of lines (or characters) to return. Defaults to all."
-            ),
+            int_parameter("offset", "Index of the first line (or character) to return. Defaults to 0."),
+            int_parameter("limit", "Number of lines (or characters) to return. Defaults to all.", minimum=1),
             OpenApiParameter(
                 "unit",
                 str,
@@ -39,9 +35,7 @@ class Blob(Endpoint):
             OpenApiParameter(
                 "grep", str, description="Return only lines that match this regular expression (RE2 syntax)."
             ),
-            OpenApiParameter(
-                "context", int, description="With `grep`: lines of context around each match, 0 to 20."
-            ),
+            int_parameter("context", "With `grep`: lines of context around each match, 0 to 20.", maximum=20),
         ],
         responses={200: serializers.Content, **error_responses(400)},
     )

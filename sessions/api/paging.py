@@ -16,7 +16,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from sessions.api.endpoint import ApiCall
 from sessions.api.errors import InvalidRequest
-from sessions.api.parameters import int_param
+from sessions.api.parameters import int_param, int_parameter
 from sessions.api.serializers import MAX_TOKENS
 from sessions.selectors.lookups import as_uuid
 
@@ -27,9 +27,8 @@ _CURSOR = "The `next_cursor` of the previous page."
 
 def paging(*, default: int = 50, maximum: int = 200) -> list[OpenApiParameter]:
     """Return the OpenAPI parameters of a paginated list."""
-    limit = OpenApiParameter(
-        "limit", int, description=f"Number of items to return, 1 to {maximum}. Defaults to {default}."
-    )
+    text = f"Number of items to return, 1 to {maximum}. Defaults to {default}."
+    limit = int_parameter("limit", text, minimum=1, maximum=maximum)
     return [limit, OpenApiParameter("cursor", str, description=_CURSOR)]
 
 

@@ -33,10 +33,19 @@ def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | No
     raise InvalidRequest("invalid_field", f"`{name}` must be one of: {', '.join(choices)}", param=name)
 
 
+def int_parameter(
+    name: str, description: str, *, minimum: int = 0, maximum: int = MAX_TOKENS
+) -> OpenApiParameter:
+    """Return the OpenAPI description of an integer in the query, which `int_param` reads."""
+    return OpenApiParameter(
+        name, {"type": "integer", "minimum": minimum, "maximum": maximum}, description=description
+    )
+
+
 def int_param(call: ApiCall, name: str, *, default: int, minimum: int = 0, maximum: int = MAX_TOKENS) -> int:
     """Return an integer from the query. Raises `InvalidRequest` if it is out of range."""
     text = call.query.get(name)
-    if text is None or text == "":
+    if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and minimum <= int(text) <= maximum):
         raise InvalidRequest(
@@ -48,7 +57,7 @@ def int_param(call: ApiCall, name: str, *, default: int, minimum: int = 0, maxim
 def time_param(call: ApiCall, name: str) -> datetime | None:
     """Return a time from the query, or None without one. Raises `InvalidRequest`."""
     text = call.query.get(name)
-    if not text:
+    if text is None:
         return None
     time = parse_time(text)
     if time is None:

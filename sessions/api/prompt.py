@@ -14,7 +14,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
 from sessions.api.lookup import raise_key_or_session_error
-from sessions.api.parameters import choice_param, format_param, format_parameter, int_param
+from sessions.api.parameters import choice_param, format_param, format_parameter, int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
@@ -31,9 +31,7 @@ class Prompt(Endpoint):
         summary="Fetch the prompt",
         parameters=[
             format_parameter("Format of the returned messages. Defaults to the session's format."),
-            OpenApiParameter(
-                "at_turn", int, description="Return the prompt as of this turn. Defaults to the latest."
-            ),
+            int_parameter("at_turn", "Return the prompt as of this turn. Defaults to the latest."),
             OpenApiParameter(
                 "memory",
                 str,

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.serializers import ListField, MultipleChoiceField
 
 from sessions.api.examples import EXAMPLES
 from sessions.api.serializers import Error
+from sessions.api.serializers.fields import Strict
 
 #: Error statuses of every endpoint.
 _ALWAYS = (400, 401, 403, 404, 429, 500, 503)
@@ -96,12 +98,24 @@ class CallSchema(AutoSchema):
         scope = getattr(self.view, "scopes", {}).get(self.method)
         return "\n\n".join(filter(None, (text, scope and f"Requires an API key with the `{scope}` scope.")))
 
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        schema = super()._map_basic_serializer(serializer, direction)
+        if isinstance(serializer, Strict):
+            schema["additionalProperties"] = False
+        return schema
+
+    def _map_serializer_field(self, field: Any, direction: Any, *arguments: Any, **options: Any) -> Any:
+        schema = super()._map_serializer_field(field, direction, *arguments, **options)
+        if isinstance(field, MultipleChoiceField | ListField) and not field.allow_empty:
+            schema = {**schema, "minItems": 1}
+        return schema
+
     def get_override_parameters(self) -> list[Any]:
         names = re.findall(r"{(\w+)}", self.path)
         return [
             OpenApiParameter(
                 name,
-                int if name in {"number", "position"} else str,
+                {"type": "integer", "minimum": 0} if name in {"number", "position"} else str,
                 OpenApiParameter.PATH,
                 description=_PATH_PARAMETERS[name],
             )

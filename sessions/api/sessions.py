@@ -17,7 +17,7 @@ from sessions.api.errors import Conflict, InvalidRequest
 from sessions.api.ingestion import ingest_preamble, reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
-from sessions.api.parameters import int_param, parse_time, time_param
+from sessions.api.parameters import int_param, int_parameter, parse_time, time_param
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession
 from sessions.selectors.api import sessions_page
@@ -89,7 +89,7 @@ _FILTERS = [
     ),
     OpenApiParameter("active_from", datetime, description="Only sessions active at or after this time."),
     OpenApiParameter("active_to", datetime, description="Only sessions active at or before this time."),
-    OpenApiParameter("min_peak_tokens", int, description="Minimum peak prompt size in tokens."),
+    int_parameter("min_peak_tokens", "Minimum peak prompt size in tokens."),
     OpenApiParameter("health", str, description="Comma-separated health grades, such as `C,D`."),
     *paging(),
 ]

@@ -19,7 +19,7 @@ from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secr
 from sessions.api.latency import latency_field, latency_json
 from sessions.api.lookup import raise_key_or_session_error, session_or_404
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
-from sessions.api.parameters import int_param
+from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.api import turn_messages, turns_page
 from sessions.selectors.lookups import route_forget, session_route
@@ -38,7 +38,7 @@ class Turns(Endpoint):
         operation_id="turns_list",
         summary="List turns",
         parameters=[
-            OpenApiParameter("last", int, description="Return only the newest turns, 1 to 200."),
+            int_parameter("last", "Return only the newest turns, 1 to 200.", minimum=1, maximum=200),
             *paging(),
         ],
         responses={200: serializers.TurnPage, **error_responses(400)},
@@ -47,7 +47,7 @@ class Turns(Endpoint):
         """Returns turns with their messages as pushed (with secrets redacted), oldest first."""
         session = session_or_404(call, session_id)
         limit = limit_param(call)
-        last = int_param(call, "last", default=0, maximum=200)
+        last = int_param(call, "last", default=0, minimum=1, maximum=200)
         first = max(0, session.turn_count - last) if last else 0
         if (cursor := number_cursor(call)) is not None:
             first = cursor

@@ -14,7 +14,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest, about, sentence
 from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
-from sessions.api.parameters import int_param
+from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_schema
@@ -65,7 +65,7 @@ class Memory(Endpoint):
             _ETAG,
             OpenApiParameter(
                 "If-Match",
-                str,
+                {"type": "string", "pattern": r'^(\*|"[0-9]{1,10}")$'},
                 OpenApiParameter.HEADER,
                 required=True,
                 description="The `ETag` of the revision that your change is based on, or `*` for any.",
@@ -77,14 +77,12 @@ class Memory(Endpoint):
                 description="Who makes the change. Defaults to `harness`.",
             ),
             OpenApiParameter(
-                "reason", str, description=f"Reason for the change, at most {_MAX_REASON} characters."
+                "reason",
+                {"type": "string", "maxLength": _MAX_REASON, "pattern": r"^[^\x00]*$"},
+                description=f"Reason for the change, at most {_MAX_REASON} characters.",
             ),
-            OpenApiParameter(
-                "turn", int, description="Turn from which the new items come. Defaults to the last turn."
-            ),
-            OpenApiParameter(
-                "message", int, description="Position of the message from which the new items come."
-            ),
+            int_parameter("turn", "Turn from which the new items come. Defaults to the last turn."),
+            int_parameter("message", "Position of the message from which the new items come."),
         ],
         request=serializers.MemoryFields,
         responses={200: serializers.MemoryRevision, **error_responses(400, 409, 412, 413, 415, 422, 428)},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from compaction.memory import diff
@@ -12,7 +11,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import change_json, churn_json, memory_json, revision_not_found, step_json
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, page_json, paging
-from sessions.api.parameters import int_param
+from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
 from sessions.selectors.memory import (
@@ -63,12 +62,8 @@ class MemoryDiffs(Endpoint):
         operation_id="memory_diff",
         summary="Compare memory revisions",
         parameters=[
-            OpenApiParameter(
-                "from",
-                int,
-                description="Older revision; 0 is the empty memory. Defaults to the one before `to`.",
-            ),
-            OpenApiParameter("to", int, description="Newer revision. Defaults to the latest."),
+            int_parameter("from", "Older revision; 0 is the empty memory. Defaults to the one before `to`."),
+            int_parameter("to", "Newer revision. Defaults to the latest."),
         ],
         responses={200: serializers.MemoryDiff, **error_responses(400)},
     )

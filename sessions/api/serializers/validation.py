@@ -22,15 +22,51 @@ _SIMPLE: Mapping[type, str] = {
 }
 
 
+#: The Python type of each kind of field's JSON value; float stands for any number.
+_TYPES: Mapping[type, type] = {
+    serializers.BooleanField: bool,
+    serializers.IntegerField: float,
+    serializers.FloatField: float,
+    serializers.MultipleChoiceField: list,
+    serializers.ChoiceField: str,
+    serializers.CharField: str,
+    serializers.UUIDField: str,
+    serializers.DateTimeField: str,
+}
+
+_WRONG_TYPE = ErrorDetail("has another type", code="invalid")
+
+
 def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) -> dict[str, Any]:
     """Return the validated `data`. Raises `InvalidRequest` for the first invalid field."""
     bound = serializer(data=data)
+    if (wrong := next(_mistyped(bound, data, ""), None)) is not None:
+        path, field = wrong
+        raise InvalidRequest("invalid_field", _message(path, field, _WRONG_TYPE), param=path)
     if bound.is_valid():
         return dict(bound.validated_data)
     path, field, detail = next(_errors(bound, bound.errors, ""))
     if detail.code == "required":
         raise InvalidRequest("missing_field", f"`{path}` is required.", param=path)
     raise InvalidRequest("invalid_field", _message(path, field, detail), param=path or None)
+
+
+def _mistyped(field: Any, value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield path and field of each value with another JSON type than the field's.
+
+    DRF converts 0 to false and "5" to 5, which the OpenAPI schema does not allow.
+    """
+    if isinstance(field, serializers.Serializer) and isinstance(value, dict):
+        for name in value.keys() & field.fields.keys():
+            yield from _mistyped(field.fields[name], value[name], f"{path}.{name}".lstrip("."))
+    elif isinstance(field, serializers.ListField | serializers.ListSerializer) and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _mistyped(field.child, item, f"{path}.{index}")
+    elif value is not None:
+        types = next((types for kind, types in _TYPES.items() if isinstance(field, kind)), None)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if types and not (is_number if types is float else isinstance(value, types)):
+            yield path, field
 
 
 def _errors(field: Any, errors: Any, path: str) -> Iterator[tuple[str, Any, ErrorDetail]]:

@@ -12,12 +12,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from queue import Empty, SimpleQueue
+from threading import Thread
 from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
 #: Seconds for one request, from the connection to the status line.
 TIMEOUT = 10.0
+
+#: Seconds for the DNS query before it.
+DNS_TIMEOUT = 5.0
 
 #: Bytes within which the status line of a response ends.
 _STATUS_BYTES = 8_192
@@ -79,12 +84,15 @@ def url_check(url: str, *, allow_private: bool | None = None) -> SplitResult:
 
 
 def target_of(url: str, *, allow_private: bool | None = None) -> Target:
-    """Resolve the URL's host. Raises `ForbiddenAddress` if any of its addresses is not public."""
+    """Resolve the URL's host.
+
+    Raises `ForbiddenAddress` if any of its addresses is not public, TimeoutError if the DNS does not respond.
+    """
     if allow_private is None:
         allow_private = settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE
     parts = url_check(url, allow_private=allow_private)
     assert parts.hostname is not None
-    addresses = _resolved(parts.hostname)
+    addresses = _resolved_in_time(parts.hostname)
     if not addresses:
         raise ForbiddenAddress(f"{parts.hostname} cannot be resolved")
     if not allow_private:
@@ -99,6 +107,19 @@ def _resolved(host: str, flags: int = 0) -> list[str]:
     except (OSError, UnicodeError):
         return []
     return [str(entry[4][0]) for entry in found]
+
+
+def _resolved_in_time(host: str) -> list[str]:
+    """Return the addresses of a host. Raises TimeoutError after `DNS_TIMEOUT` seconds.
+
+    The resolver of the system has no deadline, so it runs in a thread, which ends later.
+    """
+    found: SimpleQueue[list[str]] = SimpleQueue()
+    Thread(target=lambda: found.put(_resolved(host)), name="dns", daemon=True).start()
+    try:
+        return found.get(timeout=DNS_TIMEOUT)
+    except Empty:
+        raise TimeoutError(f"{host} was not resolved within {DNS_TIMEOUT:g} s") from None
 
 
 def _refuse_private(host: str, addresses: Sequence[str]) -> None:
