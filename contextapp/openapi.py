@@ -39,6 +39,7 @@ def openapi_settings(version: str) -> dict[str, Any]:
         "SERVE_INCLUDE_SCHEMA": False,
         "SORT_OPERATIONS": False,  # the order of the URLs
         "SCHEMA_PATH_PREFIX": "/api/v1",
+        "COMPONENT_SPLIT_PATCH": False,  # the serializers of PATCH state themselves what is required
         "APPEND_COMPONENTS": {
             "securitySchemes": {
                 "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, such as `ctx_…`."}

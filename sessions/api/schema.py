@@ -12,7 +12,7 @@ from rest_framework.serializers import ListField, MultipleChoiceField
 
 from sessions.api.examples import EXAMPLES
 from sessions.api.serializers import Error
-from sessions.api.serializers.fields import Strict
+from sessions.api.serializers.fields import PlainText, Strict
 
 #: Error statuses of every endpoint.
 _ALWAYS = (400, 401, 403, 404, 429, 500, 503)
@@ -32,6 +32,9 @@ _ERRORS = {
     500: "The server failed.",
     503: "The database is unavailable. Retry after `Retry-After` seconds.",
 }
+
+#: Patterns of strings without NUL, and with a character that is not blank.
+_PLAIN, _NOT_BLANK = r"^[^\x00]*$", r"^[^\x00]*[^\s\x00][^\x00]*$"
 
 _PATH_PARAMETERS = {
     "session_id": "The session's `id` or `external_id`.",
@@ -108,6 +111,8 @@ class CallSchema(AutoSchema):
         schema = super()._map_serializer_field(field, direction, *arguments, **options)
         if isinstance(field, MultipleChoiceField | ListField) and not field.allow_empty:
             schema = {**schema, "minItems": 1}
+        if isinstance(field, PlainText):
+            schema = {**schema, "pattern": _PLAIN if field.allow_blank else _NOT_BLANK}
         return schema
 
     def get_override_parameters(self) -> list[Any]:

@@ -67,7 +67,7 @@ class Turns(Endpoint):
         parameters=[
             OpenApiParameter(
                 "Idempotency-Key",
-                str,
+                {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]([ -~]*[!-~])?$"},
                 OpenApiParameter.HEADER,
                 description="A unique string of up to 200 characters. Retrying with the same key and body "
                 "returns the original response with the header `Idempotent-Replayed: true`.",

@@ -110,7 +110,7 @@ def _span(call: ApiCall) -> Span:
 
 def _day(call: ApiCall, name: str) -> date | None:
     text = call.query.get(name)
-    if not text:
+    if text is None:
         return None
     try:
         day = date.fromisoformat(text)

@@ -66,7 +66,12 @@ def test_a_response_that_arrives_byte_by_byte_is_given_up(monkeypatch: pytest.Mo
 def test_a_name_server_that_does_not_respond_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
     monkeypatch.setattr(transport, "DNS_TIMEOUT", 0.2)
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [] if answered.wait(60) else [])
+
+    def wait(*_: object, **__: object) -> list[object]:
+        answered.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", wait)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(transport.target_of, "https://slow.example.com/")
         assert isinstance(answer.exception(timeout=30), TimeoutError)
