@@ -3,7 +3,7 @@ PYTHON_BIN := .venv/bin/python
 .DEFAULT_GOAL := help
 # With this variable, every process compiles Django and Celery again, which doubles its start time.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help run demo check test lint clean
+.PHONY: help run demo check test lint chaos clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -28,6 +28,10 @@ test: ## install the dependencies and a browser, and run all tests (ARGS="-k nam
 lint: ## check style, templates, types, import contracts and missing migrations
 	@scripts/setup test
 	@scripts/check lint
+
+chaos: ## kill and starve a running instance for 10 minutes, then check its data (ARGS="--minutes 3")
+	@scripts/setup run
+	@$(PYTHON_BIN) -m bench.chaos $(ARGS)
 
 clean: ## remove the environment and the caches; keep the data in .contextapp
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis staticfiles

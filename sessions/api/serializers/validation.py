@@ -22,7 +22,7 @@ _SIMPLE: Mapping[type, str] = {
 }
 
 
-#: The Python type of each kind of field's JSON value; float stands for any number.
+#: The Python type of each kind of field's JSON value; float includes integers.
 _TYPES: Mapping[type, type] = {
     serializers.BooleanField: bool,
     serializers.IntegerField: float,

@@ -1,0 +1,121 @@
+"""Run an instance under faults, then check what it stored.
+
+    python -m bench.chaos --minutes 10 --agents 6 --seed 1
+
+Starts an instance with agents that push turns and an import, and kills and stops its parts, everything at
+once, and fills the disk. Then it checks that every acknowledged turn is stored once, unchanged and in its
+place, that no compaction is open, that the prompts are valid, and that the memory is back. Exits with 1 if
+not. Clock jumps are not part of it: they would need libfaketime or a virtual machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from threading import Event, Thread
+
+import orjson
+
+from bench.chaos.audit import audit
+from bench.chaos.faults import Faults
+from bench.chaos.instance import Instance
+from bench.chaos.writers import Agent, Api
+
+#: Messages of the log that is imported meanwhile.
+_LOG_MESSAGES = 20_000
+
+#: Largest memory after the run, as a multiple of the memory before it.
+_MEMORY_RATIO = 1.5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check that an instance loses nothing under faults.")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--agents", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if sys.platform != "linux":
+        sys.exit("The faults need /proc, so they run on Linux only.")
+    instance = Instance()
+    try:
+        if not instance.has_disk:
+            print("Without root, no file system can be mounted: the full disk is skipped.")
+        instance.start()
+        return run(instance, options.minutes * 60, options.agents, options.seed)
+    finally:
+        instance.stop()
+
+
+def run(instance: Instance, seconds: float, agents: int, seed: int) -> int:
+    time.sleep(10)
+    idle = instance.memory()
+    api, done, faults = Api(instance.port, instance.key), Event(), Faults(instance, seed)
+    writers = [Agent(f"agent-{seed}-{number}", api) for number in range(agents)]
+    job = start_import(api)
+    for writer in writers:
+        writer.start(done)
+    causing = Thread(target=faults.run, args=(done,), daemon=True)
+    causing.start()
+    done.wait(seconds)
+    done.set()
+    causing.join()
+    instance.wait_until_ready()
+    for writer in writers:
+        assert writer.thread is not None
+        writer.thread.join(120)
+    violations = audit(api, writers)
+    violations["writers that do not end"] = sum(bool(w.thread and w.thread.is_alive()) for w in writers)
+    violations["unfinished imports"] = not import_is_complete(api, job)
+    time.sleep(20)
+    after = instance.memory()
+    violations["memory"] = after > _MEMORY_RATIO * idle
+    report(writers, faults, violations, idle=idle, after=after)
+    return 1 if any(violations.values()) else 0
+
+
+def start_import(api: Api) -> str:
+    """Upload a log and return the id of its import."""
+    messages = [
+        {"role": role, "content": f"{role} {number} " + "words " * 20}
+        for number in range(_LOG_MESSAGES // 2)
+        for role in ("user", "assistant")
+    ]
+    log = orjson.dumps({"id": "chaos-import", "messages": messages})
+    headers = {"Content-Type": "application/octet-stream"}
+    status, body = api.call("POST", "imports/?name=chaos.json", log, **headers)
+    if status != 202:
+        sys.exit(f"the import was not accepted: {status} {body[:300]!r}")
+    id: str = orjson.loads(body)["id"]
+    return id
+
+
+def import_is_complete(api: Api, id: str) -> bool:
+    """Wait for the import and return whether every message is stored once."""
+    for _ in range(100):
+        job = api.get(f"imports/{id}/")
+        if job["state"] not in ("pending", "running"):
+            break
+        time.sleep(3)
+    is_done: bool = job["state"] == "done"
+    return is_done and api.get("sessions/chaos-import/")["messages"] == _LOG_MESSAGES
+
+
+def report(
+    writers: list[Agent], faults: Faults, violations: dict[str, int], *, idle: int, after: int
+) -> None:
+    turns = sum(len(writer.acknowledged) for writer in writers)
+    attempts = sum(writer.attempts for writer in writers)
+    print(f"\n{faults.counts.total()} faults, {turns:,} acknowledged turns, {attempts:,} requests")
+    if faults.recoveries:
+        print(f"ready after a kill of everything: at most {max(faults.recoveries):.0f} s")
+    print(f"memory: {idle} MB idle, {after} MB afterwards")
+    for name, count in violations.items():
+        print(f"  {'FAILED' if count else 'ok':<7} {name}: {int(count)}")
+    for writer in writers:
+        for problem in writer.problems[:3]:
+            print(f"  {problem}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

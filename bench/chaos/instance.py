@@ -1,0 +1,157 @@
+"""An instance in a small file system of its own, and the processes it consists of. Linux only."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Bytes of the file system that holds the data folder, if it can be mounted.
+DISK_BYTES = 900 << 20
+
+#: Seconds to wait for the instance to start or to recover.
+PATIENCE = 180.0
+
+#: The parts, by a text in the command line.
+PARTS = {
+    "web": "interface rsgi",
+    "gateway": "interface asgi",
+    "worker": "contextapp.celery worker",
+    "scheduler": "contextapp.scheduler",
+    "valkey": "valkey-server",
+    "postgres": "postgres",
+}
+
+
+class Instance:
+    """`python -m contextapp` with a data folder in a temporary file system."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="contextapp-chaos-"))
+        self.has_disk = self._mount()
+        self.home, self.port = self.folder / "home", _free_port()
+        self.log = Path(tempfile.mkstemp(prefix="contextapp-chaos-", suffix=".log")[1])
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _mount(self) -> bool:
+        options = ["-o", f"size={DISK_BYTES},mode=0711", "tmpfs", str(self.folder)]
+        command = ["mount", "-t", "tmpfs", *options]
+        return os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+    def start(self) -> None:
+        """Start the instance and wait until it is ready."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("CONTEXTAPP_") and name not in {"DATABASE_URL", "CELERY_BROKER_URL"}
+        }
+        environment |= {
+            "CONTEXTAPP_HOME": str(self.home),
+            "CONTEXTAPP_PORT": str(self.port),
+            "CONTEXTAPP_GATEWAY_PORT": str(_free_port()),
+            "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+        }
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "contextapp"],
+                cwd=ROOT,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> float:
+        """Return the seconds until it was ready. Raises SystemExit after `PATIENCE`."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < PATIENCE:
+            if self.status("/readyz") == 200:
+                return time.monotonic() - begun
+            time.sleep(0.3)
+        raise SystemExit(f"not ready within {PATIENCE:.0f} s; see {self.log}")
+
+    def status(self, path: str) -> int:
+        """Return the status of a GET request, 0 without a response."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
+
+    @property
+    def key(self) -> str:
+        return (self.home / "api-key").read_text().strip()
+
+    def processes(self) -> dict[int, str]:
+        """Return the command lines of all processes below the supervisor."""
+        assert self.process is not None
+        parents: dict[int, int] = {}
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with suppress(OSError):
+                    status = (folder / "stat").read_text()
+                    parents[int(folder.name)] = int(status.rpartition(")")[2].split()[1])
+        found, below = set[int](), {self.process.pid}
+        while below := {pid for pid, parent in parents.items() if parent in below} - found:
+            found |= below
+        return {pid: _command(pid) for pid in found}
+
+    def part(self, name: str) -> list[int]:
+        """Return the processes of a part."""
+        return sorted(pid for pid, command in self.processes().items() if PARTS[name] in command)
+
+    def kill_everything(self) -> None:
+        """Kill all processes at once, the supervisor first."""
+        assert self.process is not None
+        below = self.processes()
+        for pid in (self.process.pid, *below):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def memory(self) -> int:
+        """Return the proportional set size of all processes in MB."""
+        total = 0
+        for pid in self.processes():
+            with suppress(OSError):
+                lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        return total // 1024
+
+    def stop(self) -> None:
+        """Stop the instance and remove its data."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.kill_everything()
+        if self.has_disk:
+            subprocess.run(["umount", "-l", str(self.folder)], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    return ""
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
