@@ -1,4 +1,4 @@
-"""An instance in a small file system of its own, and the processes it consists of. Linux only."""
+"""An instance in a small, separate file system, and its processes. Linux only."""
 
 from __future__ import annotations
 
