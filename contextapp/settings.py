@@ -156,6 +156,8 @@ CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
 
 #: The URL of the dashboard, for links in messages and e-mails, which are otherwise left out.
 CONTEXTAPP_PUBLIC_URL = env.text("CONTEXTAPP_PUBLIC_URL").rstrip("/")
+#: The URL of the dashboard on this machine.
+CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.integer('CONTEXTAPP_PORT', 8000)}"
 
 # -- Gateway ------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -64,8 +65,17 @@ def test_a_log_without_times_is_dated_by_its_file(tmp_path: Path) -> None:
     assert session.started_at == session.last_active_at == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
+def test_it_ends_with_a_link_to_the_sessions(tmp_path: Path, settings: Any) -> None:
+    path = write(tmp_path, *OPENING)
+    assert "Sessions: http://127.0.0.1:8000/p/default/sessions/" in run(path)
+    settings.CONTEXTAPP_PUBLIC_URL = "https://ctx.example.org"
+    assert "Sessions: https://ctx.example.org/p/default/sessions/" in run(path)
+
+
 def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:
-    assert total(run("--dry-run", write(tmp_path, *OPENING)))[1] == 1
+    printed = run("--dry-run", write(tmp_path, *OPENING))
+    assert total(printed)[1] == 1
+    assert "Sessions:" not in printed
     assert not AgentSession.objects.filter(external_id=SESSION).exists()
 
 

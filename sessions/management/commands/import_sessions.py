@@ -8,7 +8,9 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.urls import reverse
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -62,6 +64,11 @@ class Command(BaseCommand):
         started = time.monotonic()
         run.read_all(list(log_sources(paths)), jobs=options["jobs"], quiet=options["verbosity"] == 0)
         self.stdout.write(run.report.text(time.monotonic() - started, dry_run=options["dry_run"]))
+        if not options["dry_run"]:
+            path = reverse("sessions", args=[options["project"]])
+            self.stdout.write(
+                f"Sessions: {settings.CONTEXTAPP_PUBLIC_URL or settings.CONTEXTAPP_LOCAL_URL}{path}"
+            )
         if not run.report.recognized:
             raise CommandError("no log in a known format found")
 
