@@ -13,6 +13,7 @@ from django.db.models import Count, F, Sum
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, UsageRollup
+from sessions.models.session import TELEMETRY
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
 
 #: The list shows "1,000+" above this: an exact count would take too long.
@@ -154,9 +155,9 @@ def session_get(*, project: Project, id: UUID) -> AgentSession | None:
     return AgentSession.objects.filter(project=project, pk=id).select_related("parent", "profile").first()
 
 
-def gateway_session_newest(*, project: Project) -> AgentSession | None:
-    """Return the most recently active session that the gateway recorded, or None."""
-    rows = AgentSession.objects.filter(project=project, origin="gateway")
+def connected_session_newest(*, project: Project) -> AgentSession | None:
+    """Return the most recently active session that the gateway or telemetry reported, or None."""
+    rows = AgentSession.objects.filter(project=project, origin__in=["gateway", TELEMETRY])
     return rows.order_by("-last_active_at", "-id").first()
 
 

@@ -44,6 +44,7 @@ _CACHE_READ = (
 )
 _CACHE_WRITE = (
     "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens",
     "gen_ai.usage.cache_creation_input_tokens",
     "gen_ai.usage.input_tokens.cache_write",
     "gen_ai.usage.details.cache_write_tokens",
@@ -129,10 +130,16 @@ def _origin(span: Span, named: Mapping[str, str]) -> Origin:
     return Origin(
         session=name[:150] or f"trace-{span.trace_id}",
         is_named=bool(name),
-        agent=(text(values, "gen_ai.agent.name") or text(span.resource, "service.name"))[:100],
+        agent=(text(values, "gen_ai.agent.name") or _service(span))[:100],
         member=user[:254] if "@" in user else "",
         labels=labels(span.resource),
     )
+
+
+def _service(span: Span) -> str:
+    """Return the name of the service, without the one that SDKs invent."""
+    name = text(span.resource, "service.name")
+    return "" if name.startswith("unknown_service") else name
 
 
 def _tool_run(span: Span, named: Mapping[str, str]) -> ToolRunReport | None:

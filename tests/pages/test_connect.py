@@ -37,6 +37,13 @@ def test_it_shows_settings_with_the_address_of_the_gateway(owner_client: Client)
         assert name in text
 
 
+def test_it_shows_settings_for_telemetry_and_mcp(owner_client: Client) -> None:
+    text = text_of(owner_client)
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://testserver/otel\n" in text
+    assert "http://testserver/otel/v1/traces" in text
+    assert "claude mcp add --transport http contextapp http://testserver/mcp " in text
+
+
 def test_the_address_can_be_set(owner_client: Client, settings: object) -> None:
     settings.CONTEXTAPP_GATEWAY_PUBLIC_URL = "https://ctx.example.com"  # type: ignore[attr-defined]
     assert "https://ctx.example.com/gateway/anthropic" in text_of(owner_client)
@@ -48,8 +55,13 @@ def test_a_created_key_is_filled_in_once(member_client: Client, project: Project
     found = api_key_find(key)
     assert found is not None
     assert (found.project, found.scopes) == (project, ["push"])
-    assert text.count(key) >= 7
+    assert text.count(key) >= 12
     assert key not in text_of(member_client)
+
+
+def test_a_key_for_the_mcp_tools_may_read(member_client: Client) -> None:
+    member_client.post(PAGE, {"reads": "yes"})
+    assert ApiKey.objects.get().scopes == ["push", "read"]
 
 
 def test_viewers_see_the_page_and_change_nothing(viewer_client: Client, member_client: Client) -> None:
@@ -62,13 +74,14 @@ def test_viewers_see_the_page_and_change_nothing(viewer_client: Client, member_c
     assert not ApiKey.objects.exists()
 
 
-def test_the_first_call_appears(owner_client: Client, project: Project) -> None:
+@pytest.mark.parametrize("origin", ["gateway", "telemetry"])
+def test_the_first_call_appears(owner_client: Client, project: Project, origin: str) -> None:
     status = reverse("connect_status", args=["alpha"])
     assert "Waiting for the first call" in text_of(owner_client, status)
     AgentSession.objects.create(project=project, external_id="pushed", origin="api")
     assert "Waiting for the first call" in text_of(owner_client, status)
     session = AgentSession.objects.create(
-        project=project, external_id="s", title="Fix the login", agent="claude-code", origin="gateway"
+        project=project, external_id="s", title="Fix the login", agent="claude-code", origin=origin
     )
     text = text_of(owner_client, status)
     assert str(session.pk) in text

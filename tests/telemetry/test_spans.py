@@ -244,6 +244,19 @@ class TestConventions:
         ]
         assert (session.uncached_tokens, session.cache_read_tokens) == (40, 60)
 
+    @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["without content first", "with content first"])
+    @pytest.mark.parametrize("exports", [1, 2])
+    def test_two_spans_of_one_call(self, api_key: str, order: tuple[int, int], exports: int) -> None:
+        """Anthropic's SDK emits a span without content, in addition to that of an instrumentation."""
+        named = CHAT | USED | {"gen_ai.response.id": "msg_1", "session.id": "talk-1"}
+        message = '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]'
+        both = [span(1, **named), span(1, **named, **{"gen_ai.input.messages": message})]
+        spans = [both[index] for index in order]
+        for part in [spans] if exports == 1 else [spans[:1], spans[1:], spans]:
+            send(api_key, *part)
+        session = AgentSession.objects.get()
+        assert (session.turn_count, session.message_count, session.uncached_tokens) == (1, 1, 100)
+
     def test_input_tokens_that_exclude_cached_ones(self, api_key: str) -> None:
         send(api_key, span(1, **CHAT, **USED, **{"gen_ai.usage.cache_read.input_tokens": 4_000}))
         session = AgentSession.objects.get()

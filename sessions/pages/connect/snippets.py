@@ -1,4 +1,4 @@
-"""Settings of agents, ready to copy."""
+"""Settings of agents, ready to copy: for the gateway, for telemetry, and for the MCP server."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ class Snippet:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnippetGroup:
+    """Settings of one way to connect, and what it does."""
+
+    title: str
+    about: str
+    snippets: Sequence[Snippet]
+
+
 def gateway_url(request: HttpRequest) -> str:
     """Return the URL at which agents reach the gateway."""
     if settings.CONTEXTAPP_GATEWAY_PUBLIC_URL:
@@ -32,8 +41,32 @@ def gateway_url(request: HttpRequest) -> str:
     return f"{request.scheme}://{name}:{settings.CONTEXTAPP_GATEWAY_PORT}/gateway"
 
 
-def snippets(url: str, key: str) -> Sequence[Snippet]:
-    """Return the settings for each kind of agent."""
+def snippet_groups(request: HttpRequest, key: str) -> Sequence[SnippetGroup]:
+    """Return the settings for each way to connect and each kind of agent."""
+    url = f"{request.scheme}://{request.get_host()}"
+    return (
+        SnippetGroup(
+            title="Gateway",
+            about="Records whole conversations. The gateway forwards the agent's calls unchanged, or with "
+            "compacted prompts in compact mode.",
+            snippets=_gateway(gateway_url(request), key),
+        ),
+        SnippetGroup(
+            title="Telemetry",
+            about="Records the size, cost and cache use of each call without changing how calls are sent. "
+            "Works with subscriptions.",
+            snippets=_telemetry(f"{url}/otel", key),
+        ),
+        SnippetGroup(
+            title="MCP tools",
+            about="Let the agent search its history, restore removed content and keep notes. The key needs "
+            "the scope read.",
+            snippets=_mcp(f"{url}/mcp", key),
+        ),
+    )
+
+
+def _gateway(url: str, key: str) -> Sequence[Snippet]:
     return (
         Snippet(
             id="claude-code",
@@ -87,4 +120,53 @@ def _codex(url: str, key: str) -> str:
         'env_key = "OPENAI_API_KEY"\n'
         "supports_websockets = false\n"
         f'http_headers = {{ "X-Contextapp-Key" = "{key}" }}\n'
+    )
+
+
+def _telemetry(url: str, key: str) -> Sequence[Snippet]:
+    exporter = f'endpoint = "{url}/v1/logs", protocol = "binary"'
+    return (
+        Snippet(
+            id="telemetry-claude-code",
+            title="Claude Code",
+            place="Run in your shell, or add to the object env in the user's or the managed settings.",
+            text="export CLAUDE_CODE_ENABLE_TELEMETRY=1\n"
+            "export OTEL_LOGS_EXPORTER=otlp\n"
+            "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+            f"export OTEL_EXPORTER_OTLP_ENDPOINT={url}\n"
+            f'export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer {key}"\n',
+        ),
+        Snippet(
+            id="telemetry-codex",
+            title="Codex",
+            place="Add to ~/.codex/config.toml.",
+            text="[otel]\nexporter = { otlp-http = { "
+            f'{exporter}, headers = {{ "Authorization" = "Bearer {key}" }} }} }}\n',
+        ),
+        Snippet(
+            id="telemetry-sdk",
+            title="OpenTelemetry SDK",
+            place="Set in the environment of a program that an instrumentation of its model client traces.",
+            text=f"export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}/v1/traces\n"
+            "export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf\n"
+            f'export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20{key}"\n',
+        ),
+    )
+
+
+def _mcp(url: str, key: str) -> Sequence[Snippet]:
+    return (
+        Snippet(
+            id="mcp-claude-code",
+            title="Claude Code",
+            place="Run in your shell.",
+            text=f'claude mcp add --transport http contextapp {url} --header "Authorization: Bearer {key}"\n',
+        ),
+        Snippet(
+            id="mcp-codex",
+            title="Codex",
+            place="Add to ~/.codex/config.toml.",
+            text=f'[mcp_servers.contextapp]\nurl = "{url}"\n'
+            f'http_headers = {{ "Authorization" = "Bearer {key}" }}\n',
+        ),
     )

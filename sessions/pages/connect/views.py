@@ -17,9 +17,9 @@ from accounts.models import Scope
 from accounts.services import api_key_create
 from accounts.services.gateway import gateway_update, provider_secret_set
 from sessions.pages.access import Viewer, actor_of, owner_of, private, viewer_of
-from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippets
+from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippet_groups
 from sessions.pages.settings.common import PlainForm
-from sessions.selectors.sessions import gateway_session_newest
+from sessions.selectors.sessions import connected_session_newest
 from sessions.services.webhooks.transport import ForbiddenAddress, url_check
 
 _PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"))
@@ -105,16 +105,15 @@ def connect(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, viewer)
     if not viewer.may_write:
         raise PermissionDenied("Only members with write access can create API keys.")
-    _, text = api_key_create(
-        project=viewer.project, name="Gateway", scopes=[Scope.PUSH], actor=actor_of(request)
-    )
+    scopes = [Scope.PUSH, Scope.READ] if request.POST.get("reads") else [Scope.PUSH]
+    _, text = api_key_create(project=viewer.project, name="Agent", scopes=scopes, actor=actor_of(request))
     return _page(request, viewer, {"key": text})
 
 
 @require_safe
 def connect_status(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
-    newest = gateway_session_newest(project=viewer.project)
+    newest = connected_session_newest(project=viewer.project)
     return private(render(request, "connect/_status.html", {"viewer": viewer, "newest": newest}))
 
 
@@ -152,12 +151,12 @@ def _page(
     page = {
         "viewer": viewer,
         "url": url,
-        "snippets": snippets(url, given.get("key", PLACEHOLDER)),
+        "groups": snippet_groups(request, given.get("key", PLACEHOLDER)),
         "placeholder": PLACEHOLDER,
         "form": GatewayForm(initial=initial),
         "key_form": ProviderKeyForm(),
         "stored": [label for name, label in _PROVIDERS if name in viewer.project.provider_secrets],
-        "newest": gateway_session_newest(project=viewer.project),
+        "newest": connected_session_newest(project=viewer.project),
         **given,
     }
     return private(render(request, "connect/page.html", page, status=status))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from sessions.models import AgentSession
 from sessions.services.calls.values import CallIdentity
@@ -13,7 +11,7 @@ from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Target
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.history import history_reconcile
-from sessions.services.reconcile.values import InvalidHistory, Request, Sent
+from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
 from sessions.services.telemetry.values import Destination
 from sessions.store.bodies import json_bytes
 from sessions.store.rawjson import BadJson
@@ -24,8 +22,8 @@ class NotStorable(ValueError):
     """The messages of the call fit no dialect."""
 
 
-def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination) -> UUID:
-    """Store the new messages of a call as a turn, and return its session. Raises `NotStorable`."""
+def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination) -> Reconciled:
+    """Store the new messages of a call as a turn. Raises `NotStorable`."""
     assert call.content is not None
     request = Request(
         body=history_of(call.content),
@@ -41,7 +39,7 @@ def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination
         raise NotStorable(str(error)) from None
     if destination.has_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
-    return reconciled.session_id
+    return reconciled
 
 
 def session_continued(destination: Destination, content: Conversation) -> AgentSession | None:
@@ -73,10 +71,9 @@ def history_of(content: Conversation) -> bytes:
 
 
 def _sent(call: ModelCall, destination: Destination) -> Sent:
-    content: Conversation | None = call.content
-    answer: Mapping[str, Any] | None = content.answer if content is not None else None
+    answer = call.content.answer if call.content is not None else None
     return Sent(
-        answer=answer,
+        answers=[answer] if answer is not None else [],
         model=call.model,
         usage=call.usage,
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.duration_ms),

@@ -44,6 +44,7 @@ class _SessionReports:
         self._stored = stored
         self._root: AgentSession
         self._known: set[str] = set()
+        self._complete: set[str] = set()
 
     @transaction.atomic
     def store(self) -> None:
@@ -85,28 +86,45 @@ class _SessionReports:
             return None
         rows = turns_by_id(project_id=self._destination.project_id, calls=[*map(_identity, calls)])
         turns = list(rows.select_related("session__parent"))
-        self._known = {id for turn in turns for id in (turn.request_id, turn.response_id) if id}
+        self._known = _ids(turns)
+        self._complete = _ids(turn for turn in turns if turn.message_count)
         sessions = [turn.session.parent or turn.session for turn in turns]
         return sessions[0] if sessions else None
 
     def _is_known(self, call: ModelCall) -> bool:
-        return not self._known.isdisjoint({call.id, call.response_id} - {""})
+        """Return whether the call has a turn, with messages if the call has content.
+
+        Some calls have two spans: one of the client library without content, and one of an instrumentation.
+        """
+        known = self._complete if call.content is not None else self._known
+        return not known.isdisjoint({call.id, call.response_id} - {""})
 
     def _store_call(self, call: ModelCall) -> None:
         if self._is_known(call):
             return
+        is_new = self._known.isdisjoint({call.id, call.response_id} - {""})
         self._known |= {call.id, call.response_id} - {""}
-        if self._is_recorded(call):
-            return
-        if call.content is None:
-            session = line_locked(self._root, call.origin, model=call.model)
-            call_append(session, _reported(call, self._destination))
-            return
+        if is_new and self._is_recorded(call):
+            self._complete |= {call.id, call.response_id} - {""}
+        elif call.content is None:
+            self._append(call)
+        else:
+            self._reconcile(call)
+
+    def _append(self, call: ModelCall) -> None:
+        session = line_locked(self._root, call.origin, model=call.model)
+        call_append(session, _reported(call, self._destination))
+
+    def _reconcile(self, call: ModelCall) -> None:
         try:
-            self._stored.sessions.add(call_reconcile(self._root, call, self._destination))
+            reconciled = call_reconcile(self._root, call, self._destination)
         except NotStorable as error:
             self._stored.reject(str(error))
+            return
+        self._complete |= {call.id, call.response_id} - {""}
         self._root.refresh_from_db()
+        if reconciled.turn is None:  # all messages were stored before, but not the call
+            self._append(call)
 
     def _is_recorded(self, call: ModelCall) -> bool:
         """Return whether a turn that has no id yet has the usage of the call, and give it the id."""
@@ -147,6 +165,10 @@ class _SessionReports:
             for run in runs
         )
         ToolRun.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _ids(turns: Iterable[Turn]) -> set[str]:
+    return {id for turn in turns for id in (turn.request_id, turn.response_id) if id}
 
 
 def _identity(call: ModelCall) -> CallIdentity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from pricing.custom import CustomPrice
@@ -31,7 +31,6 @@ class Stored:
 
     rejected: int = 0
     reason: str = ""
-    sessions: set[UUID] = field(default_factory=set)
 
     def reject(self, reason: str) -> None:
         self.rejected += 1
