@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.edits import Edit, Op
@@ -32,18 +32,15 @@ def verbatim_exceptions(before: View, edits: Sequence[Edit], layout: Layout) -> 
     )
 
 
-def _changed(entries: Iterable[Entry], edits: Sequence[Edit]) -> dict[tuple[str, str], set[int]]:
+def _changed(entries: Sequence[Entry], edits: Sequence[Edit]) -> dict[tuple[str, str], set[int]]:
     """Return the positions of the changed entries by step and reason."""
     found: dict[tuple[str, str], set[int]] = {}
-    for entry in entries:
-        for edit in _edits_of(entry, edits):
-            found.setdefault((edit.strategy, edit.reason), set()).add(entry.first)
+    if not entries:
+        return found
+    first, last = entries[0].first, entries[-1].last
+    near = [edit for edit in edits if edit.position <= last and edit.end >= first and edit.op in _ON_MESSAGES]
+    for entry in entries if near else ():
+        for edit in near:
+            if edit.position <= entry.last and edit.end >= entry.first:
+                found.setdefault((edit.strategy, edit.reason), set()).add(entry.first)
     return found
-
-
-def _edits_of(entry: Entry, edits: Sequence[Edit]) -> Iterator[Edit]:
-    return (
-        edit
-        for edit in edits
-        if edit.op in _ON_MESSAGES and edit.position <= entry.last and edit.end >= entry.first
-    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from compaction.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from compaction.edits import Edit, Op
@@ -23,14 +24,13 @@ VERBATIM = "verbatim"
 _MEMORY_TEXT = "memory text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One message of a view, the rule that determined its content, and the positions that it represents."""
+class Entry(NamedTuple):
+    """One message of a view, the positions that it represents, and the rule that determined its content."""
 
     message: Message
-    rule: str = VERBATIM
     first: int
     last: int
+    rule: str = VERBATIM
 
     @property
     def is_generated(self) -> bool:
@@ -254,7 +254,7 @@ def _generated(edit: Edit) -> Message:
 
 def _entry(message: Message, edits: list[Edit] | None) -> Entry:
     if not edits:
-        return Entry(message=message, first=message.position, last=message.position)
+        return Entry(message, message.position, message.position)
     by_part = {edit.part: edit for edit in edits}
     parts = tuple(
         part

@@ -58,14 +58,16 @@ def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int
             if isinstance(part, ToolCall) and not part.server:
                 waiting[part.call_id].append((index, place))
             elif isinstance(part, ToolResult) and not part.server:
-                if waiting.get(part.call_id):
-                    calls = waiting[part.call_id]
+                calls = waiting.get(part.call_id)
+                if not calls:
+                    early.append((part.call_id, (index, place)))
+                elif len(calls) == 1:
+                    found[index, place] = calls.pop()
+                else:
                     newest = parallel[calls[-1][0]]
                     first = next(call for call in calls if parallel[call[0]] == newest)
                     calls.remove(first)
                     found[index, place] = first
-                else:
-                    early.append((part.call_id, (index, place)))
     for call_id, result in early:
         later = next((call for call in waiting.get(call_id, ()) if call > result), None)
         if later is not None:

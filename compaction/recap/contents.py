@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
+from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
-from compaction.recap.values import Item, Mention, Recap, Status
+from compaction.recap.values import Item, Recap, Status
 from compaction.references import MentionCache, argument_text, contains_handle, mentions
 from compaction.tools import Action, Kind, action_of
 
@@ -36,32 +37,6 @@ _OUTCOME_WINDOW = 4_000
 
 
 @dataclass(slots=True)
-class Tally:
-    """A mutable `Mention`: thousands are counted, and most are never part of the recap."""
-
-    name: str
-    last: int
-    own: int = -1
-    count: int = 0
-    messages: int = 0
-    among: int = 1
-
-    @classmethod
-    def of(cls, mention: Mention) -> Tally:
-        return cls(mention.name, mention.last, mention.own, mention.count, mention.messages, mention.among)
-
-    def mention(self) -> Mention:
-        return Mention(
-            name=self.name,
-            last=self.last,
-            own=self.own,
-            count=self.count,
-            messages=self.messages,
-            among=self.among,
-        )
-
-
-@dataclass(slots=True)
 class Contents:
     """Everything that a recap may contain, by subject, in chronological order."""
 
@@ -71,7 +46,7 @@ class Contents:
     decisions: dict[str, Item] = field(default_factory=dict)
     requests: dict[str, Item] = field(default_factory=dict)
     statements: dict[str, Item] = field(default_factory=dict)  #: of a conversation without tools
-    names: dict[str, Tally] = field(default_factory=dict)
+    names: NameTally = field(default_factory=NameTally)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)  #: the keys of open requests
@@ -83,14 +58,13 @@ class Contents:
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         self._open = [item.text for item in previous.open_items if item.status is Status.OPEN]
-        self.names.update((mention.name, Tally.of(mention)) for mention in previous.reserve)
+        self.names.fold(previous.reserve)
         for item in previous.entities:
             if item.notes:
                 self.files[item.text] = replace(item, mentions=(), handles=())
-            for mention in item.mentions:
-                self.names[mention.name] = Tally.of(mention)
-                if item.notes:
-                    self.home[mention.name] = item.text
+            self.names.fold(item.mentions)
+            if item.notes:
+                self.home.update((mention.name, item.text) for mention in item.mentions)
 
     @property
     def is_prose(self) -> bool:
@@ -174,22 +148,15 @@ class Contents:
             sources=(message.position,),
         )
 
-    def _mention(self, names: Collection[str], message: Message, home: str = "") -> None:
-        """Count names in the order of mention, so that ties are resolved deterministically."""
-        is_own = message.role is Role.ASSISTANT
-        tallies, position, among = self.names, message.position, len(names)
-        for name in names:
-            tally = tallies.get(name)
-            if tally is None:
-                tally = tallies[name] = Tally(name, position)
-            if tally.last != position or not tally.messages:
-                tally.messages += 1
-            tally.last, tally.among = position, among
-            if is_own:
-                tally.own = position
-                tally.count += 1
+    def _mention(self, names: Mapping[str, object], message: Message, home: str = "") -> None:
+        self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)
         if home:
-            self.home.update((name, home) for name in names if name != home)
+            known = self.home.get(home)
+            self.home.update(dict.fromkeys(names, home))
+            if known is not None:
+                self.home[home] = known
+            else:
+                self.home.pop(home, None)
 
     def _mention_in_order(self, text: str, message: Message, home: str) -> None:
         """Count names, each for the file that was read or that a search result names before it."""

@@ -9,11 +9,11 @@ that mention the name, with recency, with work on its file, and with the brevity
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
-from operator import itemgetter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from compaction.recap.contents import Contents, Tally
+from compaction.recap.contents import Contents
 from compaction.recap.values import Group, Item, Mention, group_of
 from compaction.references import forms
 
@@ -40,130 +40,206 @@ _ROUND = 0.8
 #: Few names take fewer tokens than this, so that no more than `room // _TOKENS_MIN` are counted.
 _TOKENS_MIN = 2
 
-_first = itemgetter(0)
-
-
-def rank(contents: Contents, end: int, *, room: int, count: Count) -> list[Tally]:
+def rank(contents: Contents, end: int, *, room: int, count: Count) -> list[str]:
     """Return all names, the best use of `room` tokens first. `end` is the position after the evicted ones."""
-    # The previous recap may include later messages: a request is evicted after those that followed it.
-    mentioned = (max(tally.last, tally.own) for tally in contents.names.values())
-    touched = (max(file.sources, default=0) for file in contents.files.values())
-    end = max(end, *mentioned, *touched, 0)
-    rough = [
-        (need - _price(tally) * math.log(2 + len(tally.name)), need, tally)
-        for tally in contents.names.values()
-        for need in (_need(tally, contents, end),)
+    names, log = list(contents.names.newest), math.log
+    needs = _needs(contents, _last_end(contents, end))
+    prices = [_PRICE_OWN if name in contents.names.own else _PRICE_SEEN for name in names]
+    scores = [
+        need - price * log(2 + len(name)) for name, need, price in zip(names, needs, prices, strict=True)
     ]
-    rough.sort(key=_first, reverse=True)
+    order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
-    best = [(need - _price(t) * math.log(count(f" {t.name}")), t) for _, need, t in rough[:listed]]
-    best.sort(key=_first, reverse=True)
-    return [tally for _, tally in best] + [tally for _, _, tally in rough[listed:]]
+    best = order[:listed]
+    for index in best:
+        scores[index] = needs[index] - prices[index] * log(count(f" {names[index]}"))
+    best.sort(key=scores.__getitem__, reverse=True)
+    return [names[index] for index in chain(best, order[listed:])]
 
 
-def pack(
-    contents: Contents,
-    ranked: Iterable[Tally],
-    *,
-    shown: Collection[str],
-    room: int,
-    count: Count,
-    lines: Collection[str] = (),
-) -> tuple[tuple[Item, ...], tuple[Mention, ...]]:
-    """Return items with as many names as fit in `room` tokens, by file, and a reserve of other names.
+def _last_end(contents: Contents, end: int) -> int:
+    """Return the position after all messages of the contents.
 
-    Names are added in the order of `ranked`. `shown` are names that the prompt shows elsewhere. The reserve
-    is for the next recap. `count` counts the tokens of a string. `lines` are the texts of existing items.
+    The previous recap may include later messages: a request is evicted after those that followed it.
     """
-    packing = _Packing(contents, count, lines)
-    reserve: list[Mention] = []
-    for tally in ranked:
-        if tally.name in packing.listed or (tally.own < 0 and packing.is_full(tally.name)):
-            continue
-        if room and tally.name not in shown:
-            room = packing.add(tally, room)
-            if room:
-                continue
-        reserve.append(tally.mention())
-        if len(reserve) == RESERVE:
-            break
-    return packing.items(), tuple(reserve)
+    names = contents.names
+    mentioned = max(names.newest.values(), default=(0, 0))[0]
+    touched = (max(file.sources, default=0) for file in contents.files.values())
+    return max(end, mentioned, *names.own.values(), *touched, 0)
 
 
-def _price(tally: Tally) -> float:
-    return _PRICE_SEEN if tally.own < 0 else _PRICE_OWN
+def _needs(contents: Contents, end: int) -> list[float]:
+    """Return for each name the logarithm of the odds that a later message uses it, up to a constant."""
+    log1p, names, home_of = math.log1p, contents.names, contents.home.get
+    ages = {path: 0.18 * log1p(end - file.sources[-1]) for path, file in contents.files.items() if file.sources}
+    found = []
+    for name, (last, among) in names.newest.items():
+        home_age = ages.get(home_of(name, ""))
+        age, messages = log1p(end - last), log1p(names.messages[name])
+        if name not in names.own:
+            odds = messages - 0.4 * age - 0.5 * log1p(among)
+            odds += _ROUND if name[-1] in "05" and name.isdigit() else 0.0
+            found.append(odds + (1.3 - home_age if home_age is not None else 0.0))
+        else:
+            odds = 1.35 * log1p(names.own_counts[name]) - 0.2 * messages
+            odds -= 0.35 * age + 0.4 * log1p(end - names.own[name])
+            found.append(odds + (0.75 - home_age if home_age is not None else 0.0) + _OWN)
+    return found
 
 
-class _Packing:
-    """The names listed so far, on the lines of their files, in ranking order."""
+@dataclass(slots=True)
+class _Line:
+    """The names on the line of a file."""
 
-    def __init__(self, contents: Contents, count: Count, existing: Collection[str]) -> None:
-        self.listed: dict[str, str] = {}  #: by name, the line that contains it
-        self._contents, self._count, self._existing = contents, count, existing
-        self._lines: dict[str, dict[str, Tally]] = {}
+    file: Item
+    known: frozenset[str]  #: the forms of the file's path
+    names: dict[str, None] = field(default_factory=dict)  #: an ordered set
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A name that was listed: its place in the ranking, and the room that all names so far take."""
+
+    index: int
+    name: str
+    line: _Line
+    covered: Sequence[str]
+    is_shown: bool  #: whether the line shows it as one of its names
+    used: int
+
+
+class Packing:
+    """As many names as fit, on the lines of their files, in the order of a ranking.
+
+    `shown` are names that the prompt shows elsewhere. `count` counts the tokens of a string. `lines` are the
+    texts of existing items. The tokens of the parts do not add up exactly to those of the whole recap, so
+    `shorten` can reduce the room afterwards: that removes the names that were added last.
+    """
+
+    def __init__(
+        self,
+        contents: Contents,
+        ranked: Sequence[str],
+        *,
+        shown: Collection[str],
+        room: int,
+        count: Count,
+        lines: Collection[str] = (),
+    ) -> None:
+        self._contents, self._ranked, self._shown = contents, ranked, shown
+        self._count, self._existing = count, lines
+        self._listed: dict[str, _Line] = {}  #: by name, the line that contains it
+        self._lines: dict[str, _Line] = {}
         self._groups: set[tuple[str, Group]] = set()
+        self._added: list[_Added] = []
+        self._passed: list[tuple[int, str]] = []  #: names that the prompt shows elsewhere
+        self._next = 0  #: the index of the first name that was not considered
+        self._pack(room)
 
-    def is_full(self, name: str) -> bool:
-        """Whether the line of a name accepts only names that the assistant used."""
-        return len(self._lines.get(self._home(name), ())) >= LINE_NAMES
-
-    def add(self, tally: Tally, room: int) -> int:
-        """List a name if it fits in `room` tokens. Return the remaining room, or 0 if it was not listed."""
-        home = self._home(tally.name)
-        known = forms(home)
-        group = None if tally.name in known else (home, group_of(tally.name, tally.own))
-        covered = self._covered(tally.name)
-        cost = self._count(f" {tally.name}") if group else 0
-        cost -= sum(self._count(f" {short}") for short in covered)
-        if group and group not in self._groups:
-            cost += self._count(group[1].label)
-        if home not in self._lines and home not in self._existing:
-            cost += self._count(self._line(home).render()) + 1
-        if cost >= room:
-            return 0
-        for short in covered:
-            del self._lines[self.listed[short]][short]
-        if home not in self._lines:
-            self._lines[home] = {}
-            self.listed.update(dict.fromkeys(known, home))
-        if group:
-            self._groups.add(group)
-            self._lines[home][tally.name] = tally
-            self.listed.update(dict.fromkeys(forms(tally.name), home))
-        return room - cost
+    def shorten(self, room: int) -> None:
+        """Remove the names that were added last, until the others fit in `room` tokens."""
+        fitting = next((i for i, added in enumerate(self._added) if added.used >= room), None)
+        if fitting is None:
+            return
+        self._next = self._added[fitting].index
+        del self._added[fitting:]
+        self._passed = [passed for passed in self._passed if passed[0] < self._next]
+        for line in self._lines.values():
+            line.names.clear()
+        self._listed, self._lines = {}, {}
+        for added in self._added:
+            self._list(added)
 
     def items(self) -> tuple[Item, ...]:
         """Return the lines, most recently changed file first."""
         files = self._contents.files
-        order = sorted(self._lines, key=lambda home: (home in files, self._line(home).sources), reverse=True)
-        return tuple(
-            replace(self._line(home), mentions=tuple(tally.mention() for tally in self._lines[home].values()))
-            for home in order
+        order = sorted(
+            self._lines.values(), key=lambda line: (line.file.text in files, line.file.sources), reverse=True
         )
+        return tuple(
+            replace(line.file, mentions=tuple(map(self._contents.names.mention, line.names)))
+            for line in order
+        )
+
+    def reserve(self) -> tuple[Mention, ...]:
+        """Return the best of the other names, for the next recap."""
+        left = [name for _, name in self._passed]
+        for index in range(self._next, len(self._ranked)):
+            if len(left) == RESERVE:
+                break
+            name = self._ranked[index]
+            if not self._is_skipped(name):
+                left.append(name)
+        return tuple(map(self._contents.names.mention, left))
+
+    def _pack(self, room: int) -> None:
+        used = 0
+        for index, name in enumerate(self._ranked):
+            if len(self._passed) == RESERVE:
+                self._next = index
+                return
+            if self._is_skipped(name):
+                continue
+            if name in self._shown:
+                self._passed.append((index, name))
+                continue
+            added = self._priced(index, name, used)
+            if added.used >= room:
+                self._next = index
+                return
+            used = added.used
+            self._added.append(added)
+            self._list(added)
+        self._next = len(self._ranked)
+
+    def _is_skipped(self, name: str) -> bool:
+        """Whether a name is listed, or belongs to a line that accepts only names that the assistant used."""
+        if name in self._listed:
+            return True
+        if name in self._contents.names.own:
+            return False
+        line = self._lines.get(self._home(name))
+        return line is not None and len(line.names) >= LINE_NAMES
+
+    def _priced(self, index: int, name: str, used: int) -> _Added:
+        """Return the name with the room that it takes in addition to `used`."""
+        count, home = self._count, self._home(name)
+        line = self._lines.get(home)
+        if line is None:
+            file = self._contents.files.get(home) or Item(text=home)
+            line = _Line(file, forms(home))
+            if home not in self._existing:
+                used += count(file.render()) + 1
+        covered = self._covered(name)
+        for short in covered:
+            used -= count(f" {short}")
+        is_shown = name not in line.known
+        if is_shown:
+            used += count(f" {name}")
+            group = home, group_of(name, self._contents.names.own.get(name, -1))
+            if group not in self._groups:
+                self._groups.add(group)
+                used += count(group[1].label)
+        return _Added(index, name, line, covered, is_shown, used)
+
+    def _list(self, added: _Added) -> None:
+        line, name = added.line, added.name
+        for short in added.covered:
+            del self._listed[short].names[short]
+        if line.file.text not in self._lines:
+            self._lines[line.file.text] = line
+            self._listed.update(dict.fromkeys(line.known, line))
+        if added.is_shown:
+            line.names[name] = None
+            self._listed.update(dict.fromkeys(forms(name), line))
 
     def _covered(self, name: str) -> list[str]:
         """Return listed names that `name` includes: `pool.PoolError` includes `PoolError`."""
-        return [form for form in forms(name) if form in self._lines.get(self.listed.get(form, ""), ())]
+        listed = self._listed
+        return [form for form in forms(name) if form in listed and form in listed[form].names]
 
     def _home(self, name: str) -> str:
         """Return the line that a name belongs to: the path of its file, or `OTHER_NAMES`."""
         files = self._contents.files
         home = name if name in files else self._contents.home.get(name, "")
         return home if home in files else OTHER_NAMES
-
-    def _line(self, home: str) -> Item:
-        return self._contents.files.get(home) or Item(text=home)
-
-
-def _need(tally: Tally, contents: Contents, end: int) -> float:
-    """Return the logarithm of the odds that a later message uses a name, up to a constant."""
-    age = math.log1p(end - tally.last)
-    home = contents.files.get(contents.home.get(tally.name, ""))
-    home_age = 0.18 * math.log1p(end - home.sources[-1]) if home else 0.0
-    if tally.own < 0:
-        odds = math.log1p(tally.messages) - 0.4 * age - 0.5 * math.log1p(tally.among)
-        odds += _ROUND if tally.name.isdigit() and tally.name[-1] in "05" else 0.0
-        return odds + (1.3 - home_age if home else 0.0)
-    odds = 1.35 * math.log1p(tally.count) - 0.2 * math.log1p(tally.messages)
-    odds -= 0.35 * age + 0.4 * math.log1p(end - tally.own)
-    return odds + (0.75 - home_age if home else 0.0) + _OWN

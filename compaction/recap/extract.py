@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from compaction.messages import Message
 from compaction.recap.contents import Contents
-from compaction.recap.entities import pack, rank
+from compaction.recap.entities import Packing, rank
 from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
@@ -112,7 +112,7 @@ def _with_handles(
     return with_handles(
         replace(recap, handles_left_out=left_out),
         merged(handles_of(previous), handles),
-        room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - counter.count(recap.render())),
+        room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - _tokens(recap, counter)),
         counter=counter,
         files=contents.files,
     )
@@ -140,16 +140,24 @@ def _with_entities(
 ) -> Recap:
     """Add as many names to the recap as its cap allows."""
     shown = references(recap.render()).union(visible)
-    room = cap_tokens - counter.count(recap.render()) - _TITLE_TOKENS
+    room = cap_tokens - _tokens(recap, counter) - _TITLE_TOKENS
     ranked = rank(contents, end, room=room, count=counter.count)
     lines = {item.text for item in recap.entities}
+    packing = Packing(contents, ranked, shown=shown, room=room, count=counter.count, lines=lines)
     while True:
-        entities, reserve = pack(contents, ranked, shown=shown, room=room, count=counter.count, lines=lines)
-        full = replace(recap, entities=_joined(recap.entities, entities), reserve=reserve)
-        over = counter.count(full.render()) - cap_tokens
+        entities = packing.items()
+        full = replace(recap, entities=_joined(recap.entities, entities))
+        over = _tokens(full, counter) - cap_tokens
         if over <= 0 or not entities:
-            return full
+            return replace(full, reserve=packing.reserve())
         room -= over  # the tokens of the parts do not add up exactly to those of the whole
+        packing.shorten(room)
+
+
+def _tokens(recap: Recap, counter: TokenCounter) -> int:
+    """Return the tokens of the recap's text. Counts by line, because most lines were counted before."""
+    *lines, last = recap.lines()
+    return sum(counter.count(f"{line}\n") for line in lines) + counter.count(last)
 
 
 def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:

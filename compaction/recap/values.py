@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from compaction.messages import JSON
 
@@ -17,8 +18,7 @@ class Status(StrEnum):
     SUPERSEDED = "superseded"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class Mention(NamedTuple):
     """An identifier (see `compaction.references`) and its last mention.
 
     `last` is the position of the newest message that mentions it; `own` that of the newest assistant
@@ -62,10 +62,11 @@ class Item:
             line += f"\n handles: {' '.join(self.handles)}"
         if not self.mentions:
             return line
-        groups: dict[Group, list[str]] = {group: [] for group in Group}
+        groups: dict[Group, list[str]] = {group: [] for group in _LABELS}
         for mention in self.mentions:
             groups[group_of(mention.name, mention.own)].append(mention.name)
-        return line + "".join(f"{group.label} {' '.join(names)}" for group, names in groups.items() if names)
+        named = (f"{_LABELS[group]} {' '.join(names)}" for group, names in groups.items() if names)
+        return line + "".join(named)
 
 
 class Group(StrEnum):
@@ -77,7 +78,10 @@ class Group(StrEnum):
 
     @property
     def label(self) -> str:
-        return f"\n {self}:"
+        return _LABELS[self]
+
+
+_LABELS = {group: f"\n {group}:" for group in Group}
 
 
 def group_of(name: str, own: int) -> Group:
@@ -113,6 +117,10 @@ class Recap:
 
     def render(self) -> str:
         """Return the text for the prompt, marked as a record, so that models do not follow old requests."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the lines of the text, those of an item as one string."""
         span = f"turns {self.first_turn} to {self.last_turn}"
         lines = [f"[Recap of {span}, no longer shown. {_FRAME}]"]
         for title, items in self.sections().items():
@@ -121,7 +129,7 @@ class Recap:
                 lines.extend(item.render() for item in items)
         if self.handles_left_out:
             lines.append(f"{self.handles_left_out} older handles are not listed: use search_history.")
-        return "\n".join(lines)
+        return lines
 
     def sections(self) -> Mapping[str, tuple[Item, ...]]:
         """Return the sections by title, in order."""
@@ -184,9 +192,9 @@ def _item(data: Mapping[str, JSON]) -> Item:
 
 
 def _mention_json(mention: Mention) -> list[JSON]:
-    return [mention.name, mention.last, mention.own, mention.count, mention.messages, mention.among]
+    return list(mention)
 
 
 def _mention(data: Sequence[JSON]) -> Mention:
     name, last, own, count, messages, among = data
-    return Mention(name=name, last=last, own=own, count=count, messages=messages, among=among)
+    return Mention(name, last, own, count, messages, among)

@@ -1,0 +1,63 @@
+"""How often and where the evicted messages mention each name.
+
+Most names are mentioned once and never become part of the recap. There is therefore no object for each name,
+but a mapping for each figure, which a whole set of names updates at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+
+from compaction.recap.values import Mention
+
+
+@dataclass(slots=True)
+class NameTally:
+    """The figures of `Mention` by name.
+
+    `newest` maps each name to its `last` and `among`, in the order of the first mentions. `own` contains only
+    names that the assistant used.
+    """
+
+    newest: dict[str, tuple[int, int]] = field(default_factory=dict)
+    messages: Counter[str] = field(default_factory=Counter)
+    own: dict[str, int] = field(default_factory=dict)
+    own_counts: Counter[str] = field(default_factory=Counter)
+    _folded: int = -1  #: the newest position in the earlier recap
+    _position: int = -1  #: of the message that was added last
+    _added: Set[str] = frozenset()  #: its names
+
+    def fold(self, mentions: Iterable[Mention]) -> None:
+        """Add the names of an earlier recap."""
+        for name, last, own, count, messages, among in mentions:
+            self.newest[name] = last, among
+            self.messages[name] = messages
+            self._folded = max(self._folded, last)
+            if own >= 0:
+                self.own[name] = own
+                self.own_counts[name] = count
+
+    def add(self, names: Mapping[str, object], position: int, *, is_own: bool) -> None:
+        """Add the names of a part of a message. Messages must be added in chronological order."""
+        found = names.keys()
+        if position != self._position:
+            self._position, self._added = position, self._counted(position)
+        self.messages.update(found - self._added if self._added else found)
+        self._added = self._added | found if self._added else found
+        self.newest.update(dict.fromkeys(found, (position, len(found))))
+        if is_own:
+            self.own.update(dict.fromkeys(found, position))
+            self.own_counts.update(found)
+
+    def _counted(self, position: int) -> Set[str]:
+        """Return the names for which the earlier recap has counted the message at this position."""
+        if position > self._folded:
+            return frozenset()
+        return {name for name, (last, _) in self.newest.items() if last == position}
+
+    def mention(self, name: str) -> Mention:
+        last, among = self.newest[name]
+        own, count = self.own.get(name, -1), self.own_counts.get(name, 0)
+        return Mention(name, last, own, count, self.messages[name], among)
