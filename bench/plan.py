@@ -4,8 +4,9 @@
 
 Builds a session of the given size from this project's files: an agent reads, edits and searches them, runs
 commands and thinks. Prints the CPU milliseconds of a plan of the hard trigger, in total and by step (median
-of the runs), first with cold and then with warm caches of the session's identifiers, and the CPU time of
-adding one message at position 100 and at position 10,000.
+of the runs): in a process that has seen nothing yet, in one that knows the session's identifiers but not its
+texts, and in one that has planned the session before. Then prints the CPU time of adding one message at
+position 100 and at position 10,000.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def main() -> None:
     figures = {
         "messages": len(messages),
         "tokens": tokens,
-        "names forgotten": _median_ms(lambda: _plan(messages, tokens), arguments.runs, forget=True),
-        "names known": _median_ms(lambda: _plan(messages, tokens), arguments.runs),
+        "names forgotten": _median_ms(lambda: _plan(messages, tokens), arguments.runs, _forget_all),
+        "names known": _median_ms(lambda: _plan(messages, tokens), arguments.runs, text_names.forget),
+        "texts known": _median_ms(lambda: _plan(messages, tokens), arguments.runs),
         **_steps(messages, tokens, arguments.runs),
     }
     early, late = (_message_ms(messages, position) for position in (100, 10_000))
@@ -139,12 +141,17 @@ def _request(messages: tuple[Message, ...], tokens: int) -> PlanRequest:
     )
 
 
-def _median_ms(work: Callable[[], None], runs: int, *, forget: bool = False) -> float:
+def _forget_all() -> None:
+    references.forget()
+    text_names.forget()
+    tiktoken_counter.forget()
+
+
+def _median_ms(work: Callable[[], None], runs: int, before: Callable[[], None] = lambda: None) -> float:
+    """Return the median CPU milliseconds of `work`, with a call of `before` before each run."""
     found = []
     for _ in range(runs):
-        if forget:
-            references.forget()
-            tiktoken_counter.forget()
+        before()
         started = time.process_time()
         work()
         found.append(1_000 * (time.process_time() - started))

@@ -27,9 +27,9 @@ from typing import Protocol
 
 from compaction.layout import head_end
 from compaction.messages import Message, Role
-from compaction.references import message_references
 from compaction.rendering import render
 from compaction.replay.mentions import PromptMentions
+from compaction.text_names import message_references
 from compaction.validation import validate
 
 DISTANT_MESSAGES = 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from compaction.capabilities import Capabilities
@@ -21,8 +21,9 @@ from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResul
 from compaction.outcomes import is_error
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
-from compaction.references import MentionCache, message_references, references
+from compaction.references import references
 from compaction.settings import StrategySettings, ToolRule
+from compaction.text_names import message_references
 from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View, with_text
@@ -88,7 +89,6 @@ class Context:
     previous: Recap | None = None
     summary: Summary | None = None
     memory_text: str = ""
-    mentions: MentionCache = field(default_factory=MentionCache)
 
     @cached_property
     def head_last(self) -> int:
@@ -211,7 +211,6 @@ class Context:
             handle,
             names=self._names_listed(self.size(output.position, output.part)),
             elsewhere=self.fixed_names if self.in_middle(output.position) else frozenset(),
-            mentions=self.mentions,
         )
 
     def shorten(self, call: ToolCall, handle: str) -> str:
@@ -221,7 +220,6 @@ class Context:
             handle,
             names=self._names_listed(self.counter.count(call.arguments)),
             elsewhere=self.fixed_names,
-            mentions=self.mentions,
         )
 
     def _names_listed(self, size: int) -> int:

@@ -17,7 +17,7 @@ from compaction.failures import Lines, failing_lines
 from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
-from compaction.references import MentionCache
+from compaction.text_names import name_counts, names_of
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -38,26 +38,25 @@ def describe(
     *,
     names: int = 0,
     elsewhere: Collection[str] = frozenset(),
-    mentions: MentionCache | None = None,
 ) -> str:
     """Return one line that replaces an output.
 
     It contains the source of the output, its shape, the identifiers mentioned most (at most `names`, and none
-    that the prompt shows `elsewhere`), and the handle that retrieves it. `mentions` caches earlier scans.
+    that the prompt shows `elsewhere`), and the handle that retrieves it.
     """
-    mentioned = _mentioned(text, names, elsewhere, mentions or MentionCache())
+    mentioned = _mentioned(text, names, elsewhere)
     facts = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
     return f"[Output not shown: {'; '.join(filter(None, facts))}; handle {handle}]"
 
 
-def _mentioned(text: str, limit: int, elsewhere: Collection[str], mentions: MentionCache) -> str:
+def _mentioned(text: str, limit: int, elsewhere: Collection[str]) -> str:
     """Return the identifiers that a text mentions most often, which help to decide whether to retrieve it."""
     if not limit:
         return ""
-    counted = mentions.counted(text)
-    new = (name for name in counted if len(name) <= _MAX_NAME and name not in elsewhere)
-    names = sorted(new, key=counted.__getitem__, reverse=True)[:limit]
-    return f"mentions {', '.join(names)}" if names else ""
+    counts, names = name_counts(text), names_of(text)
+    new = (i for i, name in enumerate(names) if len(name) <= _MAX_NAME and name not in elsewhere)
+    most = sorted(new, key=counts.__getitem__, reverse=True)[:limit]
+    return f"mentions {', '.join(names[i] for i in most)}" if most else ""
 
 
 def describe_failure(text: str, handle: str) -> str:
@@ -102,11 +101,10 @@ def short_arguments(
     *,
     names: int = 0,
     elsewhere: Collection[str] = frozenset(),
-    mentions: MentionCache | None = None,
 ) -> str:
     """Return a call's arguments as a JSON object with long values replaced by their size and their names.
 
-    `names`, `elsewhere` and `mentions` as in `describe`.
+    `names` and `elsewhere` as in `describe`.
     """
     short: dict[str, JSON] = {}
     for key, value in loads_object(arguments).items():
@@ -114,7 +112,7 @@ def short_arguments(
             short[key] = value
             continue
         text = _text(value)
-        mentioned = _mentioned(text, names, elsewhere, mentions or MentionCache())
+        mentioned = _mentioned(text, names, elsewhere)
         facts = (f"{len(text)} characters", mentioned, f"handle {handle}")
         short[key] = f"[{'; '.join(filter(None, facts))}]"
     return dumps(short)

@@ -10,22 +10,20 @@ this way. Line numbers in the margin of a file listing are not mentions. Neither
 handle: a prompt must not present a handle from an output as a genuine one.
 
 For speed, texts are split into runs of characters in C, and each distinct run is classified once per process.
-Four out of five are plain words, which a single set lookup skips. Messages never change, so each is scanned
-only once.
+Four out of five are plain words, which a single set lookup skips. `compaction.text_names` keeps the results.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain, filterfalse
 
 import orjson
 
-from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
+from compaction.messages import JSON
 
 
 class Kind(StrEnum):
@@ -101,11 +99,6 @@ def references(*texts: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_NAMES.__getitem__, set(_naming_runs(*texts)))))
 
 
-def first_mentions(text: str) -> dict[str, None]:
-    """Return the identifiers of `text` in the order of their first mentions."""
-    return dict.fromkeys(mentions(text))
-
-
 @lru_cache(_CLASSIFIED_RUNS)
 def forms(name: str) -> frozenset[str]:
     """Return an identifier and its short forms: `src/pool.py` and `pool.py`."""
@@ -119,38 +112,10 @@ def mentions(text: str) -> Iterator[str]:
     return chain.from_iterable(map(_NAMES.__getitem__, _naming_runs(text)))
 
 
-def counted_mentions(text: str) -> Counter[str]:
-    """Count the mentions of each identifier in `text`, in the order of their first mentions."""
-    return Counter(mentions(text))
-
-
-class MentionCache:
-    """Scans each text once. It holds references to the texts, so use one cache per plan."""
-
-    def __init__(self) -> None:
-        self._counted: dict[str, Counter[str]] = {}
-
-    def counted(self, text: str) -> Mapping[str, int]:
-        """Return `counted_mentions(text)`."""
-        known = self._counted.get(text)
-        if known is None:
-            known = self._counted[text] = counted_mentions(text)
-        return known
-
-    def first(self, text: str) -> Mapping[str, object]:
-        """Return a mapping with the keys of `first_mentions(text)`."""
-        return self._counted.get(text) or first_mentions(text)
-
-
 def forget() -> None:
     """Clear the caches of the process, for benchmarks of a session's first plan."""
     _NAMES.forget()
     forms.cache_clear()
-
-
-def message_references(*messages: Message) -> frozenset[str]:
-    """Return the identifiers in texts, tool results and call arguments, but not in thinking."""
-    return references(*chain.from_iterable(map(_texts, messages)))
 
 
 def argument_text(arguments: str) -> str:
@@ -182,14 +147,6 @@ def kind_of(name: str) -> Kind:
     if _NUMBER.fullmatch(name):
         return Kind.NUMBER
     return Kind.ID if any(map(str.isdigit, name)) else Kind.NAME
-
-
-def _texts(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, Text | ToolResult):
-            yield part.text
-        elif isinstance(part, ToolCall):
-            yield argument_text(part.arguments)
 
 
 def runs(text: str) -> list[bytes]:

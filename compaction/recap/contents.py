@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from compaction.deadline import check_deadline
@@ -12,7 +12,8 @@ from compaction.outcomes import is_error
 from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import MentionCache, argument_text, contains_handle, mentions
+from compaction.references import contains_handle, mentions
+from compaction.text_names import argument_names, names_of
 from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule.
@@ -40,7 +41,6 @@ _OUTCOME_WINDOW = 4_000
 class Contents:
     """Everything that a recap may contain, by subject, in chronological order."""
 
-    scanned: MentionCache = field(default_factory=MentionCache)
     files: dict[str, Item] = field(default_factory=dict)
     commands: dict[str, Item] = field(default_factory=dict)
     decisions: dict[str, Item] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Contents:
                 self._observe_result(part, message)
 
     def _observe_text(self, text: str, message: Message) -> None:
-        self._mention(self.scanned.first(text), message)
+        self._mention(names_of(text), message)
         if message.role is Role.USER:
             self._observe_request(text, message)
         elif message.role is Role.ASSISTANT:
@@ -118,14 +118,17 @@ class Contents:
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
         self._calls[call.call_id] = action
-        self._mention(self.scanned.first(argument_text(call.arguments)), message, action.path)
+        self._mention(argument_names(call.arguments), message, action.path)
         if action.path and action.kind in _VERBS:
             self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)
 
     def _note(self, path: str, note: str, position: int) -> None:
         """Record the last operation on a file, once per verb."""
         verb = note.partition(" ")[0]
-        item = self.files.pop(path, None) or Item(text=path)
+        item = self.files.pop(path, None)
+        if item is None:
+            self.files[path] = Item(text=path, notes=(note,), sources=(position,))
+            return
         notes = tuple(n for n in item.notes if n.partition(" ")[0] != verb)
         self.files[path] = replace(item, notes=(*notes, note), sources=(*item.sources[-2:], position))
 
@@ -148,7 +151,7 @@ class Contents:
             sources=(message.position,),
         )
 
-    def _mention(self, names: Mapping[str, object], message: Message, home: str = "") -> None:
+    def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)
         if home:
             known = self.home.get(home)
@@ -160,7 +163,7 @@ class Contents:
 
     def _mention_in_order(self, text: str, message: Message, home: str) -> None:
         """Count names, each for the file that was read or that a search result names before it."""
-        names = self.scanned.first(text)
+        names = names_of(text)
         self._mention(names, message, home)
         if not home and not self.files.keys().isdisjoint(names):
             self._attribute(text)

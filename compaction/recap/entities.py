@@ -9,9 +9,10 @@ that mention the name, with recency, with work on its file, and with the brevity
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import NamedTuple
 
 from compaction.recap.contents import Contents
 from compaction.recap.values import Group, Item, Mention, group_of
@@ -39,6 +40,7 @@ _ROUND = 0.8
 
 #: Few names take fewer tokens than this, so that no more than `room // _TOKENS_MIN` are counted.
 _TOKENS_MIN = 2
+
 
 def rank(contents: Contents, end: int, *, room: int, count: Count) -> list[str]:
     """Return all names, the best use of `room` tokens first. `end` is the position after the evicted ones."""
@@ -71,7 +73,9 @@ def _last_end(contents: Contents, end: int) -> int:
 def _needs(contents: Contents, end: int) -> list[float]:
     """Return for each name the logarithm of the odds that a later message uses it, up to a constant."""
     log1p, names, home_of = math.log1p, contents.names, contents.home.get
-    ages = {path: 0.18 * log1p(end - file.sources[-1]) for path, file in contents.files.items() if file.sources}
+    ages = {
+        path: 0.18 * log1p(end - file.sources[-1]) for path, file in contents.files.items() if file.sources
+    }
     found = []
     for name, (last, among) in names.newest.items():
         home_age = ages.get(home_of(name, ""))
@@ -96,14 +100,14 @@ class _Line:
     names: dict[str, None] = field(default_factory=dict)  #: an ordered set
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
+class _Added(NamedTuple):
     """A name that was listed: its place in the ranking, and the room that all names so far take."""
 
     index: int
     name: str
     line: _Line
-    covered: Sequence[str]
+    forms: frozenset[str]
+    covered: Sequence[str]  #: names that it makes redundant
     is_shown: bool  #: whether the line shows it as one of its names
     used: int
 
@@ -168,7 +172,7 @@ class Packing:
             if len(left) == RESERVE:
                 break
             name = self._ranked[index]
-            if not self._is_skipped(name):
+            if name not in self._listed and not self._is_full(self._home(name), name):
                 left.append(name)
         return tuple(map(self._contents.names.mention, left))
 
@@ -178,12 +182,15 @@ class Packing:
             if len(self._passed) == RESERVE:
                 self._next = index
                 return
-            if self._is_skipped(name):
+            if name in self._listed:
+                continue
+            home = self._home(name)
+            if self._is_full(home, name):
                 continue
             if name in self._shown:
                 self._passed.append((index, name))
                 continue
-            added = self._priced(index, name, used)
+            added = self._priced(index, name, home, used)
             if added.used >= room:
                 self._next = index
                 return
@@ -192,51 +199,48 @@ class Packing:
             self._list(added)
         self._next = len(self._ranked)
 
-    def _is_skipped(self, name: str) -> bool:
-        """Whether a name is listed, or belongs to a line that accepts only names that the assistant used."""
-        if name in self._listed:
-            return True
-        if name in self._contents.names.own:
-            return False
-        line = self._lines.get(self._home(name))
-        return line is not None and len(line.names) >= LINE_NAMES
-
-    def _priced(self, index: int, name: str, used: int) -> _Added:
-        """Return the name with the room that it takes in addition to `used`."""
-        count, home = self._count, self._home(name)
+    def _is_full(self, home: str, name: str) -> bool:
+        """Whether the line of a name accepts only names that the assistant used."""
         line = self._lines.get(home)
+        return line is not None and len(line.names) >= LINE_NAMES and name not in self._contents.names.own
+
+    def _priced(self, index: int, name: str, home: str, used: int) -> _Added:
+        """Return the name with the room that it takes in addition to `used`."""
+        count, line = self._count, self._lines.get(home)
         if line is None:
             file = self._contents.files.get(home) or Item(text=home)
             line = _Line(file, forms(home))
             if home not in self._existing:
                 used += count(file.render()) + 1
-        covered = self._covered(name)
+        own_forms = forms(name)
+        # A name with one form is not listed and therefore includes no listed name.
+        covered = self._covered(own_forms) if len(own_forms) > 1 else ()
         for short in covered:
             used -= count(f" {short}")
         is_shown = name not in line.known
         if is_shown:
             used += count(f" {name}")
-            group = home, group_of(name, self._contents.names.own.get(name, -1))
-            if group not in self._groups:
-                self._groups.add(group)
-                used += count(group[1].label)
-        return _Added(index, name, line, covered, is_shown, used)
+            group = group_of(name, self._contents.names.own.get(name, -1))
+            if (home, group) not in self._groups:
+                self._groups.add((home, group))
+                used += count(group.label)
+        return _Added(index, name, line, own_forms, covered, is_shown, used)
 
     def _list(self, added: _Added) -> None:
-        line, name = added.line, added.name
+        line = added.line
         for short in added.covered:
             del self._listed[short].names[short]
         if line.file.text not in self._lines:
             self._lines[line.file.text] = line
             self._listed.update(dict.fromkeys(line.known, line))
         if added.is_shown:
-            line.names[name] = None
-            self._listed.update(dict.fromkeys(forms(name), line))
+            line.names[added.name] = None
+            self._listed.update(dict.fromkeys(added.forms, line))
 
-    def _covered(self, name: str) -> list[str]:
-        """Return listed names that `name` includes: `pool.PoolError` includes `PoolError`."""
+    def _covered(self, names: Collection[str]) -> list[str]:
+        """Return those of the names that are listed: `pool.PoolError` includes `PoolError`."""
         listed = self._listed
-        return [form for form in forms(name) if form in listed and form in listed[form].names]
+        return [name for name in names if name in listed and name in listed[name].names]
 
     def _home(self, name: str) -> str:
         """Return the line that a name belongs to: the path of its file, or `OTHER_NAMES`."""

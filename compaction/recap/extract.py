@@ -15,7 +15,7 @@ from compaction.recap.entities import Packing, rank
 from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import MentionCache, references
+from compaction.references import references
 from compaction.tokens import TokenCounter
 
 #: Shares of the cap for the other sections; entities take the rest.
@@ -46,7 +46,6 @@ def extract(
     previous: Recap | None = None,
     visible: Collection[str] = frozenset(),
     handles: Sequence[Handled] = (),
-    mentions: MentionCache | None = None,
 ) -> Recap:
     """Return the recap of the `evicted` messages, in chronological order, and of those that `previous`
     covers.
@@ -55,10 +54,10 @@ def extract(
     evicted.
 
     `visible` are identifiers that the rest of the prompt still shows; the recap does not repeat them.
-    `handles` are those of the evicted descriptors. `mentions` caches earlier scans. The text takes at most
-    `cap_tokens`, unless the cap is too small for the headings.
+    `handles` are those of the evicted descriptors. The text takes at most `cap_tokens`, unless the cap is too
+    small for the headings.
     """
-    contents = _contents(evicted, previous, mentions or MentionCache())
+    contents = _contents(evicted, previous)
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
@@ -85,13 +84,13 @@ def complete(
 
     Names that do not fit are stored in the reserve. The model's text is not changed.
     """
-    contents = _contents(evicted, previous, MentionCache())
+    contents = _contents(evicted, previous)
     recap = _with_handles(recap, contents, (), previous, cap_tokens, counter)
     return _with_entities(recap, contents, frozenset(), _end(evicted), cap_tokens, counter)
 
 
-def _contents(evicted: Sequence[Message], previous: Recap | None, mentions: MentionCache) -> Contents:
-    contents = Contents(mentions)
+def _contents(evicted: Sequence[Message], previous: Recap | None) -> Contents:
+    contents = Contents()
     if previous:
         contents.fold(previous)
     for message in evicted[-_MOST_MESSAGES:]:

@@ -7,7 +7,7 @@ but a mapping for each figure, which a whole set of names updates at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compaction.recap.values import Mention
@@ -27,7 +27,7 @@ class NameTally:
     own_counts: Counter[str] = field(default_factory=Counter)
     _folded: int = -1  #: the newest position in the earlier recap
     _position: int = -1  #: of the message that was added last
-    _added: Set[str] = frozenset()  #: its names
+    _added: list[Collection[str]] = field(default_factory=list)  #: its names, by part
 
     def fold(self, mentions: Iterable[Mention]) -> None:
         """Add the names of an earlier recap."""
@@ -39,23 +39,22 @@ class NameTally:
                 self.own[name] = own
                 self.own_counts[name] = count
 
-    def add(self, names: Mapping[str, object], position: int, *, is_own: bool) -> None:
-        """Add the names of a part of a message. Messages must be added in chronological order."""
-        found = names.keys()
+    def add(self, names: Sequence[str], position: int, *, is_own: bool) -> None:
+        """Add the distinct names of a part of a message. Messages must be added in chronological order."""
         if position != self._position:
             self._position, self._added = position, self._counted(position)
-        self.messages.update(found - self._added if self._added else found)
-        self._added = self._added | found if self._added else found
-        self.newest.update(dict.fromkeys(found, (position, len(found))))
+        self.messages.update(set(names).difference(*self._added) if self._added else names)
+        self._added.append(names)
+        self.newest.update(dict.fromkeys(names, (position, len(names))))
         if is_own:
-            self.own.update(dict.fromkeys(found, position))
-            self.own_counts.update(found)
+            self.own.update(dict.fromkeys(names, position))
+            self.own_counts.update(names)
 
-    def _counted(self, position: int) -> Set[str]:
+    def _counted(self, position: int) -> list[Collection[str]]:
         """Return the names for which the earlier recap has counted the message at this position."""
         if position > self._folded:
-            return frozenset()
-        return {name for name, (last, _) in self.newest.items() if last == position}
+            return []
+        return [[name for name, (last, _) in self.newest.items() if last == position]]
 
     def mention(self, name: str) -> Mention:
         last, among = self.newest[name]

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import chain, islice
 
 from compaction.components import COMPONENT_OPS
 from compaction.edits import MAX_REFERENCES, Edit
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
-from compaction.references import Kind, argument_text, first_mentions, kind_of, runs
+from compaction.references import Kind, argument_text, kind_of, runs
+from compaction.text_names import names_of
 from compaction.view import View
 
 __all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
@@ -83,7 +83,7 @@ def _hidden(edit: Edit, messages: Mapping[int, Message], prompt: _Prompt) -> tup
     names: dict[str, None] = {}
     for message in chain(used, seen):
         for text in _texts(message, edit.part):
-            names |= prompt.mentioned(text)
+            names.update(dict.fromkeys(names_of(text)))
     return tuple(islice(filter(prompt.lacks, names), MAX_REFERENCES))
 
 
@@ -96,7 +96,6 @@ class _Prompt:
         # Searched as text, because `a/b/c.py` also contains `a/b`. No name extends beyond a run.
         self._text = b"\n".join(self._runs)
         self._lacks: dict[str, bool] = {}
-        self.mentioned = cache(first_mentions)
 
     def lacks(self, name: str) -> bool:
         """Whether `name` is distinctive and not in the prompt."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from compaction.edits import Edit
 from compaction.messages import JSON, Message, Role, ToolCall
-from compaction.references import message_references
+from compaction.text_names import message_references
 from compaction.tools import Kind, action_of
 
 #: Maximum names tracked per session. The oldest are dropped first.

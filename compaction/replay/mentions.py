@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compaction.messages import Message
-from compaction.references import message_references
+from compaction.text_names import message_references
 
 
 class PromptMentions:

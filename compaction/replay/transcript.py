@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from compaction.messages import Message, Role, Usage
-from compaction.references import message_references
+from compaction.text_names import message_references
 
 #: Cache lifetimes of providers in seconds: five minutes, or one hour at a higher write price.
 FIVE_MINUTES, HOUR = 300, 3_600

@@ -11,8 +11,8 @@ from compaction.eviction import Span, evict, evicted_handles, oldest
 from compaction.recap import Recap, extract
 from compaction.recap.handles import Handled
 from compaction.recap.spans import Evicted
-from compaction.references import message_references
 from compaction.strategies.base import StepResult, Strategy
+from compaction.text_names import message_references
 from compaction.view import View
 
 NAME = "recap"
@@ -70,7 +70,6 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap, int, tuple[Ha
         cap_tokens=cap,
         visible=message_references(*shown) | context.fixed_names,
         handles=handles,
-        mentions=context.mentions,
     )
     return span, recap, cap, handles
 

@@ -9,7 +9,8 @@ import pytest
 
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.recap import Item, Mention, Recap, Status, extract
-from compaction.references import message_references, references
+from compaction.references import references
+from compaction.text_names import message_references
 from compaction.tokens import CharacterCounter, message_tokens
 
 COUNTER = CharacterCounter()

@@ -5,19 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction import references as module
+from compaction import text_names
 from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.references import (
     Kind,
-    MentionCache,
-    counted_mentions,
-    first_mentions,
     forget,
     forms,
     kind_of,
     mentions,
-    message_references,
     references,
 )
+from compaction.text_names import argument_names, message_references, name_counts, names_of
 
 
 @pytest.mark.parametrize(
@@ -73,8 +71,8 @@ TOLD = "read b_1 and src/a.py, then b_1 again"
 
 
 def test_mentions_are_counted_in_the_order_of_first_mentions() -> None:
-    assert list(counted_mentions(TOLD).items()) == [("b_1", 2), ("src/a.py", 1), ("a.py", 1)]
-    assert list(first_mentions(TOLD)) == ["b_1", "src/a.py", "a.py"]
+    assert names_of(TOLD) == ("b_1", "src/a.py", "a.py")
+    assert name_counts(TOLD) == (2, 1, 1)
 
 
 @given(st.text(max_size=30) | st.text(alphabet="aB_9./:-@ \u00b7\u0301é", min_size=1, max_size=12))
@@ -89,12 +87,24 @@ def test_results_do_not_depend_on_the_caches(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(module, "_CLASSIFIED_RUNS", 2)  # the cache is always full
     forget()
     assert [*mentions(TOLD)] == fresh
-    assert counted_mentions(TOLD) == dict(MentionCache().counted(TOLD))
 
 
-def test_a_cached_text_has_the_same_mentions() -> None:
-    scanned = MentionCache()
-    assert list(scanned.first(TOLD)) == list(scanned.counted(TOLD)) == list(scanned.first(TOLD))
+def test_a_text_has_the_same_names_when_the_process_has_forgotten_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fresh, arguments = names_of(TOLD), argument_names('{"path": "a_1.py"}')
+    assert names_of(TOLD) == fresh
+    monkeypatch.setattr(text_names, "_KEPT", 0)  # the cache is always full
+    for text in ("c_1", TOLD, '{"path": "a_1.py"}', TOLD):
+        names_of(text)
+    assert names_of(TOLD) == fresh
+    assert argument_names('{"path": "a_1.py"}') == arguments == ("a_1.py",)
+
+
+def test_arguments_and_a_text_with_the_same_characters_are_different() -> None:
+    arguments = '{"snake_key": "value_1"}'
+    assert names_of(arguments) == ("snake_key", "value_1")
+    assert argument_names(arguments) == ("value_1",)
 
 
 def test_references_of_a_message_exclude_thinking() -> None:
