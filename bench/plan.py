@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from compaction import dialects, references
+from compaction import dialects, references, text_names
 from compaction.adapters import tiktoken_counter
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.continuation import Continuation
