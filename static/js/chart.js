@@ -34,7 +34,8 @@ function toggleGroup(name, choose) {
   });
 }
 
-function chart(host, whole) {
+function chart(host, first) {
+  let whole = first;
   const place = element("div", "chart-plot");
   const below = element("div");
   let [data, plot, isLog, view] = [whole, null, false, "lines"];
@@ -64,9 +65,20 @@ function chart(host, whole) {
   };
   const onSelect = (from, to) => show({ from, to });
 
+  // New turns: draw them, unless the user looks at a part of the session.
+  document.addEventListener("session-updated", async () => {
+    const isZoomed = data !== whole;
+    whole = await fetchData(host).catch(() => whole);
+    describe();
+    if (isZoomed) return;
+    data = whole;
+    draw();
+  });
+
   // Screen readers get this sentence and the data table; the canvas has nothing to focus.
   place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`);
+  const describe = () => place.setAttribute("aria-label", `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`);
+  describe();
   host.replaceChildren(place, below);
   draw();
   document.addEventListener("theme", draw);

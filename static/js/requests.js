@@ -24,7 +24,8 @@ const text = notice.querySelector("p");
 let retry = null;
 
 function isPoll({ elt }) {
-  return elt.getAttribute("hx-trigger")?.startsWith("every ") ?? false;
+  const trigger = elt.getAttribute("hx-trigger") ?? "";
+  return trigger === "live" || trigger.startsWith("every ");
 }
 
 function reason(status) {

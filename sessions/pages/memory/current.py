@@ -26,6 +26,7 @@ from sessions.pages.access import (
 )
 from sessions.pages.memory.revision import memory_at_turn
 from sessions.pages.memory.rows import field_rows, size_chart
+from sessions.pages.session.live import live_context
 from sessions.pages.tabs import session_context
 from sessions.selectors.facts import facts_offered
 from sessions.selectors.memory import (
@@ -80,7 +81,7 @@ def session_memory(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
         "is_older": number_of(request, "before") is not None,
     }
     if not wants_fragment(request):
-        context |= _current(session, viewer)
+        context |= _current(session, viewer) | live_context(request, viewer, session)
     return page_or_fragment(request, "memory/session.html", "memory/_timeline.html", context)
 
 

@@ -11,13 +11,14 @@ from sessions.charts.slope import SLOPE_TURNS
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, number_of, page_or_fragment, wants_fragment, with_session
 from sessions.pages.session.filters import filter_context, filter_of, filtered_context
+from sessions.pages.session.live import live_context
+from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
 from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.search.related import related_sessions
-from sessions.selectors.sessions import session_children
 from sessions.selectors.token_budgets import calibration_of
 from sessions.selectors.transcript import TurnsPage, turns_page
 
@@ -40,6 +41,7 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
     }
     if not wants_fragment(request):
         context |= _about(session) | filter_context(request, session, filters)
+        context |= live_context(request, viewer, session)
     fragment = "sessions/_found_turns.html" if filters.is_set else "sessions/_turns.html"
     return page_or_fragment(request, "sessions/detail.html", fragment, context)
 
@@ -47,7 +49,7 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
 def _about(session: AgentSession) -> dict[str, Any]:
     points = chart_points(session=session, last=SLOPE_TURNS)
     return {
-        "children": session_children(session=session),
+        **tree_context(session),
         "related": related_sessions(session=session),
         "slope": prompt_slope(session=session, points=points),
         "jumps": largest_jumps(session=session),

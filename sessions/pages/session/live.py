@@ -1,0 +1,71 @@
+"""What has changed in a session since a page was loaded. Open pages request it every few seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from sessions.models import AgentSession
+from sessions.pages.access import Viewer, private, session_of, viewer_of
+from sessions.pages.session.tree import tree_context
+from sessions.pages.tabs import session_context
+from sessions.pages.turns import turn_views
+from sessions.selectors.expensive import estimated_outputs
+from sessions.selectors.live import LiveState, is_live, live_state
+from sessions.selectors.token_budgets import calibration_of
+from sessions.selectors.transcript import turns_page
+
+
+@require_safe
+def session_live(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+    """Return 204 if nothing has changed since `since`, otherwise the changed parts of the page.
+
+    `append=1`: the transcript on the page ends with its newest turn, which new turns follow.
+    `tab=memory`: the page shows the memory.
+    """
+    state = live_state(user=request.user, slug=slug, id=id)
+    if state is None:
+        raise Http404("Session not found")
+    known = LiveState.decode(request.GET.get("since", ""))
+    if state == known:
+        return private(HttpResponse(status=204))
+    viewer = viewer_of(request, slug)
+    session = session_of(viewer, id)
+    tab = "session_memory" if request.GET.get("tab") == "memory" else "session"
+    context = session_context(viewer, session, tab) | {"live": state, "is_update": True}
+    if tab == "session":
+        context |= _new(request, viewer, session, known)
+    return private(render(request, "sessions/_live.html", context))
+
+
+def live_context(request: HttpRequest, viewer: Viewer, session: AgentSession) -> dict[str, Any]:
+    """Return the context with which a page updates itself, empty for an inactive session. One query."""
+    if not is_live(session):
+        return {}
+    return {"live": live_state(user=request.user, slug=viewer.project.slug, id=session.pk)}
+
+
+def _new(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, known: LiveState | None
+) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        "estimated_outputs": estimated_outputs(session=session),
+        "calibration": calibration_of(session.calibration, model=session.model),
+        "last_turn": session.turn_count - 1,
+        **tree_context(session),
+    }
+    if known is None or not known.turns < session.turn_count or request.GET.get("append") != "1":
+        return context
+    page = turns_page(session=session, after=known.turns - 1)
+    is_plain = request.GET.get("view") == "text"
+    return context | {
+        "page": page,
+        "turns": turn_views(session, page, is_plain=is_plain),
+        "part": "newer",
+        "view_query": "&view=text" if is_plain else "",
+        "new_turns": len(page.turns),
+    }

@@ -1,0 +1,112 @@
+"""Pages of active sessions update themselves."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from compaction.memory import Author
+from sessions.models import AgentSession
+from sessions.services.memory.revisions import Writer, memory_patch
+from tests.pages.served import address
+from tests.pages.transcripts import make_session, reading_turn
+
+
+def active(project, turns, name="live"):
+    """Import a session that was active a moment ago. A longer import adds turns to it."""
+    session = make_session(project, [reading_turn(n) for n in range(turns)], name=name)
+    AgentSession.objects.filter(pk=session.pk).update(last_active_at=timezone.now())
+    session.refresh_from_db()
+    return session
+
+
+@pytest.mark.django_db
+class TestRequests:
+    def since(self, client, session):
+        page = client.get(address("session", session)).text
+        return re.search(r'data-since="([\d.]+)"', page)[1]
+
+    def test_nothing_new_takes_one_query_besides_the_login(
+        self, member_client, project, django_assert_num_queries
+    ):
+        session = active(project, 3)
+        since = self.since(member_client, session)
+        with django_assert_num_queries(3) as queries:
+            response = member_client.get(address("session_live", session), {"since": since})
+        assert response.status_code == 204
+        assert sum("agent_sessions_agentsession" in query["sql"] for query in queries) == 1
+
+    def test_new_turns_and_figures(self, member_client, project):
+        session = active(project, 3)
+        since = self.since(member_client, session)
+        active(project, 5)
+        target = address("session_live", session)
+        page = member_client.get(target, {"since": since, "append": 1}).text
+        assert 'hx-swap-oob="beforeend:#transcript"' in page
+        assert 'id="turn-3"' in page
+        assert 'id="turn-4"' in page
+        assert 'id="turn-2"' not in page
+        assert 'data-news="2 new turns"' in page
+        assert 'id="tiles" hx-swap-oob="true"' in page
+        assert 'id="turn-3"' not in member_client.get(target, {"since": since}).text
+
+    def test_many_new_turns_are_paged(self, member_client, project):
+        session = active(project, 2)
+        since = self.since(member_client, session)
+        active(project, 40)
+        page = member_client.get(address("session_live", session), {"since": since, "append": 1}).text
+        assert 'id="turn-21"' in page
+        assert 'id="turn-22"' not in page
+        assert "?after=21" in page
+
+    @pytest.mark.parametrize("since", ["", "x", "1.2", "1.2.3.4", "-1.0.0", "9.9.9"])
+    def test_an_unknown_state_is_outdated(self, member_client, project, since):
+        session = active(project, 2)
+        response = member_client.get(address("session_live", session), {"since": since, "append": 1})
+        assert response.status_code == 200
+        assert 'id="turn-' not in response.text
+
+    def test_an_inactive_session_does_not_poll(self, member_client, project):
+        page = member_client.get(address("session", make_session(project))).text
+        assert 'id="live"' not in page
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+class TestBrowser:
+    def test_new_turns_appear_until_the_user_pauses(self, at, page, project, complaints):
+        session = active(project, 3)
+        at(address("session", session))
+        chart = page.locator(".chart canvas")
+        expect(chart).to_be_visible()
+        before = page.evaluate("scrollY")
+        active(project, 5)
+        expect(page.locator("#turn-4")).to_be_visible()
+        expect(page.locator("#session-tabs [aria-current] small")).to_have_text("5")
+        expect(page.get_by_role("img", name=re.compile("over 5 turns"))).to_be_attached()
+        expect(page.locator("[data-live-status]")).to_have_text("2 new turns")
+        assert page.evaluate("scrollY") == before
+        page.get_by_role("button", name="Live").click()
+        active(project, 6)
+        with page.expect_response(
+            lambda response: "/live/" in response.url and response.status == 200
+        ) as found:
+            assert page.locator("#turn-5").count() == 0
+            page.get_by_role("button", name="Paused").click()
+        assert found.value.ok
+        expect(page.locator("#turn-5")).to_be_visible()
+        assert complaints == []
+
+    def test_memory_appears(self, at, page, project):
+        session = active(project, 2)
+        at(address("session_memory", session))
+        memory_patch(session=session, changes={"task": "find the leak"}, writer=Writer(author=Author.MODEL))
+        expect(page.get_by_text("find the leak").first).to_be_visible()
+        page.get_by_label("Text", exact=True).first.fill("half a sentence")
+        memory_patch(session=session, changes={"task": "fix the leak"}, writer=Writer(author=Author.MODEL))
+        with page.expect_response(lambda response: "/live/" in response.url and response.status == 200):
+            pass
+        expect(page.get_by_label("Text", exact=True).first).to_have_value("half a sentence")
