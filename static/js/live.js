@@ -31,7 +31,7 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
 // A form in which the user writes is not replaced.
 function isEditing() {
   const field = document.activeElement?.closest(".memory input, .memory textarea, .memory select");
-  return Boolean(field) || [...memory.querySelectorAll("textarea:not([hidden])")].some((area) => area.value.trim());
+  return Boolean(field) || [...memory.querySelectorAll("textarea, input")].some((item) => item.value !== item.defaultValue);
 }
 
 function memoryReload() {

@@ -105,6 +105,7 @@ class TestBrowser:
         at(address("session_memory", session))
         memory_patch(session=session, changes={"task": "find the leak"}, writer=Writer(author=Author.MODEL))
         expect(page.get_by_text("find the leak").first).to_be_visible()
+        page.get_by_text("Add an item").click()
         page.get_by_label("Text", exact=True).first.fill("half a sentence")
         memory_patch(session=session, changes={"task": "fix the leak"}, writer=Writer(author=Author.MODEL))
         with page.expect_response(lambda response: "/live/" in response.url and response.status == 200):
