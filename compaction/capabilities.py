@@ -13,6 +13,7 @@ class Capabilities:
     prefill: bool = True  #: A7: the last message may be from the assistant
     system_messages: bool = False  #: A9: `messages` may contain the role `system`
     bound_thinking: bool = False  #: A11: thinking is only valid after an unchanged prompt
+    compaction: bool = False  #: the provider summarizes on its side
     reasoning_field: bool = True  #: C5: assistant messages may have `reasoning_content`
 
 
@@ -41,4 +42,5 @@ def capabilities_of(model: str) -> Capabilities:
         prefill=version < no_prefill,
         system_messages=version >= bound,
         bound_thinking=version >= bound,
+        compaction=version >= (bound if found[1] == "haiku" else no_prefill),
     )

@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from compaction.messages import Message, Role
+from compaction.provider_summary import is_compaction
 from compaction.settings import StrategySettings
 from compaction.view import View
 
@@ -50,7 +51,7 @@ def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layo
     """Determine where the head ends and the tail begins."""
     messages = view.messages
     pushed = next((i for i, entry in enumerate(view.entries) if entry.is_generated), len(messages))
-    head = head_end(messages[:pushed])
+    head = max(head_end(messages[:pushed]), _summary_end(messages))
     share = settings.tail_share * min(budget_tokens, view.tokens)
     start, bound = _tail_start(messages, head, share, settings.tail_messages)
     snapped = _snap(view.cuts, start, head)
@@ -64,6 +65,12 @@ def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layo
         middle_tokens=sum(tokens[head:snapped]),
         tail_tokens=sum(tokens[snapped:]),
     )
+
+
+def _summary_end(messages: Sequence[Message]) -> int:
+    """Return the index after the newest summary of the provider (R4), which must not be edited."""
+    found = (index for index in range(len(messages) - 1, -1, -1) if is_compaction(messages[index]))
+    return next(found, -1) + 1
 
 
 def positions_kept(view: View, settings: StrategySettings, *, budget_tokens: int) -> frozenset[int]:

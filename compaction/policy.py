@@ -19,6 +19,9 @@ __all__ = ["POLICY_VERSION", "PRESETS", "Budget", "Policy", "StrategySettings", 
 #: Incremented when the meaning of a setting or the behavior of a step changes.
 POLICY_VERSION = 1
 
+#: Who compacts: contextapp, or the provider.
+ENGINES = ("own", "provider")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
@@ -43,6 +46,7 @@ class Policy(StrategySettings):
     name: str = "balanced"
     version: int = POLICY_VERSION
     steps: tuple[str, ...] = field(default_factory=lambda: steps_of("balanced"))
+    engine: str = "own"  #: `provider` lets the provider compact, see `compaction.provider_engine`
 
     # Triggers: `soft` compacts in the background, `hard` immediately; 0 turns a trigger off.
     soft: float = 0.70
@@ -148,6 +152,7 @@ def _check(policy: Policy) -> None:
         value = getattr(policy, name)
         _must(name, value >= minimum, f"be at least {minimum}, is {value}")
     hard = policy.hard or 1.0
+    _must("engine", policy.engine in ENGINES, f"be {' or '.join(ENGINES)}, is {policy.engine!r}")
     _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, is {policy.clip_head}")
     _must("target", 0 < policy.target <= hard, f"be above 0 and at most `hard` ({hard}), is {policy.target}")
     _must("soft", policy.soft <= hard, f"be at most `hard` ({hard}), is {policy.soft}")

@@ -216,9 +216,11 @@ class Gateway:
         if isinstance(result, Passthrough):
             extra = [(b"x-contextapp", f"passthrough; reason={result.reason}".encode())]
             return replace(forward, extra=extra)
-        tokens = f"compact; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
+        engine = "; engine=provider" if result.is_by_provider else ""
+        tokens = f"compact{engine}; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
         extra = [(b"x-contextapp", tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
-        return replace(forward, body=result.body, extra=extra)
+        headers = upstream.with_betas(forward.headers, result.betas)
+        return replace(forward, body=result.body, headers=headers, extra=extra)
 
 
 def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:

@@ -17,6 +17,7 @@ _HOP_BY_HOP = frozenset(
     }
 )  # fmt: skip
 _OURS = b"x-contextapp"
+_BETA = b"anthropic-beta"
 
 #: No read timeout: the agent has one, and its disconnect cancels the request.
 _TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
@@ -38,6 +39,20 @@ def response_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Return the response headers for the agent, in order."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers)
     return [(name.lower(), value) for name, value in headers if _is_kept(name, dropped)]
+
+
+def with_betas(headers: Headers, betas: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """Return the request headers with these values of `anthropic-beta` added, if they are missing."""
+    given = [value for name, value in headers if name.lower() == _BETA]
+    known = {each.strip() for value in given for each in value.split(b",")}
+    missing = [beta.encode() for beta in betas if beta.encode() not in known]
+    if not missing:
+        return list(headers)
+    if not given:
+        return [*headers, (_BETA, b",".join(missing))]
+    last = max(index for index, (name, _) in enumerate(headers) if name.lower() == _BETA)
+    name, value = headers[last]
+    return [*headers[:last], (name, b",".join([value, *missing])), *headers[last + 1 :]]
 
 
 def _is_kept(name: bytes, dropped: frozenset[bytes] | set[bytes]) -> bool:

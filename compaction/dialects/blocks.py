@@ -10,6 +10,7 @@ from typing import Any
 
 from compaction.jsontext import dumps
 from compaction.messages import JSON, Message, Opaque, Role, Text, ToolResult
+from compaction.provider_summary import COMPACTION
 from compaction.tokens import IMAGE_TOKENS
 
 _NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
@@ -72,6 +73,8 @@ def opaque(block: Mapping[str, Any]) -> Opaque:
 
 def note_of(block: JSON, kind: str) -> str:
     """Return a text note in place of a block that the target dialect does not support."""
+    if kind == COMPACTION and isinstance(block, Mapping) and isinstance(block.get("content"), str):
+        return block["content"]
     text = dumps(block)
     return f"[{kind or 'unknown'} block]" + (f" {text}" if len(text) <= _MAX_NOTE else "")
 

@@ -20,7 +20,7 @@ from compaction.triggers.state import TriggerState
 __all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
 
 #: In order of precedence.
-_MODULES = ("user", "hard", "soft", "turns", "idle", "upgrade", "edit", "client")
+_MODULES = ("user", "hard", "soft", "turns", "idle", "upgrade", "edit", "client", "provider")
 
 
 def _load(module: str) -> Trigger:
@@ -33,6 +33,8 @@ TRIGGERS: dict[str, Trigger] = {trigger.name: trigger for trigger in map(_load, 
 
 def evaluate(state: TriggerState, policy: Policy) -> Trigger | None:
     """Return the first trigger whose condition is met and that may fire, or None."""
+    if state.has_provider_engine:
+        return None
     for trigger in TRIGGERS.values():
         if trigger.condition(state, policy) and _may_fire(trigger, state, policy):
             return trigger

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compaction.provider_engine import ProviderReport
 from gateway.providers.base import (
     Answer,
     Identity,
@@ -65,6 +66,9 @@ class Anthropic(Provider):
             id=text(body.get("id")),
             model=text(body.get("model")),
             usage=mapping(body.get("usage")),
+            report=ProviderReport.of(
+                body.get("context_management"), body.get("input_transformations"), body.get("usage")
+            ),
         )
 
     def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:
@@ -72,6 +76,8 @@ class Anthropic(Provider):
         blocks: dict[Any, dict[str, Any]] = {}
         inputs: dict[Any, str] = {}
         open_blocks = set()
+        applied: Any = None
+        transformations: Any = None
         for event in events:
             index = event.get("index")
             match event.get("type"):
@@ -79,6 +85,7 @@ class Anthropic(Provider):
                     message = mapping(event.get("message"))
                     model, id = text(message.get("model")), text(message.get("id"))
                     usage |= mapping(message.get("usage"))
+                    transformations = message.get("input_transformations")
                 case "content_block_start":
                     blocks[index] = dict(mapping(event.get("content_block")))
                     open_blocks.add(index)
@@ -90,6 +97,7 @@ class Anthropic(Provider):
                         blocks[index]["input"] = _input(inputs[index])
                 case "message_delta":
                     usage |= {k: v for k, v in mapping(event.get("usage")).items() if v is not None}
+                    applied = event.get("context_management") or applied
                     ended = ended or mapping(event.get("delta")).get("stop_reason") is not None
         content = [blocks[index] for index in blocks]
         is_whole = ended and not open_blocks and content
@@ -98,6 +106,7 @@ class Anthropic(Provider):
             id=id,
             model=model,
             usage=usage,
+            report=ProviderReport.of(applied, transformations, usage),
         )
 
 

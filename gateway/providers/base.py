@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from compaction.provider_engine import ProviderReport
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The parsed part of a response. `messages` is empty unless it is complete; `id` is the response's.
+
+    `report` is what the provider reports about its own compaction of the request.
 
     A response has one message, or several if it consists of items.
     """
@@ -20,6 +24,7 @@ class Answer:
     id: str = ""
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
+    report: ProviderReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
     usage, one_hour_tokens = _usage(answer)
     return Sent(
         answers=answer.messages,
+        provider=answer.report,
         model=answer.model.replace("\0", "")[:200],
         usage=usage,
         cache_write_1h_tokens=one_hour_tokens,

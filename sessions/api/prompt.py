@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from compaction.capabilities import capabilities_of
 from compaction.dialects import get_dialect
+from compaction.provider_engine import ProviderParams
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
@@ -19,7 +20,9 @@ from sessions.api.schema import error_responses, operation
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import PromptState, messages_now, prompt_at, prompt_state, unfit_reason
+from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.served_prompts import prompt_record
+from sessions.store.bodies import content_hash, json_bytes
 from sessions.store.prompt_bytes import PromptMessages, request_fields
 
 
@@ -69,7 +72,10 @@ class Prompt(Endpoint):
             raise_key_or_session_error(call, session_id)
         memory = memory_latest(session_id=state.id) if with_memory else None
         served_format = get_dialect(format or state.format).name
+        params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
         variant = [state.etag, served_format, f"{at_turn}", f"{int(manifest)}"]
+        if params is not None:
+            variant.append(content_hash(json_bytes(params.context_management)).hex()[:12])
         etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
         if _etag_matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
             return HttpResponse(status=304, headers={"ETag": etag})
@@ -87,7 +93,7 @@ class Prompt(Endpoint):
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
-        body = prompt_json(state, messages, format=served_format, manifest=manifest, turn=turn)
+        body = prompt_json(state, messages, format=served_format, manifest=manifest, turn=turn, params=params)
         return json_response(body, headers={"ETag": etag})
 
 
@@ -98,8 +104,12 @@ def prompt_json(
     turn: int,
     format: str | None = None,
     manifest: bool = False,
+    params: ProviderParams | None = None,
 ) -> dict[str, Any]:
-    """Return the prompt after `turn`. `format` defaults to the session's."""
+    """Return the prompt after `turn`. `format` defaults to the session's.
+
+    `params` are those of the provider's engine, if the provider compacts the session.
+    """
     format = format or get_dialect(state.format).name
     fields = request_fields(
         messages,
@@ -127,6 +137,9 @@ def prompt_json(
         "open_calls": get_dialect(format).open_calls(shown) if isinstance(shown, list) else [],
         "compactions": state.compaction_count,
     }
+    if params is not None:
+        params = params if b'"thinking"' in messages.data else params.without_thinking()
+        fields |= {"context_management": params.context_management, "betas": params.betas}
     if manifest:
         fields["manifest"] = messages.manifest
     return fields

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from compaction.dialects import get_dialect
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, sentence
@@ -15,9 +16,10 @@ from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.prompt import prompt_json
 from sessions.api.schema import error_responses, operation
-from sessions.api.turns import idempotency_key, text_field, usage_field
+from sessions.api.turns import idempotency_key, provider_report, text_field, usage_field
 from sessions.selectors.lookups import route_forget, session_route
 from sessions.selectors.prompts import messages_now, prompt_state
+from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.turns import SessionGone
 from sessions.services.push.values import Target
@@ -26,7 +28,10 @@ from sessions.services.reconcile.values import InvalidHistory, Reconciled, Reque
 from sessions.services.served_prompts import prompt_record
 from sessions.store.rawjson import BadJson, TooDeep
 
-_FIELDS = frozenset({"usage", "model", "system", "tools", "compacted", "latency"})
+_FIELDS = frozenset(
+    {"usage", "model", "system", "tools", "compacted", "latency"}
+    | {"context_management", "input_transformations"}
+)
 
 
 class Reconcile(Endpoint):
@@ -48,7 +53,8 @@ class Reconcile(Endpoint):
         if call.principal.upkeep and reconciled.turn is not None:
             memory_update_request(reconciled.session_id)
         prompt_record(state)
-        fields = prompt_json(state, messages_now(state), turn=state.turn_count - 1)
+        params = prompt_provider_params(state, format=get_dialect(state.format).name)
+        fields = prompt_json(state, messages_now(state), turn=state.turn_count - 1, params=params)
         return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
 
 
@@ -106,6 +112,7 @@ def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
         latency=latency_field(fields.get("latency")),
         prices=call.principal.prices,
         is_compacted=compacted,
+        provider=provider_report(fields),
     )
 
 

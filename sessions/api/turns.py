@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.messages import Usage
+from compaction.provider_engine import ProviderReport
 from pricing.usage import UsageError, cache_writes_1h, usage_read
 from sessions.api import serializers
 from sessions.api.auth import Principal
@@ -28,7 +29,10 @@ from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn
 from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.rawjson import raw_elements
 
-_FIELDS = frozenset({"messages", "usage", "model", "system", "tools", "expected_turn", "latency"})
+_FIELDS = frozenset(
+    {"messages", "usage", "model", "system", "tools", "expected_turn", "latency"}
+    | {"context_management", "input_transformations"}
+)
 
 
 class Turns(Endpoint):
@@ -175,6 +179,7 @@ def push_read(
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=retry_key,
         prices=principal.prices,
+        provider=provider_report(body),
         body_hash=hashlib.sha256(raw).digest() if retry_key is not None else None,
     )
 
@@ -187,6 +192,17 @@ def text_field(body: Mapping[str, Any], name: str) -> str:
             "invalid_field", f"`{name}` must be a string of at most 200 characters.", param=name
         )
     return value
+
+
+def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
+    """Return what the provider reports about its own compaction. Raises `InvalidRequest`."""
+    for name, kind in (("context_management", dict), ("input_transformations", list)):
+        if not isinstance(body.get(name), kind | None):
+            text = "an object" if kind is dict else "an array"
+            raise InvalidRequest("invalid_field", f"`{name}` must be {text}.", param=name)
+    return ProviderReport.of(
+        body.get("context_management"), body.get("input_transformations"), body.get("usage")
+    )
 
 
 def usage_field(data: Any) -> tuple[Usage | None, int]:

@@ -32,6 +32,7 @@ def compaction_json(row: Compaction) -> dict[str, Any]:
         "number": row.number,
         "state": row.state,
         "trigger": row.trigger,
+        "engine": row.record.get("engine", "own"),
         "reason": row.reason,
         "instructions": row.instructions,
         "turn": row.turn_index,

@@ -6,7 +6,7 @@ and its prompt snapshot, one for the messages after the snapshot. `store.prompt_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -56,6 +56,7 @@ class PromptState:
     system: bytes | None
     tools: bytes | None
     snapshot: bytes | None
+    policy: Mapping[str, Any]
 
     @classmethod
     def from_row(cls, row: Any) -> PromptState:
@@ -82,6 +83,7 @@ class PromptState:
             system=bodies.unpack(row.system) if row.system is not None else None,
             tools=bodies.unpack(row.tools) if row.tools is not None else None,
             snapshot=row.snapshot,
+            policy=row.policy,
         )
 
     @property
@@ -113,8 +115,8 @@ class PromptState:
 _STATE = """
 SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
        s.snapshot_end, s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens,
-       s.context_window, s.edits_revision, s.compaction_count, s.preamble_version, p.system, p.tools,
-       b.data AS snapshot, v.turn AS served_turn, v.edits_revision AS served_revision
+       s.context_window, s.policy, s.edits_revision, s.compaction_count, s.preamble_version,
+       p.system, p.tools, b.data AS snapshot, v.turn AS served_turn, v.edits_revision AS served_revision
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())

@@ -62,6 +62,7 @@ def raw_elements(body: bytes, name: str) -> list[bytes]:
 # -- Without decoding the whole body ---------------------------------------------------------------
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]', re.DOTALL)
+_COLON = re.compile(rb"[ \t\n\r]*:")
 _LIST = re.compile(rb"[ \t\n\r]*:[ \t\n\r]*\[")
 
 
@@ -80,6 +81,26 @@ def list_start(body: bytes, name: str) -> int | None:
         elif depth == 1 and token[0] == quoted and (found := _LIST.match(body, token.end())):
             return found.end()
     return None
+
+
+def with_field(body: bytes, name: str, value: bytes) -> bytes:
+    """Return a JSON object with this field, which replaces one of the same name; the other bytes stay."""
+    quoted, depth, start = f'"{name}"'.encode(), 0, None
+    for token in _TOKEN.finditer(body):
+        kind = body[token.start()]
+        if start is not None and depth == 1 and kind in b",}":
+            return body[:start] + value + body[token.start() :]
+        if kind in b"{[":
+            depth += 1
+        elif kind in b"}]":
+            depth -= 1
+        elif (
+            start is None and depth == 1 and token[0] == quoted and (found := _COLON.match(body, token.end()))
+        ):
+            start = found.end()
+    at = body.index(b"{") + 1
+    separator = b"" if body[at:].lstrip()[:1] == b"}" else b","
+    return body[:at] + quoted + b":" + value + separator + body[at:]
 
 
 def element_ends(body: bytes, start: int) -> list[int]:

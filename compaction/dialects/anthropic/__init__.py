@@ -26,7 +26,8 @@ from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import JSON, Message, Part, Thinking, leading_system
+from compaction.messages import JSON, Message, Opaque, Part, Thinking, leading_system
+from compaction.provider_summary import COMPACTION
 
 _RULES = (server_tools, roles, content, thinking, limits)
 
@@ -86,6 +87,8 @@ class Anthropic(Dialect):
         if isinstance(part, Thinking):
             # Without a source it is another dialect's reasoning, which has no signature.
             return part.source is not None and not thinking.is_complete(part)
+        if isinstance(part, Opaque) and part.kind == COMPACTION:
+            return False
         return super().needs_repair(part)
 
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:

@@ -1,4 +1,7 @@
-"""Order of roles: the first message is from the user (A5), prefill (A7), system messages (A9)."""
+"""Order of roles: the first message is from the user (A5), prefill (A7), system messages (A9).
+
+The first message may also begin with a summary that the provider wrote.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import replace
 from compaction.capabilities import Capabilities
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Role, Text
+from compaction.provider_summary import begins_with_summary, is_compaction
 
 OPENING = "[The beginning of this conversation is not shown.]"
 CLOSING = "Continue."
@@ -17,7 +21,7 @@ def violations(subject: Subject) -> Iterator[Violation]:
     """Yield each message whose role is not allowed at its position."""
     if not subject.messages:
         return
-    if subject.messages[0].role is Role.ASSISTANT:
+    if subject.messages[0].role is Role.ASSISTANT and not is_compaction(subject.messages[0]):
         yield Violation(rule="A5", position=0, message="the first message must be from the user")
     last = len(subject.messages) - 1
     if subject.messages[last].role is Role.ASSISTANT and not subject.capabilities.prefill:
@@ -56,7 +60,7 @@ def frame(items: list[dict[str, JSON]], capabilities: Capabilities) -> list[dict
     """Return JSON messages that begin with a user message, and end with one if the model requires it."""
     if not items:
         return items
-    if items[0].get("role") != "user":
+    if items[0].get("role") != "user" and not begins_with_summary(items[0]):
         items = [{"role": "user", "content": OPENING}, *items]
     if not capabilities.prefill and items[-1].get("role") == "assistant":
         items = [*items, {"role": "user", "content": CLOSING}]

@@ -31,6 +31,17 @@ class HistorySent(Strict):
     tools = serializers.ListField(
         child=serializers.JSONField(), required=False, help_text="The client's current tool definitions."
     )
+    context_management = serializers.DictField(
+        required=False,
+        allow_null=True,
+        help_text="Anthropic's `context_management` of that response, unchanged.",
+    )
+    input_transformations = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        allow_null=True,
+        help_text="Anthropic's `input_transformations` of that response, unchanged.",
+    )
     compacted = serializers.BooleanField(
         required=False,
         help_text="`true` in the first request after the client replaced messages with a summary. The "

@@ -31,6 +31,18 @@ class TurnPush(Strict):
     latency = LatencyReported(
         required=False, allow_null=True, help_text="How long the model call took, as you measured it."
     )
+    context_management = serializers.DictField(
+        required=False,
+        allow_null=True,
+        help_text="Anthropic's `context_management` of the response, unchanged. What it cleared is recorded "
+        "as a compaction by the provider.",
+    )
+    input_transformations = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        allow_null=True,
+        help_text="Anthropic's `input_transformations` of the response, unchanged.",
+    )
     model = PlainText(
         required=False,
         allow_blank=True,
@@ -144,6 +156,15 @@ class Prompt(serializers.Serializer):
     messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
     tools = serializers.ListField(
         child=serializers.DictField(), required=False, help_text="Tool definitions to send."
+    )
+    context_management = serializers.JSONField(
+        required=False,
+        help_text="With the policy's `engine: provider`: the value to send as `context_management`.",
+    )
+    betas = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Beta headers that `context_management` requires (Anthropic).",
     )
     tokens = serializers.IntegerField(help_text="Estimated tokens of the prompt.")
     raw_tokens = serializers.IntegerField(

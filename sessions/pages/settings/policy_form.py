@@ -17,6 +17,7 @@ from sessions.pages.terms import preset_meaning
 
 #: The policy fields in the form and their help texts. The other fields are set over the API.
 FORM_FIELDS: Mapping[str, str] = {
+    "engine": "Who compacts. The provider clears outputs and summarizes on its side; thresholds still apply.",
     "soft": "Share of the budget at which a background compaction starts. 0 turns it off.",
     "hard": "Share of the budget at which a push compacts immediately. 0 turns it off.",
     "target": "Share of the budget to which a compaction reduces the prompt.",
@@ -89,6 +90,11 @@ class PolicyForm(PlainForm):
     preset = forms.ChoiceField(
         choices=[(name, f"{name}: {preset_meaning(name)}") for name in PRESETS],
         help_text="Leave a field blank to use the preset's value.",
+    )
+    engine = forms.ChoiceField(
+        required=False,
+        label="Engine",
+        choices=[("", "contextapp"), ("provider", "Provider (Anthropic Messages, OpenAI Responses)")],
     )
     soft = forms.FloatField(required=False, label="Soft threshold")
     hard = forms.FloatField(required=False, label="Hard threshold")

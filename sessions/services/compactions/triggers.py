@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
+from compaction.provider_engine import is_compacted_by_provider
 from compaction.triggers import TriggerState, evaluate, idle, user
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing
@@ -111,6 +112,7 @@ def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
         compacted_tokens=session.fired_tokens,
         idle_seconds=int((now - session.last_active_at).total_seconds()),
         open_calls=len(session.open_calls),
+        has_provider_engine=is_compacted_by_provider(policy, session.format),
     )
     trigger = evaluate(state, policy)
     if trigger is None or trigger is not idle.TRIGGER:

@@ -83,4 +83,7 @@ def _calibration(
     """Return the calibration, updated with the prompt size that this turn reports."""
     if push.usage is None:
         return session.calibration
-    return session.calibration.updated(sizes=(served.total, prompt.total), reported=push.usage.prompt_tokens)
+    cleared = push.provider.cleared_tokens if push.provider is not None else 0
+    return session.calibration.updated(
+        sizes=(served.total, prompt.total), reported=push.usage.prompt_tokens + cleared
+    )

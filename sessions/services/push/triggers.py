@@ -10,13 +10,15 @@ from uuid import UUID
 from django.conf import settings
 
 from compaction.breakdown import TokenBreakdown
+from compaction.provider_engine import is_compacted_by_provider
 from compaction.triggers import Trigger, TriggerState, evaluate, soft
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.provider import provider_compaction_record
 from sessions.services.compactions.triggers import compaction_queue_or_skip
-from sessions.services.push.values import NewTurn
+from sessions.services.push.values import NewTurn, Push
 
 #: Steps that do not read the content of messages, for sessions on which the other steps fail.
 CRUDE_STEPS = ("drop_oldest", "shed", "last_resort")
@@ -53,11 +55,29 @@ def _state(turn: NewTurn) -> TriggerState:
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=turn.index + 1 - (session.fired_turn or 0),
         open_calls=len(turn.continuation.open_calls),
+        has_provider_engine=is_compacted_by_provider(policy, turn.format),
     )
 
 
-def compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
-    """Compact the session, or queue the compaction, within the transaction of the push."""
+def triggers_run(turn: NewTurn, push: Push) -> Triggered:
+    """Run what a stored turn triggers, in the transaction of the push, and record what the provider did."""
+    if push.has_provider_compaction:
+        recorded = provider_compaction_record(
+            session_id=turn.session.id, report=push.provider, messages=turn.values
+        )
+        if recorded is not None:
+            return Triggered(compactions=(recorded,), shown=_shown(turn.session.id))
+    trigger = trigger_evaluate(turn)
+    return _compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
+
+
+def _shown(session_id: UUID) -> TokenBreakdown:
+    rows = AgentSession.objects.filter(pk=session_id)
+    return TokenBreakdown(tokens=rows.values_list("shown_components", flat=True).get())
+
+
+def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
+    """Compact the session, or queue the compaction."""
     if trigger.is_background:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
@@ -66,8 +86,7 @@ def compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
     if compactions[0].state == Compaction.State.FAILED:
         policy = replace(policy_of(turn.session.policy), steps=CRUDE_STEPS)
         compactions.append(session_compact(session=session, trigger=trigger.name, policy=policy))
-    session.refresh_from_db(fields=["shown_components"])
-    return Triggered(compactions=tuple(compactions), shown=TokenBreakdown(tokens=session.shown_components))
+    return Triggered(compactions=tuple(compactions), shown=_shown(session.pk))
 
 
 def _gains_nothing(trigger: Trigger, policy: Mapping[str, Any]) -> bool:

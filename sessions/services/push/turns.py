@@ -31,12 +31,7 @@ from sessions.services.push.session_cache import (
 )
 from sessions.services.push.spikes import spike_report
 from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
-from sessions.services.push.triggers import (
-    Triggered,
-    compaction_trigger,
-    trigger_evaluate,
-    trigger_possible,
-)
+from sessions.services.push.triggers import trigger_evaluate, trigger_possible, triggers_run
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
 from sessions.store.blobs import is_external
 from sessions.store.loop_connections import LoopConnections, NotConnected
@@ -91,7 +86,9 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         if state is None or _is_stale(state, push):
             return None
         turn = turn_compute(_with_calibration(state, push), push)
-        if turn.changes_preamble or turn.spike is not None or trigger_evaluate(turn) is not None:
+        if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
+            return None
+        if trigger_evaluate(turn) is not None:
             return None
         answer = answer_json(turn, push, shown=turn.shown)
         version = _written(write_parameters(turn, push, target, answer=answer))
@@ -110,7 +107,9 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     if is_external() and any(message.is_large for message in push.messages):
         return None
     turn = turn_compute(state, push)
-    if turn.changes_preamble or turn.spike is not None or trigger_possible(turn) is not None:
+    if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
+        return None
+    if trigger_possible(turn) is not None:
         return None
     answer = answer_json(turn, push, shown=turn.shown)
     try:
@@ -158,8 +157,7 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
             turn = turn_compute(_with_calibration(state, push), push)
             _write(turn, push, target)
         spike_report(turn)
-        trigger = trigger_evaluate(turn)
-        triggered = compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
+        triggered = triggers_run(turn, push)
         answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
         if push.idempotency_key is not None:
             with connection.wrap_database_errors:

@@ -12,6 +12,8 @@ from compaction.calibration import Calibration
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from compaction.meter import Spike
+from compaction.provider_engine import ProviderReport
+from compaction.provider_summary import is_compaction
 from pricing.custom import CustomPrice
 from redaction import Finding
 from sessions.services.ingestion import IngestedMessage, NewPreamble
@@ -39,7 +41,8 @@ class Push:
     """The content of a push, ingested.
 
     `body_hash` distinguishes a retry from a different push with the same `idempotency_key`. `request_id` and
-    `response_id` identify the call for other sources that report it.
+    `response_id` identify the call for other sources that report it. `provider` is what the provider reports
+    about its own compaction of the request.
     """
 
     messages: Sequence[IngestedMessage]
@@ -55,6 +58,12 @@ class Push:
     prices: Sequence[CustomPrice] = ()  #: the project's custom prices
     request_id: str | None = None
     response_id: str | None = None
+    provider: ProviderReport | None = None
+
+    @property
+    def has_provider_compaction(self) -> bool:
+        """Whether the provider compacted the prompt of the turn's call."""
+        return self.provider is not None or any(is_compaction(message.value) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,7 @@ def _append(
             prices=sent.prices,
             request_id=(request.call.request_id if request.call is not None else "") or None,
             response_id=(request.call.response_id if request.call is not None else "") or None,
+            provider=sent.provider,
         )
         own = replace(target, session_id=session.pk)
         answer = turn_push(own, push)

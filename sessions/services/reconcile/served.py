@@ -7,7 +7,7 @@ compactions each request begins with the bytes of the one before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +18,15 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
-from compaction.dialects import get_dialect, parse_mixed
+from compaction.dialects import get_dialect, parse_message, parse_mixed
+from compaction.provider_engine import ProviderParams, is_compacted_by_provider
+from compaction.provider_summary import is_compaction
 from compaction.triggers import TriggerState, evaluate
 from compaction.validation import validate
 from compaction.view import VERBATIM
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, PromptSnapshot
+from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.reconcile.matching import histories_of
@@ -32,10 +35,13 @@ from sessions.services.reconcile.stored import is_current, positions
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_bytes import PromptMessages
-from sessions.store.rawjson import element_ends, list_start, raw_elements
+from sessions.store.rawjson import element_ends, list_start, raw_elements, with_field
 
 #: The policy of a session that is only observed: nothing is compacted.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
+
+
+_CONTEXT_MANAGEMENT = "context_management"
 
 
 class NotServable(Exception):
@@ -49,6 +55,7 @@ class Edits:
     `pieces` are the messages of the prompt up to the last compaction: the index of a message in the client's
     history, or the JSON of an edited or generated one. They replace the first `count` messages. `shown` is
     the size of the prompt and `raw` that without edits, of the stored messages, in estimated tokens.
+    `provider` are parameters for the provider if it compacts the session.
     """
 
     session_id: UUID
@@ -60,6 +67,7 @@ class Edits:
     shown: int
     raw: int
     calibration: Calibration
+    provider: ProviderParams | None
 
     @property
     def changes_nothing(self) -> bool:
@@ -68,12 +76,17 @@ class Edits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A request body with the edits applied; token figures are in the provider's tokens."""
+    """A request body with the edits applied; token figures are in the provider's tokens.
+
+    `betas` are beta headers that the request needs if the provider compacts it.
+    """
 
     body: bytes
     session: str
     tokens_before: int
     tokens_after: int
+    is_by_provider: bool = False
+    betas: tuple[str, ...] = ()
 
 
 def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, field: str) -> Edits:
@@ -119,13 +132,15 @@ def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
     budget = budget_tokens(
         own=session.budget_tokens, context_window=session.context_window, model=session.model
     )
+    policy = policy_of(session.policy)
     state = TriggerState(
         tokens=calibration.provider(stored + new.total),
         budget=budget,
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=session.turn_count - (session.fired_turn or 0),
+        has_provider_engine=is_compacted_by_provider(policy, session.format),
     )
-    trigger = evaluate(state, policy_of(session.policy))
+    trigger = evaluate(state, policy)
     if trigger is None or trigger.is_background:
         return
     taken = calibration.provider(stored + new.total) - calibration.provider(stored)
@@ -160,6 +175,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
         calibration=calibration_of(session.calibration, model=session.model),
+        provider=session_provider_params(session),
     )
 
 
@@ -198,12 +214,25 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
         raise NotServable("history")
     new = _tokens(reading, edits.history.count, edits.format).total
     before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
+    served = Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
+    if edits.provider is not None:
+        served = _with_provider(served, edits.provider, reading.fields)
+        body = served.body
     if edits.changes_nothing:
-        return Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
+        return served
     spliced, messages = _splice(edits, body, field)
-    first_edit = next(i for i, piece in enumerate(edits.pieces) if piece != i)
-    _check(messages, edits, range(first_edit, len(edits.pieces)), model)
-    return Served(body=spliced, session=edits.name, tokens_before=before, tokens_after=after)
+    _check(messages, edits, _edited(edits.pieces, messages), model)
+    return replace(served, body=spliced)
+
+
+def _with_provider(served: Served, params: ProviderParams, fields: Mapping[str, Any]) -> Served:
+    """Return the request with the parameters of the provider's engine, and the client's own unchanged."""
+    thinking = fields.get("thinking")
+    if not isinstance(thinking, Mapping) or thinking.get("type") not in {"enabled", "adaptive"}:
+        params = params.without_thinking()
+    value = params.merged(fields.get(_CONTEXT_MANAGEMENT))
+    body = with_field(served.body, _CONTEXT_MANAGEMENT, json_bytes(value))
+    return replace(served, body=body, is_by_provider=True, betas=params.betas)
 
 
 def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
@@ -216,6 +245,19 @@ def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
     messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
     messages += own[edits.count :]
     return body[:start] + b",".join(messages) + body[ends[-1] :], messages
+
+
+def _edited(pieces: Sequence[int | bytes], messages: Sequence[bytes]) -> range:
+    """Return the indices of the messages that follow an edit.
+
+    The provider ignores what precedes its summary, so removing that is not an edit.
+    """
+    begins_with_summary = b'"compaction"' in messages[0] and is_compaction(
+        parse_message(json_value(messages[0]), default=None, position=0, turn=0)
+    )
+    start = pieces[0] if begins_with_summary and isinstance(pieces[0], int) else 0
+    first = next((i for i, piece in enumerate(pieces) if piece != start + i), len(pieces))
+    return range(first, len(pieces))
 
 
 def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:

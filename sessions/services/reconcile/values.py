@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.messages import Usage
+from compaction.provider_engine import ProviderReport
 from pricing.custom import CustomPrice
 from redaction import Finding, Redaction
 from sessions.services.calls.values import CallIdentity
@@ -50,6 +51,7 @@ class Sent:
     is_compacted: bool = False
     is_side: bool = False
     caller: bytes | None = None
+    provider: ProviderReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from contextapp_client.payloads import RESPONSES_FIELDS
 from contextapp_client.types import Format, ManifestEntry, Reconciliation
 
 #: The fields to pass to the provider. The other fields describe the prompt.
-_PROVIDER_FIELDS = ("system", "messages", "tools")
+_PROVIDER_FIELDS = ("system", "messages", "tools", "context_management", "betas")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,8 @@ class Prompt:
     Pass `params` to the provider's SDK: `messages.create(model=…, max_tokens=…, **prompt.params)` for
     Anthropic, `chat.completions.create(model=…, **prompt.params)` or, in the format `openai-responses`,
     `responses.create(model=…, **prompt.params)` for OpenAI. You may modify it.
+    If the policy's engine is the provider, it contains `context_management`; with Anthropic, use
+    `beta.messages.create`.
     """
 
     params: dict[str, Any]
@@ -64,5 +66,5 @@ class Prompt:
 def _params(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to pass to the provider, by the names of its API."""
     names = RESPONSES_FIELDS if value["format"] == "openai-responses" else {}
-    fields = (name for name in _PROVIDER_FIELDS if value.get(name) is not None)
+    fields = (name for name in _PROVIDER_FIELDS if value.get(name) not in (None, []))
     return {names.get(name, name): value[name] for name in fields}

@@ -1,0 +1,124 @@
+"""Record compactions that a provider made on its side, from the response to a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from compaction.adapters.tiktoken_counter import counter
+from compaction.edits import Edit, Op
+from compaction.messages import Message, leading_system
+from compaction.pipeline import Plan
+from compaction.provider_engine import NAME, ProviderReport
+from compaction.provider_summary import is_compaction, summary_text
+from compaction.recap import Recap as RecapValue
+from compaction.recap import extract
+from compaction.record import Change, PlanState, Record, record_of
+from compaction.view import Entry
+from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import policy_of
+from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.lifecycle import (
+    compaction_in_progress,
+    compaction_open,
+    compaction_skip,
+)
+from sessions.services.compactions.planning import Loaded, plan_request, session_calibration, view_load
+from sessions.services.compactions.recaps import RecapOrigin
+
+#: Size of the readable recap beside an opaque summary, in tokens.
+_RECAP_TOKENS = 2_000
+
+
+def provider_compaction_record(
+    *, session_id: UUID, report: ProviderReport | None, messages: Sequence[Message]
+) -> Compaction | None:
+    """Record what the provider reports about a turn. `messages` are those of the turn, already stored.
+
+    A summary removes everything before it from the prompt. Cleared content stays in the prompt that the
+    client sends, so the provider reports it with each response; it is recorded when it has grown. Returns
+    None if there is nothing new. The caller has locked the session.
+    """
+    session = AgentSession.objects.select_for_update().get(pk=session_id)
+    summary = next((message for message in reversed(messages) if is_compaction(message)), None)
+    if summary is None and not _has_grown(session, report):
+        return None
+    other = compaction_in_progress(session)
+    if other is not None:
+        compaction_skip(compaction=other, reason="the provider compacted the prompt")
+    policy = policy_of(session.policy)
+    compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
+    loaded = view_load(session)
+    plan = _plan(loaded, report, summary)
+    notes: dict[str, Any] = {"engine": NAME}
+    if report is not None:
+        notes |= report.to_json()
+    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(notes=notes))
+
+
+def _has_grown(session: AgentSession, report: ProviderReport | None) -> bool:
+    """Return whether the provider cleared more than at the last time, or anything else than clearing."""
+    if report is None:
+        return False
+    if report.dropped:
+        return True
+    rows = session.compactions.filter(trigger=NAME, record__has_key="applied_edits").order_by("-number")
+    last = rows.values_list("record__applied_edits", flat=True).first() or []
+    known = ProviderReport(applied=tuple(last))
+    return (report.cleared_outputs, report.cleared_thinking) != (0, 0) and (
+        report.cleared_outputs > known.cleared_outputs or report.cleared_thinking > known.cleared_thinking
+    )
+
+
+def _plan(loaded: Loaded, report: ProviderReport | None, summary: Message | None) -> Plan:
+    removed = _entries_before(loaded, summary) if summary is not None else []
+    edits = tuple(_evictions(removed))
+    after = loaded.view.with_edits(edits)
+    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=NAME, goal=after.tokens)
+    record = record_of(plan_request(loaded, trigger=NAME), change)
+    if report is not None:
+        record = _with_cleared(record, report, loaded.session)
+    return Plan(edits=edits, view=after, record=record, recap=_recap(loaded, removed, summary))
+
+
+def _entries_before(loaded: Loaded, summary: Message) -> list[Entry]:
+    """Return the entries that the provider ignores from now on, without the leading system messages."""
+    entries = loaded.view.entries
+    first = leading_system(loaded.view.messages)
+    return [entry for entry in entries[first:] if entry.last < summary.position]
+
+
+def _evictions(removed: Sequence[Entry]) -> list[Edit]:
+    if not removed:
+        return []
+    tokens = sum(entry.message.tokens for entry in removed)
+    edit = Edit(
+        strategy=NAME,
+        op=Op.EVICT,
+        position=removed[0].first,
+        end=removed[-1].last,
+        reason="replaced by the provider's summary",
+        tokens_before=tokens,
+    )
+    return [edit]
+
+
+def _with_cleared(record: Record, report: ProviderReport, session: AgentSession) -> Record:
+    """Return the record with the cleared tokens, as estimates."""
+    cleared = min(round(report.cleared_tokens / session_calibration(session).factor), record.tokens_after)
+    return replace(
+        record,
+        tokens_after=record.tokens_after - cleared,
+        tokens_saved=record.tokens_saved + cleared,
+        collapsed=record.collapsed + report.cleared_outputs,
+    )
+
+
+def _recap(loaded: Loaded, removed: Sequence[Entry], summary: Message | None) -> RecapValue | None:
+    """Return a readable recap of the removed messages if the provider's summary is opaque."""
+    if summary is None or summary_text(summary) or not removed:
+        return loaded.previous
+    pushed = [entry.message for entry in removed if not entry.is_generated]
+    return extract(pushed, counter=counter(), cap_tokens=_RECAP_TOKENS, previous=loaded.previous)
