@@ -12,10 +12,12 @@ from compaction.errors import SummaryError
 from compaction.messages import Usage
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy
+from compaction.provider_engine import NAME, is_compacted_by_provider
 from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
 from compaction.record import Record
 from compaction.references import references
+from compaction.replay.provider import provider_plan
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate
@@ -66,6 +68,9 @@ class Served:
             self._begin(call.start)
         self._append(call)
         self._calls += 1
+        if is_compacted_by_provider(self._policy, self._transcript.format):
+            self._compact_by_provider()
+            return self._view
         state = TriggerState(
             tokens=self._view.tokens,
             budget=self._budget.input_tokens,
@@ -104,23 +109,33 @@ class Served:
         summary = self._summary(made)
         if summary is not None:
             made = self._plan(trigger, summary)
+        self._apply(made)
+
+    def _compact_by_provider(self) -> None:
+        request = self._request(NAME, None)
+        made = provider_plan(request, format=self._transcript.format)
+        if made is not None:
+            self._apply(made)
+
+    def _apply(self, made: Plan) -> None:
         self.records.append(made.record)
         self._view, self._recap, self._recoverable = made.view, made.recap, None
         self._compacted_tokens, self._calls = made.view.tokens, 0
 
     def _plan(self, trigger: str, summary: Summary | None) -> Plan:
-        return plan(
-            PlanRequest(
-                view=self._view,
-                policy=self._policy,
-                counter=self._counter,
-                budget=self._budget,
-                trigger=trigger,
-                capabilities=self._capabilities,
-                previous=self._recap,
-                summary=summary,
-                memory_text=self._memory_text(self._view, self._until),
-            )
+        return plan(self._request(trigger, summary))
+
+    def _request(self, trigger: str, summary: Summary | None) -> PlanRequest:
+        return PlanRequest(
+            view=self._view,
+            policy=self._policy,
+            counter=self._counter,
+            budget=self._budget,
+            trigger=trigger,
+            capabilities=self._capabilities,
+            previous=self._recap,
+            summary=summary,
+            memory_text=self._memory_text(self._view, self._until),
         )
 
     def _summary(self, made: Plan) -> Summary | None:

@@ -9,12 +9,13 @@ over the budget, all of them count as lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from compaction.capabilities import capabilities_of
 from compaction.messages import Message
 from compaction.policy import Policy
+from compaction.provider_engine import is_compacted_by_provider
 from compaction.recap import Summarizer
 from compaction.replay.mentions import PromptMentions
 from compaction.replay.result import MAX_LOST, Lost, References, Result, Series
@@ -49,7 +50,10 @@ def replay(
     validated; without, all count as valid.
     """
     served = Served(transcript, policy, counter, budget=budget, summarizer=summarizer)
-    validity = Validity(transcript.format, capabilities_of(transcript.model))
+    capabilities = capabilities_of(transcript.model)
+    if is_compacted_by_provider(policy, transcript.format):
+        capabilities = replace(capabilities, bound_thinking=False)  # the provider keeps thinking valid
+    validity = Validity(transcript.format, capabilities)
     run = _Run(transcript=transcript, budget=budget, served=served, validity=validity)
     for call in transcript.calls:
         run.step(call, check=check)

@@ -21,6 +21,7 @@ _RULES: Mapping[str, str] = {
     "verbatim": "Unchanged, as pushed.",
     "shown": "Unchanged, as pushed.",
     "removed": "Not in the prompt.",
+    "provider": "Removed by the provider, which replaced it with its summary.",
     "memory": "The working memory as of a compaction.",
 }
 

@@ -12,6 +12,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from compaction.components import COMPONENT_OPS
 from compaction.edits import Op
+from compaction.provider_engine import NAME as PROVIDER
 from compaction.referenced import How
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.trends import TrendQuery
@@ -85,10 +86,12 @@ def edits_of_session(session_id: UUID, *, compaction: int | None = None) -> Quer
 def edits_of_project(project_id: UUID, query: TrendQuery | None = None) -> QuerySet[Edit]:
     """Select the applied edits that removed content in the project's newest compacted sessions.
 
-    `query` limits them to a period and its filters. Excludes what clients removed from their own contexts.
+    `query` limits them to a period and its filters. Excludes what clients and providers removed.
     """
     newest = AgentSession.objects.filter(project=project_id, compaction_count__gt=0)
-    applied = Edit.objects.filter(compaction__state=Compaction.State.DONE).exclude(strategy=CLIENT)
+    applied = Edit.objects.filter(compaction__state=Compaction.State.DONE).exclude(
+        strategy__in=(CLIENT, PROVIDER)
+    )
     if query is not None:
         start, end = query.span.bounds()
         newest = newest.filter(last_active_at__gte=start, **_session_filters(query))

@@ -6,7 +6,10 @@ from typing import Any
 
 import anthropic
 import pytest
+from django.test import Client
+from django.urls import reverse
 
+from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.gateway.anthropic_talk import whole
 from tests.gateway.double import Provider
@@ -119,3 +122,32 @@ def test_an_unknown_engine_is_rejected(api: Api) -> None:
     response = api.post("sessions/", {"policy": {"engine": "theirs"}})
     assert response.status_code == 400
     assert "engine" in response.json()["error"]["message"]
+
+
+def test_pages_show_it_like_our_own_compactions(api: Api, viewer_client: Client) -> None:
+    """A prompt from which the provider cleared outputs, then one that begins with its opaque summary."""
+    items: list[dict[str, Any]] = [{"role": "user", "content": "Read all the files."}]
+    for number in range(3):
+        call = {"type": "function_call", "call_id": f"c{number}", "name": "read", "arguments": "{}"}
+        text = "\n".join(f"{line} handler_{number}_{line}" for line in range(80))
+        items += [call, {"type": "function_call_output", "call_id": f"c{number}", "output": text}]
+    edits = [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 2, "cleared_input_tokens": 900}]
+    answer = {"type": "message", "role": "assistant", "content": "Done."}
+    summary = {"type": "compaction", "id": "cmp_1", "encrypted_content": "opaque"}
+    api.post("sessions/", {"id": "s1"})
+    push(api, items)
+    push(api, [answer], context_management={"applied_edits": edits})
+    push(api, [summary, answer])
+    assert api.get("sessions/s1/prompt/").json()["messages"] == [summary, answer]
+    session = AgentSession.objects.select_related("project").get(external_id="s1")
+    where = [session.project.slug, session.pk]
+    for row in session.compactions.all():
+        page = viewer_client.get(reverse("session_compaction", args=[*where, row.number]))
+        assert 'title="The provider compacted the prompt on its side."' in page.text
+        assert sum(change.after for change in page.context["components"]) == row.tokens_after
+        assert row.tokens_after < row.tokens_before
+    assert "Read all the files." in page.text
+    for name in ("session", "session_compactions", "session_prompt"):
+        page = viewer_client.get(reverse(name, args=where))
+        assert page.status_code == 200
+    assert "in OpenAI Responses format" in page.text

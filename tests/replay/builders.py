@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compaction.dialects import parse
-from compaction.messages import Usage
+from compaction.messages import Message, Usage
+from compaction.rendering import render
 from compaction.replay import Transcript, transcript_of
 from compaction.replay.transcript import RecordedTurn
 from compaction.tokens import CharacterCounter
@@ -33,13 +35,20 @@ def items(reads: int = 60, back: int = 8) -> list[dict[str, Any]]:
 
 
 def transcript(
-    reads: int = 60, *, back: int = 8, usage: Usage | None = None, gap: float = 10, restart: int | None = None
+    reads: int = 60,
+    *,
+    back: int = 8,
+    usage: Usage | None = None,
+    gap: float = 10,
+    restart: int | None = None,
+    format: str = "openai",
 ) -> Transcript:
     """Return a transcript with a turn for each read, `gap` seconds apart, each with the same `usage`.
 
     The client compacts before turn `restart`.
     """
-    messages = parse(items(reads, back), format="openai", counter=COUNTER)
+    chat = parse(items(reads, back), format="openai", counter=COUNTER)
+    messages = chat if format == "openai" else _in(format, chat)
     turns = [
         RecordedTurn(
             index=n,
@@ -51,4 +60,8 @@ def transcript(
         )
         for n in range(reads)
     ]
-    return transcript_of(name="made", format="openai", messages=messages, turns=turns, model="gpt-5")
+    return transcript_of(name="made", format=format, messages=messages, turns=turns, model="gpt-5")
+
+
+def _in(format: str, messages: Sequence[Message]) -> tuple[Message, ...]:
+    return parse(render(messages, format=format).messages, format=format, counter=COUNTER)

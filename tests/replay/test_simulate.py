@@ -172,3 +172,18 @@ def test_a_working_memory_is_part_of_the_prompt() -> None:
     at = next(n for n, prompt in enumerate(prompts) if any(entry.is_generated for entry in prompt.entries))
     first = f"noted up to message {session.calls[at].answer} of {len(prompts[at - 1].entries) + 2} entries"
     assert sum(first in entry.message.text for entry in prompts[at].prompt_entries) == 1
+
+
+def test_the_providers_engine_is_modeled() -> None:
+    """Anthropic clears outputs without handles, OpenAI summarizes, and neither edits Chat Completions."""
+    own = run(transcript(), "balanced", 0.3)
+    for format, is_modeled in (("anthropic", True), ("openai-responses", True), ("openai", False)):
+        session = transcript(format=format)
+        budget = Limit(ratio=0.3).budget(session)
+        policy = replace(get_policy("balanced"), engine="provider")
+        result = replay(session, without_model(policy), COUNTER, budget=budget)
+        assert result.valid == result.calls
+        assert result.compacted
+        assert max(result.series.sizes) < 1.2 * budget
+        assert (result.compacted != own.compacted) is is_modeled, format
+        assert not (is_modeled and result.references.recoverable)

@@ -129,3 +129,13 @@ def test_a_preview_writes_nothing(project, viewer_client):
 def test_a_preview_of_another_project_s_session_is_404(other_project, viewer_client):
     query = {"preset": "balanced", "session": str(make_session(other_project).pk)}
     assert viewer_client.get(address("settings_policy_preview"), query).status_code == 404
+
+
+def test_the_engine_is_chosen(project, owner_client):
+    owner_client.post(address("settings_policy"), {"preset": "balanced", "engine": "provider"})
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "balanced", "engine": "provider"}
+    assert '<option value="provider" selected>' in owner_client.get(address("settings_policy")).text
+    owner_client.post(address("settings_policy"), {"preset": "balanced", "engine": ""})
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "balanced"}

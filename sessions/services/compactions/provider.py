@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
+from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit, Op
 from compaction.messages import Message, leading_system
 from compaction.pipeline import Plan
@@ -30,6 +31,9 @@ from sessions.services.compactions.recaps import RecapOrigin
 
 #: Size of the readable recap beside an opaque summary, in tokens.
 _RECAP_TOKENS = 2_000
+
+#: The component that the provider clears.
+_CLEARED = "tool_outputs"
 
 
 def provider_compaction_record(
@@ -55,7 +59,22 @@ def provider_compaction_record(
     notes: dict[str, Any] = {"engine": NAME}
     if report is not None:
         notes |= report.to_json()
-    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(notes=notes))
+    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(notes=notes))
+    _count_cleared(compaction, plan)
+    return compaction
+
+
+def _count_cleared(compaction: Compaction, plan: Plan) -> None:
+    """Subtract what the provider cleared, which the view still shows, from the components of the record."""
+    cleared = plan.view.tokens - plan.record.tokens_after
+    if cleared:
+        after = compaction.record["components"]["after"]
+        changed = {**after, _CLEARED: after[_CLEARED] - cleared}
+        compaction.record = {
+            **compaction.record,
+            "components": {**compaction.record["components"], "after": changed},
+        }
+        compaction.save(update_fields=["record"])
 
 
 def _has_grown(session: AgentSession, report: ProviderReport | None) -> bool:
@@ -79,7 +98,8 @@ def _plan(loaded: Loaded, report: ProviderReport | None, summary: Message | None
     change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=NAME, goal=after.tokens)
     record = record_of(plan_request(loaded, trigger=NAME), change)
     if report is not None:
-        record = _with_cleared(record, report, loaded.session)
+        outputs = TokenBreakdown.of_view(after).tokens.get(_CLEARED, 0)
+        record = _with_cleared(record, report, loaded.session, outputs)
     return Plan(edits=edits, view=after, record=record, recap=_recap(loaded, removed, summary))
 
 
@@ -105,9 +125,11 @@ def _evictions(removed: Sequence[Entry]) -> list[Edit]:
     return [edit]
 
 
-def _with_cleared(record: Record, report: ProviderReport, session: AgentSession) -> Record:
+def _with_cleared(
+    record: Record, report: ProviderReport, session: AgentSession, cleared_at_most: int
+) -> Record:
     """Return the record with the cleared tokens, as estimates."""
-    cleared = min(round(report.cleared_tokens / session_calibration(session).factor), record.tokens_after)
+    cleared = min(round(report.cleared_tokens / session_calibration(session).factor), cleared_at_most)
     return replace(
         record,
         tokens_after=record.tokens_after - cleared,
