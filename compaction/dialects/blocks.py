@@ -73,8 +73,9 @@ def opaque(block: Mapping[str, Any]) -> Opaque:
 
 def note_of(block: JSON, kind: str) -> str:
     """Return a text note in place of a block that the target dialect does not support."""
-    if kind == COMPACTION and isinstance(block, Mapping) and isinstance(block.get("content"), str):
-        return block["content"]
+    summary = block.get("content") if kind == COMPACTION and isinstance(block, Mapping) else None
+    if isinstance(summary, str):
+        return summary
     text = dumps(block)
     return f"[{kind or 'unknown'} block]" + (f" {text}" if len(text) <= _MAX_NOTE else "")
 

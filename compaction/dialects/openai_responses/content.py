@@ -72,7 +72,7 @@ def _message_faults(item: Mapping[str, Any]) -> Iterator[str]:
     kinds = {part.get("type") if isinstance(part, Mapping) else None for part in content}
     wrong = (kinds & {INPUT_TEXT, OUTPUT_TEXT}) - {text_kind(role)}
     if wrong:
-        yield f"a message of the {role} contains {', '.join(sorted(wrong))}"
+        yield f"a message of the {role} contains {', '.join(sorted(map(str, wrong)))}"
 
 
 def _is_valid_call(item: Mapping[str, Any]) -> bool:

@@ -200,6 +200,7 @@ class CompactionRecord(TypedDict):
     number: int | None
     state: str
     trigger: str
+    engine: str
     reason: str
     instructions: str
     turn: int
