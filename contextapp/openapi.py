@@ -48,6 +48,8 @@ def openapi_settings(version: str) -> dict[str, Any]:
         "ENUM_NAME_OVERRIDES": {
             "ImportStateEnum": "sessions.models.ImportJob.State",
             "ImportedSessionStateEnum": "sessions.api.serializers.imports.SESSION_STATES",
+            "FormatEnum": "compaction.dialects.dialect_choices",
+            "WebhookFormatEnum": "sessions.models.WebhookFormat",
             "WebhookEventEnum": "sessions.models.WebhookEvent",
             "SharedFactStateEnum": "sessions.models.SharedFact.State",
             "ReplayStateEnum": "replay.models.ReplayRun.State",
