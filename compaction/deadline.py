@@ -1,6 +1,7 @@
-"""The time limit of a plan, in seconds of wall-clock time.
+"""Deadlines: of a plan, and of the request for which it is made.
 
-Steps call `check_deadline` for each message that they read. Without a limit it does nothing.
+Code that may take long calls `check_deadline` again and again, for example for each message that it reads.
+Without a deadline it does nothing.
 """
 
 from __future__ import annotations
@@ -12,25 +13,35 @@ from contextvars import ContextVar
 
 from compaction.errors import CompactionError
 
-_deadline: ContextVar[float | None] = ContextVar("compaction_deadline", default=None)
-
 
 class OutOfTime(CompactionError):
-    """Planning took longer than its time limit."""
+    """The work took longer than its deadline, or nobody waits for it any more."""
+
+
+class Deadline:
+    """A point in time, in seconds of `time.monotonic`. Another thread may `expire` it earlier."""
+
+    def __init__(self, seconds: float) -> None:
+        self.at = time.monotonic() + seconds
+
+    def expire(self) -> None:
+        self.at = 0.0
+
+
+_active: ContextVar[tuple[Deadline, ...]] = ContextVar("deadlines", default=())
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTime` from the planning within the block once it has taken `seconds`."""
-    token = _deadline.set(time.monotonic() + seconds)
+def limited_by(deadline: Deadline) -> Iterator[None]:
+    """Apply a deadline to the block, in addition to those that apply already."""
+    token = _active.set((*_active.get(), deadline))
     try:
         yield
     finally:
-        _deadline.reset(token)
+        _active.reset(token)
 
 
 def check_deadline() -> None:
-    """Raise `OutOfTime` if the time limit is exceeded."""
-    deadline = _deadline.get()
-    if deadline is not None and time.monotonic() > deadline:
-        raise OutOfTime("planning took too long")
+    """Raise `OutOfTime` after a deadline that applies."""
+    if (active := _active.get()) and time.monotonic() > min(deadline.at for deadline in active):
+        raise OutOfTime("it took too long")

@@ -20,7 +20,9 @@ from typing import IO, Any, Protocol
 
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
+from compaction.deadline import Deadline
 from contextapp import env
+from contextapp.request_limits import REQUEST_SECONDS, limit_statements, request_limited, watch_client
 from sessions.api.errors import error_response
 
 log = logging.getLogger(__name__)
@@ -75,9 +77,11 @@ class Application:
         direct: Direct | None = None,
         body_seconds: float = BODY_SECONDS,
         max_receiving: int = MAX_RECEIVING,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self.wsgi, self.limit, self.direct = wsgi, limit, direct
         self.body_seconds, self.max_receiving = body_seconds, max_receiving
+        self.request_seconds = request_seconds
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
         self.receiving: dict[asyncio.Timeout, None] = {}
 
@@ -97,11 +101,17 @@ class Application:
                     proto.response_bytes(*answer)
                 return
         if scope.path == LIVENESS:
-            self._respond(environ, proto)
+            self._respond(environ, proto, Deadline(self.request_seconds))
             return
         loop = asyncio.get_running_loop()
-        expires = loop.time() + QUEUE_SECONDS
-        await loop.run_in_executor(self.pool, self._respond, environ, proto, lambda: loop.time() > expires)
+        expires, deadline = loop.time() + QUEUE_SECONDS, Deadline(self.request_seconds)
+        end_watch = watch_client(proto, deadline)
+        try:
+            await loop.run_in_executor(
+                self.pool, self._respond, environ, proto, deadline, lambda: loop.time() > expires
+            )
+        finally:
+            end_watch()
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         if self.direct is not None:
@@ -164,14 +174,17 @@ class Application:
 
     # -- Responses --------------------------------------------------------------------------------
 
-    def _respond(self, environ: Environ, proto: Any, is_late: Callable[[], bool] = bool) -> None:
+    def _respond(
+        self, environ: Environ, proto: Any, deadline: Deadline, is_late: Callable[[], bool] = bool
+    ) -> None:
         """Handle a complete request. Runs in a thread."""
         with suppress(ProtocolClosed):  # the client has disconnected
             if is_late():
                 _send_error(proto, BodyError(503, "unavailable", "The server is busy. Try again later."))
                 return
             try:
-                self._handle(environ, proto)
+                with request_limited(deadline):
+                    self._handle(environ, proto)
             except ProtocolClosed:
                 raise
             except Exception:
@@ -246,4 +259,6 @@ def application_create() -> Application:
 
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     threads = env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
-    return Application(wsgi, threads=threads, limit=limit, direct=DirectPushes())
+    seconds = env.seconds("CONTEXTAPP_REQUEST_SECONDS", REQUEST_SECONDS)
+    limit_statements(seconds)
+    return Application(wsgi, threads=threads, limit=limit, direct=DirectPushes(), request_seconds=seconds)

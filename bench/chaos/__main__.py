@@ -69,7 +69,7 @@ def run(instance: Instance, seconds: float, agents: int, seed: int) -> int:
     violations["unfinished imports"] = not import_is_complete(api, job)
     time.sleep(20)
     after = instance.memory()
-    violations["memory"] = after > _MEMORY_RATIO * idle
+    violations["memory"] = sum(after.values()) > _MEMORY_RATIO * sum(idle.values())
     report(writers, faults, violations, idle=idle, after=after)
     return 1 if any(violations.values()) else 0
 
@@ -102,14 +102,20 @@ def import_is_complete(api: Api, id: str) -> bool:
 
 
 def report(
-    writers: list[Agent], faults: Faults, violations: dict[str, int], *, idle: int, after: int
+    writers: list[Agent],
+    faults: Faults,
+    violations: dict[str, int],
+    *,
+    idle: dict[str, int],
+    after: dict[str, int],
 ) -> None:
     turns = sum(len(writer.acknowledged) for writer in writers)
     attempts = sum(writer.attempts for writer in writers)
     print(f"\n{faults.counts.total()} faults, {turns:,} acknowledged turns, {attempts:,} requests")
     if faults.recoveries:
         print(f"ready after a kill of everything: at most {max(faults.recoveries):.0f} s")
-    print(f"memory: {idle} MB idle, {after} MB afterwards")
+    print(f"memory: {sum(idle.values())} MB idle, {sum(after.values())} MB afterwards")
+    print("  " + ", ".join(f"{part} {idle[part]} -> {after[part]}" for part in idle))
     for name, count in violations.items():
         print(f"  {'FAILED' if count else 'ok':<7} {name}: {int(count)}")
     for writer in writers:

@@ -21,7 +21,6 @@ def audit(api: Api, agents: Sequence[Agent]) -> Counter[str]:
     """Return the number of each kind of violation, 0 for those that did not occur."""
     found = Counter(dict.fromkeys(("lost", "doubled", "changed", "misplaced"), 0))
     for agent in agents:
-        found += Counter()
         found.update(_turns(api, agent))
     found["open compactions"] = _open_compactions(api, agents)
     found["invalid prompts"] = sum(_is_invalid(api, agent) for agent in agents)

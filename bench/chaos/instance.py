@@ -123,14 +123,17 @@ class Instance:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
-    def memory(self) -> int:
-        """Return the proportional set size of all processes in MB."""
-        total = 0
-        for pid in self.processes():
+    def memory(self) -> dict[str, int]:
+        """Return the proportional set size of each part in MB."""
+        sizes = dict.fromkeys(PARTS, 0)
+        for pid, command in self.processes().items():
+            part = next((name for name, text in PARTS.items() if text in command), None)
             with suppress(OSError):
                 lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-        return total // 1024
+                size = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+                if part is not None:
+                    sizes[part] += size
+        return {part: size // 1024 for part, size in sizes.items()}
 
     def stop(self) -> None:
         """Stop the instance and remove its data."""

@@ -17,11 +17,13 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.request import UnreadablePostError
+from psycopg.errors import QueryCanceled
 from rest_framework.parsers import JSONParser
 from rest_framework.views import APIView
 
 from accounts.actors import Actor
 from accounts.models import Scope
+from compaction.deadline import OutOfTime
 from sessions.api import ratelimit
 from sessions.api.auth import Principal, authenticate
 from sessions.api.errors import (
@@ -30,6 +32,7 @@ from sessions.api.errors import (
     NotAllowed,
     NotFound,
     NotSupported,
+    Unavailable,
     database_unavailable,
     error_response,
     sentence,
@@ -90,8 +93,10 @@ class Endpoint(APIView):
             return self._handle(request, kwargs)
         except ApiError as error:
             return error.response()
-        except (OperationalError, InterfaceError):
-            return database_unavailable()
+        except OutOfTime:
+            return _too_late()
+        except (OperationalError, InterfaceError) as error:
+            return _too_late() if isinstance(error.__cause__, QueryCanceled) else database_unavailable()
         except Exception:
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]
@@ -118,6 +123,12 @@ class Endpoint(APIView):
         _refuse_unknown(request, handler.query_names)
         response: HttpResponse = handler(ApiCall(request, principal), **kwargs)
         return response
+
+
+def _too_late() -> HttpResponse:
+    """Respond to a request that was stopped at its deadline."""
+    message = "The request took too long and was stopped. Its changes were not stored."
+    return Unavailable("deadline_exceeded", message).response()
 
 
 def body_of(request: HttpRequest) -> bytes:

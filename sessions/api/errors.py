@@ -137,6 +137,7 @@ CODES: Mapping[str, str] = {
     "rate_limited": "The API key exceeded its rate limit; retry after `Retry-After` seconds.",
     "request_timeout": "The body was not received in time.",
     "internal_error": "The server failed; the error is logged under the request ID in the message.",
+    "deadline_exceeded": "The request took longer than the server's limit and was stopped.",
     "unavailable": "The database is unavailable or the server is busy; retry after `Retry-After` seconds.",
 }
 

@@ -14,6 +14,8 @@ from django.db import IntegrityError, connection
 from psycopg import sql
 from psycopg.rows import RowFactory, TupleRow, tuple_row
 
+from compaction.deadline import check_deadline
+
 Row = TypeVar("Row")
 
 
@@ -33,6 +35,7 @@ def execute(
     row_factory: RowFactory[Any] = tuple_row,
 ) -> psycopg.Cursor[Any]:
     """Execute a prepared statement. Results are binary by default, so that bodies are not sent as hex."""
+    check_deadline()
     cursor = psycopg.Cursor(raw, row_factory=row_factory)
     return cursor.execute(statement, parameters, prepare=True, binary=binary)
 

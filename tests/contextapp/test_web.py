@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from compaction.deadline import Deadline, check_deadline
+from contextapp import request_limits
+from contextapp.request_limits import request_limited
 from contextapp.web import Application
+from tests.api.client import Api
 from tests.api.talk import request, whole_turn
 
 TIMEOUT = 30
@@ -194,6 +199,42 @@ def test_a_body_over_the_limit_is_discarded() -> None:
     endless = (Scope(transfer_encoding="chunked"), Connection(*[b"x" * 600] * 9))
     answers = served(chunked, declared, enormous, endless)
     assert [int(content.split()[0]) for _, content in answers] == [1_800, 1_800, 9_000, 4_200]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_request_stops_at_its_deadline_or_when_its_client_has_left(
+    monkeypatch: pytest.MonkeyPatch, leaves: bool
+) -> None:
+    statements: list[str] = []
+
+    def work(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        limit = time.monotonic() + 30
+        while time.monotonic() < limit:
+            check_deadline()
+            statements.append("one")
+            time.sleep(0.01)
+        raise AssertionError("it was not stopped")
+
+    class Leaving(Connection):
+        async def client_disconnect(self) -> None:
+            if not leaves:
+                await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(request_limits, "WATCH_AFTER", 0.05)
+    client = Leaving(ends=True)
+    application = Application(work, threads=1, limit=1_000, request_seconds=60 if leaves else 0.1)
+    run(application.__rsgi__(Scope(), client))
+    assert statements
+    assert client.status == 500
+
+
+def test_a_call_at_its_deadline_changes_nothing(api_key: str, db: None) -> None:
+    api = Api(api_key)
+    with request_limited(Deadline(-1)):
+        response = api.post("sessions/", {"id": "late"})
+    assert (response.status_code, error_code(response.content)) == (503, "deadline_exceeded")
+    assert api.get("sessions/late/").status_code == 404
 
 
 def test_headers_with_underscores_are_ignored() -> None:

@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError
 from compaction.adapters.tiktoken_counter import counter
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
-from compaction.deadline import time_limit
+from compaction.deadline import Deadline, limited_by
 from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
 from compaction.pipeline import Plan, PlanRequest, plan
@@ -99,7 +99,7 @@ def session_plan(
 
     Raises `OutOfTime` after `PLAN_SECONDS`.
     """
-    with time_limit(PLAN_SECONDS):
+    with limited_by(Deadline(PLAN_SECONDS)):
         made = plan(plan_request(loaded, trigger=trigger, policy=policy, summary=summary))
     return with_shortening(made, loaded.shortening)
 
