@@ -15,7 +15,7 @@ from compaction.errors import CompactionError
 
 
 class OutOfTime(CompactionError):
-    """The work took longer than its deadline, or nobody waits for it any more."""
+    """The work took longer than its deadline, or its client has left."""
 
 
 class Deadline:

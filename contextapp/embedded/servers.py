@@ -67,7 +67,8 @@ def worker() -> Program:
             *(f"--concurrency={processes}", "--loglevel=WARNING"),
         ),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
-        environment={"PYTHONWARNINGS": "ignore:You're running the worker"},
+        # By default, it would wait on SIGTERM until all tasks have finished, and be killed with them.
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker", "REMAP_SIGTERM": "SIGQUIT"},
         is_ready=lambda: True,
         stop_seconds=20,
         # Agents wait for the web server, not for the worker.

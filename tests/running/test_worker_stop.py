@@ -1,0 +1,38 @@
+"""A worker with a long task ends within its grace period."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from celery import current_app
+from django.conf import settings
+
+from contextapp.embedded import servers as programs
+from contextapp.embedded.programs import Child
+from tests.background.world import eventually
+
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
+
+def test_a_worker_with_a_long_task_stops_without_being_killed(
+    servers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = programs.worker()
+    environment = {
+        **worker.environment,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "CONTEXTAPP_TEST_HOME": str(settings.HOME),
+        "PYTHONPATH": str(Path.cwd()),
+    }
+    command = (*worker.command, "--include=tests.running.long_task", "--queues=stopping")
+    child = Child(replace(worker, command=command, environment=environment, log=tmp_path / "log"))
+    started = tmp_path / "started"
+    try:
+        current_app.send_task("tests.long_task", args=[str(started)], queue="stopping")
+        eventually(started.exists)
+    finally:
+        child.stop()
+    assert child.process.returncode == 0, (tmp_path / "log").read_text()
+    assert "did not stop" not in capsys.readouterr().err
