@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest
+from django.utils import timezone
 
-from accounts.services.login_failures import failure_record, failures_clear, is_throttled
+from accounts.services.login_failures import attempt_begin, attempt_succeeded
 
 
 class LoginForm(AuthenticationForm):
-    """Django's login form, which temporarily rejects all passwords after several failures."""
+    """Django's login form, which rejects all passwords for some time after several failures."""
+
+    #: Until when passwords are rejected, or None.
+    rejected_until: datetime | None = None
 
     def clean(self) -> dict[str, Any]:
         name, address = self.cleaned_data.get("username", ""), address_of(self.request)
-        self.throttled = is_throttled(name=name, address=address)
-        if self.throttled:
-            raise forms.ValidationError("Too many failed logins. Try again in 15 minutes.", "throttled")
-        try:
-            data = super().clean()
-        except forms.ValidationError:
-            failure_record(name=name, address=address)
-            raise
-        failures_clear(name=name, address=address)
+        if wait := attempt_begin(name=name, address=address):
+            self.rejected_until = timezone.now() + wait
+            raise forms.ValidationError("Too many failed logins.", "throttled")
+        data = super().clean()
+        attempt_succeeded(name=name, address=address)
         return data
 
 

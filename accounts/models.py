@@ -82,6 +82,23 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} of {self.project}"
 
 
+class Invitation(models.Model):
+    """An open invitation to a project, deleted when it is used. Only the SHA-256 of its token is stored."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=16, choices=Role.choices)
+    # The address that the link was made for, or empty.
+    email = models.EmailField(blank=True)
+    hash = models.BinaryField(max_length=32, unique=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"invitation of {self.email or 'a user'} to {self.project}"
+
+
 class ApiKey(models.Model):
     """The API key of an agent. Only its prefix and the SHA-256 of its secret are stored.
 

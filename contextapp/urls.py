@@ -3,6 +3,7 @@
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
+from accounts.invitations import invitation_page
 from accounts.login import LoginForm
 from sessions.api import docs, health, otel
 from sessions.api.mcp.views import Mcp
@@ -21,6 +22,7 @@ urlpatterns = [
         auth_views.PasswordChangeView.as_view(success_url="/"),
         name="password_change",
     ),
+    path("invitations/<str:token>/", invitation_page, name="invitation"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("api/schema/", docs.Schema.as_view(), name="schema"),
     path("api/docs/", docs.Docs.as_view(), name="docs"),

@@ -22,7 +22,8 @@ def member_add(
 ) -> tuple[Membership, str | None]:
     """Return the membership, and the password if the user was created for it, which is shown only once.
 
-    Raises `MemberError` if the user is already a member.
+    For the operator's command. Owners invite by link (`invitations`), because an existing account may belong
+    to someone else. Raises `MemberError` if the user is already a member.
     """
     password = None
     user = User.objects.filter(username=username).first()

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import LoginFailure
-from accounts.services.login_failures import MAX_PER_NAME, WINDOW, failure_record, is_throttled
+from accounts.services.login_failures import (
+    FIRST_DELAY,
+    FREE_ATTEMPTS,
+    MAX_DELAY,
+    MAX_PER_ADDRESS,
+    WINDOW,
+    attempt_begin,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -21,34 +30,71 @@ def log_in(name: str, password: str):
     return Client().post("/login/", {"username": name, "password": password})
 
 
-def test_after_several_failures_the_right_password_is_refused_too(member):
-    for _ in range(MAX_PER_NAME):
+def failures(name: str, address: str, count: int) -> None:
+    for _ in range(count):
+        assert not attempt_begin(name=name, address=address)
+
+
+def test_after_several_failures_the_right_password_is_refused_too_for_some_time(member):
+    for _ in range(FREE_ATTEMPTS):
         assert log_in("marc", "wrong").status_code == 200
     refused = log_in("MARC", RIGHT)
     assert refused.status_code == 200
-    assert b"Try again in 15 minutes" in refused.content
+    assert b"Too many failed attempts" in refused.content
+    LoginFailure.objects.update(at=timezone.now() - FIRST_DELAY)
+    assert log_in("marc", RIGHT).status_code == 302
+
+
+def test_the_time_to_wait_doubles_and_is_limited():
+    now, waits = timezone.now(), []
+    for number in range(FREE_ATTEMPTS + 8):
+        LoginFailure.objects.create(name="marc", address="192.0.2.1", at=now)
+        waits.append(attempt_begin(name="marc", address="192.0.2.1"))
+        LoginFailure.objects.filter(at__gt=now).delete()
+        assert bool(waits[-1]) == (number + 1 >= FREE_ATTEMPTS)
+    assert waits[FREE_ATTEMPTS] > waits[FREE_ATTEMPTS - 1] * 1.9
+    assert waits[-1] <= MAX_DELAY
 
 
 def test_old_failures_do_not_count(member):
-    for _ in range(MAX_PER_NAME):
-        failure_record(name="marc", address="127.0.0.1")
+    failures("marc", "127.0.0.1", FREE_ATTEMPTS)
     LoginFailure.objects.update(at=timezone.now() - WINDOW - timedelta(seconds=1))
     assert log_in("marc", RIGHT).status_code == 302
 
 
 def test_a_login_clears_the_failures(member):
-    for _ in range(MAX_PER_NAME - 1):
-        failure_record(name="marc", address="127.0.0.1")
+    failures("marc", "127.0.0.1", FREE_ATTEMPTS - 1)
     assert log_in("marc", RIGHT).status_code == 302
     assert not LoginFailure.objects.exists()
 
 
 def test_one_name_and_one_address_do_not_lock_others_out():
-    for _ in range(MAX_PER_NAME):
-        failure_record(name="marc", address="192.0.2.1")
-    assert is_throttled(name="Marc", address="192.0.2.1")
-    assert not is_throttled(name="vera", address="192.0.2.1")
-    assert not is_throttled(name="marc", address="192.0.2.2")
+    for number in range(20):
+        failures(f"user{number}", "192.0.2.1", FREE_ATTEMPTS)
+    assert attempt_begin(name="User1", address="192.0.2.1")
+    assert not attempt_begin(name="vera", address="192.0.2.1")
+    assert not attempt_begin(name="user1", address="192.0.2.2")
+
+
+def test_an_address_is_refused_after_very_many_failures():
+    now = timezone.now()
+    LoginFailure.objects.bulk_create(
+        LoginFailure(name=f"user{number}", address="192.0.2.1", at=now) for number in range(MAX_PER_ADDRESS)
+    )
+    assert attempt_begin(name="vera", address="192.0.2.1")
+    assert not attempt_begin(name="vera", address="192.0.2.2")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_guesses_do_not_exceed_the_limit():
+    def guess(_: int) -> bool:
+        try:
+            return not attempt_begin(name="marc", address="192.0.2.1")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(20) as pool:
+        assert sum(pool.map(guess, range(40))) == FREE_ATTEMPTS
 
 
 def test_the_client_address_comes_from_the_tls_proxy(member, settings):

@@ -28,6 +28,7 @@ WITHOUT_PROJECT = {
     "logout": (302, 405),
     "home": (302, 302),
     "password_change": (302, 200),
+    "invitation": (404, 404),
 }
 #: Pages that prepare a change, which viewers may not make.
 FOR_WRITERS = {"session_revert", "sessions_delete"}
@@ -78,6 +79,7 @@ def ids(project):
         "job": import_job_create(project=project, name="log.json", file=io.BytesIO(b"{}")).pk,
         "member": 1,
         "fact": uuid4(),
+        "token": "x" * 43,
         "period": "month",
         "format": "md",
         "token": "x",

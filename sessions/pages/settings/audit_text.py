@@ -22,6 +22,8 @@ _SENTENCES: Mapping[str, str] = {
     "api_key.revoked": "Revoked API key ctx_{target}_…",
     "provider_key.set": "Set the provider key for {target}",
     "provider_key.removed": "Removed the provider key for {target}",
+    "invitation.created": "Created an invitation as {role}",
+    "invitation.revoked": "Revoked an invitation as {role}",
     "member.added": "Added {target} as {role}",
     "member.changed": "Changed the role of {target}",
     "member.removed": "Removed member {target}",

@@ -1,30 +1,31 @@
-"""The project's members and their roles."""
+"""The project's members, their roles, and open invitations."""
 
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Membership, Role
-from accounts.services.members import MemberError, member_add, member_remove, member_role_set
+from accounts.services.invitations import invitation_create, invitation_revoke, invitation_send
+from accounts.services.members import MemberError, member_remove, member_role_set
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 
 
-class MemberForm(PlainForm):
-    username = forms.CharField(
-        label="Username",
-        max_length=150,
-        validators=[UnicodeUsernameValidator()],
-        help_text="If the account does not exist, it is created and its password is shown once.",
+class InvitationForm(PlainForm):
+    email = forms.EmailField(
+        label="Email",
+        required=False,
+        help_text="Optional. The link is sent to this address if the server can send mail.",
     )
-    email = forms.EmailField(label="Email", required=False, help_text="Optional. Used for alerts.")
     role = forms.ChoiceField(
         choices=Role.choices,
         initial=Role.MEMBER,
@@ -39,20 +40,29 @@ class RoleForm(PlainForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_members(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
-        return _page(request, viewer_of(request, slug), {"form": MemberForm()})
+        return _page(request, viewer_of(request, slug), {"form": InvitationForm()})
     viewer = owner_of(request, slug)
-    form = MemberForm(request.POST)
+    form = InvitationForm(request.POST)
     if not form.is_valid():
         return _page(request, viewer, {"form": form}, status=422)
-    try:
-        added, password = member_add(project=viewer.project, actor=actor_of(request), **form.cleaned_data)
-    except MemberError as error:
-        form.add_error("username", str(error))
-        return _page(request, viewer, {"form": form}, status=422)
-    if password is not None:
-        # Rendered directly: a redirect would have to store the password somewhere.
-        return _page(request, viewer, {"form": MemberForm(), "added": added, "password": password})
-    messages.success(request, f"{added.user.get_username()} was added.")
+    invitation, token = invitation_create(
+        project=viewer.project, actor=actor_of(request), **form.cleaned_data
+    )
+    link = request.build_absolute_uri(reverse("invitation", args=[token]))
+    sent = invitation_send(invitation, url=link)
+    # Rendered directly: a redirect would have to store the link somewhere.
+    context = {"form": InvitationForm(), "link": link, "invitation": invitation, "sent": sent}
+    return _page(request, viewer, context)
+
+
+@require_POST
+def invitation_delete(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    invitation = viewer.project.invitations.select_related("project").filter(pk=id).first()
+    if invitation is None:
+        raise Http404("Invitation not found")
+    invitation_revoke(invitation=invitation, actor=actor_of(request))
+    messages.success(request, "The invitation was revoked.")
     return redirect("settings_members", slug=slug)
 
 
@@ -87,6 +97,9 @@ def _page(
 ) -> HttpResponse:
     rows = viewer.project.memberships.select_related("user").order_by("user__username")
     context = {"members": rows, "roles": Role.values, **context}
+    if viewer.is_owner:
+        valid = viewer.project.invitations.filter(expires_at__gt=timezone.now())
+        context["invitations"] = valid.select_related("created_by").order_by("-created_at")
     return settings_page(request, viewer, "members.html", context, status=status)
 
 

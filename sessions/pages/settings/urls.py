@@ -24,6 +24,11 @@ urlpatterns = [
     path(_SETTINGS, project.project_settings, name="settings"),
     path(f"{_SETTINGS}new/", project.project_new, name="settings_new"),
     path(f"{_SETTINGS}members/", members.project_members, name="settings_members"),
+    path(
+        f"{_SETTINGS}invitations/<uuid:id>/revoke/",
+        members.invitation_delete,
+        name="settings_invitation_revoke",
+    ),
     path(f"{_SETTINGS}members/<int:member>/", members.member_change, name="settings_member"),
     path(f"{_SETTINGS}members/<int:member>/remove/", members.member_delete, name="settings_member_remove"),
     path(f"{_SETTINGS}keys/", keys.project_keys, name="settings_keys"),
