@@ -33,7 +33,7 @@ WITHOUT_PROJECT = {
 #: Pages that prepare a change, which viewers may not make.
 FOR_WRITERS = {"session_revert", "sessions_delete"}
 #: Pages of content that the session of these tests does not have.
-WITHOUT_CONTENT = {"session_image", "shared_transcript"}
+WITHOUT_CONTENT = {"session_image", "shared_transcript", "invitation"}
 #: URLs that are not pages; their access is tested elsewhere.
 NOT_PAGES = ("api/", "mcp", "otel/", "healthz", "readyz", "metrics")
 
