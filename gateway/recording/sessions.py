@@ -85,12 +85,13 @@ def _named(place: Place, name: str) -> tuple[str, AgentSession | None]:
 
 
 def _create(place: Place, name: str | None, parent: AgentSession | None = None) -> AgentSession:
-    (title, client), _ = redact([_title(place.fields), place.identity.client], redaction=place.redaction)
+    texts = [_title(place.fields), place.identity.client, text(place.fields.get("model"))]
+    (title, client, model), _ = redact(texts, redaction=place.redaction)
     new = NewSession(
         external_id=name,
         title=title[:300],
         agent=client[:100],
-        model=text(place.fields.get("model"))[:200].replace("\0", ""),
+        model=model[:200].replace("\0", ""),
         policy=NEVER_COMPACTS if place.call.mode == OBSERVE else {},
         budget_tokens=_budget(place),
         created_by_id=place.key.created_by_id,

@@ -27,6 +27,7 @@ from replay.selectors.results import (
 from replay.services import runs
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotFound, about
+from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import error_responses, operation
@@ -64,6 +65,7 @@ class Replays(Endpoint):
         background; poll `replays/{id}/` for its progress. `ratios` defaults to 1.00, 0.50 and 0.20 if
         `budgets` is not given either."""
         data = validated(shapes.ReplayCreate, call.body)
+        reject_secret(data.get("policies", ()), "policies", call.principal.redaction)
         key = ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
         try:
             run = runs.run_create(

@@ -14,10 +14,12 @@ from accounts.models import Project
 from accounts.services import audit_record
 from compaction.policy import Policy
 from compaction.replay import Limit
+from redaction import redact
 from replay.models import ReplayRun, ReplayTarget
 from replay.selectors.run_settings import limit_json
 from replay.services.dispatch import replay_dispatch
 from sessions.models import AgentSession
+from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import summarizer_missing
 
 #: Limits of one run. Larger runs would delay compactions.
@@ -56,7 +58,7 @@ def run_create(
     run = ReplayRun.objects.create(
         project=project,
         created_by=actor.user,
-        title=title,
+        title=redact(title, redaction=redaction_of(project))[0],
         state=state,
         policies=[policy.to_json() for policy in policies],
         limits=[limit_json(limit) for limit in limits],

@@ -14,6 +14,7 @@ from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, NotFound, sentence
+from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import error_responses, operation
@@ -49,6 +50,7 @@ class Compact(Endpoint):
         what a compaction without a model would do and changes nothing."""
         data = serializers.validated(serializers.CompactRequest, call.body)
         session = session_or_404(call, session_id)
+        reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
         policy = _policy(session, data.get("policy"))
         if data.get("preview"):
             return json_response(_preview(session, policy))

@@ -78,12 +78,12 @@ def check_preamble(system: Any, tools: Any) -> None:
         raise InvalidRequest("invalid_field", "`tools` must be an array of tool definitions.", param="tools")
 
 
-def reject_secret(text: str, name: str, redaction: Redaction) -> None:
-    """Raise `InvalidRequest` if the value of an identifying field contains a secret.
+def reject_secret(value: Any, name: str, redaction: Redaction) -> None:
+    """Raise `InvalidRequest` if the value of a name or a setting contains a secret.
 
     These values cannot be redacted: later calls could no longer find the object by them.
     """
-    _, found = redact(text, redaction=redaction)
+    _, found = redact(value, redaction=redaction)
     if found:
         raise InvalidRequest(
             "secret_in_field",

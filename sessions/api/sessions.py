@@ -127,7 +127,7 @@ class Sessions(Endpoint):
         returned unchanged with status 200."""
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
-        for name in ("id", "model"):
+        for name in ("id", "model", "policy"):
             reject_secret(data.get(name, ""), name, key)
         redacted, _ = redact(
             {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data},
@@ -181,6 +181,7 @@ class SessionView(Endpoint):
         kept when the session's log is imported again."""
         data = serializers.validated(serializers.SessionChange, call.body)
         session = session_or_404(call, session_id)
+        reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
         if "policy" in data:
             session_policy_change(session=session, policy=data["policy"], actor=call.actor)
         if data.keys() & {"title", "tags"}:

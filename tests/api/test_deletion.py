@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.apps import apps
+from django.test import Client
+from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import AgentSession, Blob, Message
+from sessions.services.search.indexing import search_index_run
 from sessions.services.sessions.lifecycle import session_delete
+from sessions.services.sessions.retention import retention_run, retention_set
 from tests.api.client import Api
-from tests.api.talk import output, prompt, push, request, whole_turn
+from tests.api.talk import answer, output, prompt, push, request, whole_turn
+from tests.api.test_redaction import everything_stored
 
 GIANT = output(0, 2_000)
 OTHER_GIANT = output(1, 2_000)
@@ -35,6 +42,48 @@ def test_everything_is_deleted(admin_api: Api) -> None:
             assert not model.objects.filter(session_id=made["id"]).exists(), model
     assert not Blob.objects.exists()
     assert not AgentSession.objects.exists()
+
+
+#: A word of the content, which the search index, a recap and the memory contain as well.
+MARKER = "quokkaville"
+
+
+def _fill(admin_api: Api, owner_client: Client, project: Project) -> None:
+    """Store the marker in every place that a session has."""
+    admin_api.post(
+        "sessions/",
+        {"id": "s1", "system": MARKER, "title": MARKER, "tags": [MARKER], "metadata": {"a": MARKER}},
+    )
+    for number in range(8):
+        push(admin_api, whole_turn(number))
+    text = f"{MARKER} " + "lorem ipsum " * 3_000
+    push(
+        admin_api,
+        [request(f"Decided: {MARKER} in src/{MARKER}.py"), answer(MARKER), request(text), answer("ok")],
+    )
+    admin_api.patch("sessions/s1/", {"title": f"{MARKER} 2", "tags": [f"{MARKER} 2"]})
+    admin_api.patch("sessions/s1/memory/", {"task": MARKER, "decisions": [MARKER]}, if_match='"0"')
+    admin_api.post("sessions/s1/compact/", {"instructions": MARKER})
+    admin_api.post("sessions/s1/compactions/1/recap/", {"text": f"## Decisions\n- {MARKER}"})
+    admin_api.get("sessions/s1/prompt/")
+    search_index_run(everywhere=True)
+    assert MARKER in admin_api.get(f"search/?q={MARKER}").content.decode()
+    assert everything_stored().count(MARKER.encode()) > 10
+
+
+@pytest.mark.django_db
+def test_no_table_contains_the_content_after_a_deletion_or_the_retention_period(
+    admin_api: Api, owner_client: Client, project: Project
+) -> None:
+    _fill(admin_api, owner_client, project)
+    assert admin_api.delete("sessions/s1/").status_code == 204
+    search_index_run(everywhere=True)
+    assert MARKER.encode() not in everything_stored()
+    _fill(admin_api, owner_client, project)
+    retention_set(project=project, days=1)
+    later = timezone.now() + timedelta(days=60)
+    assert retention_run(now=later) == 1
+    assert MARKER.encode() not in everything_stored()
 
 
 def test_content_used_by_other_sessions_is_kept(admin_api: Api) -> None:

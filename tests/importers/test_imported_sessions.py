@@ -17,14 +17,17 @@ from compaction import dialects, policy
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Usage
-from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
+from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn, LogFile
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import message_bytes
 from sessions.selectors.past_prompts import outline_at
+from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.apply import session_compact
-from sessions.services.imports.store import ImportConflictError, session_import
+from sessions.services.imports.reader import Reader
+from sessions.services.imports.store import ImportConflictError, prepared_import, session_import
 from tests.api.client import Api
+from tests.api.test_redaction import everything_stored
 from tests.redaction.secrets import TOKENS
 
 pytestmark = pytest.mark.django_db
@@ -299,3 +302,18 @@ class TestCosts:
     def test_a_model_without_a_price_is_counted_as_such(self, project: Project) -> None:
         turns = [replace(step(0, usage=USAGE), model="nobody-knows-it")]
         assert take(project, turns).unpriced_turns == 1
+
+
+def test_a_secret_in_the_name_of_a_file_or_a_model_is_redacted(project: Project) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    log = {
+        "model": secret,
+        "messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
+    }
+    file = LogFile(name=f"run-{secret}.json", data=orjson.dumps(log))
+    read = Reader(redaction=redaction_of(project)).read_file(file)
+    assert read.sessions
+    for prepared in read.sessions:
+        prepared_import(project=project, prepared=prepared, origin=read.importer)
+    assert secret.encode() not in everything_stored()
+    assert "[redacted:github-token:" in AgentSession.objects.get().external_id

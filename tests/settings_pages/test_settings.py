@@ -165,6 +165,9 @@ def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):
     actions = AuditEvent.objects.filter(action__startswith="webhook").values_list("action", "user__username")
     assert {action for action, _ in actions} == {"webhook.created", "webhook.changed", "webhook.deleted"}
     assert {name for _, name in actions} == {"olga"}
+    audit = viewer_client.get(address("settings_audit")).content
+    assert b"example.org" in audit
+    assert b"t0p" not in audit
 
 
 def test_an_invalid_url_is_rejected(owner_client):

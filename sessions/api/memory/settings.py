@@ -44,6 +44,7 @@ class MemorySettings(Endpoint):
         reject_secret(data.get("model", ""), "model", call.principal.redaction)
         project = Project.objects.get(pk=call.principal.project_id)
         changes = {f"memory_{name}": value for name, value in data.items()}
+        reject_secret(data.get("fields", []), "fields", call.principal.redaction)
         if "fields" in data:
             changes["memory_fields"] = [dict(field) for field in data["fields"]]
             try:

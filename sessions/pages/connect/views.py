@@ -76,6 +76,8 @@ class GatewayForm(PlainForm):
 
 
 class ProviderKeyForm(PlainForm):
+    secret_fields = ("secret",)
+
     provider = forms.ChoiceField(choices=_PROVIDERS)
     secret = forms.CharField(
         required=False,

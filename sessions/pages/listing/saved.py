@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from sessions.pages.access import viewer_of
-from sessions.services.sessions.saved_views import TooManyViews, view_delete, view_save
+from sessions.services.sessions.saved_views import SecretInView, TooManyViews, view_delete, view_save
 
 
 @require_POST
@@ -24,6 +24,9 @@ def saved_view_create(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect(address)
     try:
         view_save(project=viewer.project, user=request.user, name=name, query=query)
+    except SecretInView:
+        messages.error(request, "The view contains what looks like a secret. It was not saved.")
+        return redirect("sessions", slug=slug)
     except TooManyViews:
         messages.error(request, "You have reached the limit of saved views. Delete one first.")
     return redirect(address)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django import forms
@@ -51,8 +51,7 @@ class ModelField(forms.CharField):
 
     def clean(self, value: Any) -> str:
         name: str = super().clean(value)
-        # Only whether anything was redacted matters here, so the key is arbitrary.
-        if redact(name, redaction=Redaction(key=b"unused"))[1]:
+        if contains_secret(name):
             raise forms.ValidationError(
                 "This looks like a secret, not a model name. It was not saved; enter a model name."
             )
@@ -60,7 +59,21 @@ class ModelField(forms.CharField):
 
 
 class PlainForm(forms.Form):
-    """A form whose labels end without a colon."""
+    """A form whose labels end without a colon, and which rejects texts that look like secrets."""
+
+    #: Fields that may contain a secret.
+    secret_fields: Collection[str] = ()
 
     def __init__(self, data: Any = None, **options: Any) -> None:
         super().__init__(data, label_suffix="", **options)
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]  # the hook for checks of cleaned data
+        for name, value in list(self.cleaned_data.items()):
+            if name not in self.secret_fields and isinstance(value, str) and contains_secret(value):
+                self.add_error(name, "This looks like a secret. It was not saved.")
+
+
+def contains_secret(text: str) -> bool:
+    # Only whether anything would be redacted matters here, so the key is arbitrary.
+    return bool(redact(text, redaction=Redaction(key=b"unused"))[1])

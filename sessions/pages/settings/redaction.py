@@ -21,6 +21,8 @@ _MAX_SAMPLE_LENGTH = 20_000
 
 
 class RedactionForm(PlainForm):
+    secret_fields = ("sample",)
+
     patterns = forms.CharField(
         label="Patterns",
         required=False,

@@ -29,6 +29,8 @@ _EVENTS = (
 
 
 class WebhookForm(PlainForm):
+    secret_fields = ("url",)
+
     url = forms.CharField(label="URL", max_length=2_000, help_text="An https:// URL on a public host.")
     format = forms.ChoiceField(label="Format", choices=WebhookFormat.choices, initial=WebhookFormat.JSON)
     events = forms.MultipleChoiceField(

@@ -16,7 +16,7 @@ from importers.base import Damage, ImportedSession, Importer, LogFile
 from importers.jsonlines import document
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, recognize
-from redaction import Redaction
+from redaction import Redaction, redact
 from sessions.services.imports.prepare import PreparedSession, session_prepare
 
 #: Part of every digest. Increase it when an importer reads more from a log than before, so that imported
@@ -100,7 +100,8 @@ class Reader:
             if isinstance(item, Damage):
                 damages.append(item)
             else:
-                sessions.append(replace(item, started_at=_started_at(item, log)))
+                named = _without_secrets(item, self.redaction)
+                sessions.append(replace(named, started_at=_started_at(item, log)))
         sessions.sort(key=lambda session: bool(session.parent_external_id))
         document.cache_clear()  # the parsed log
         return RawLog(importer=importer.name, sessions=sessions, damages=damages)
@@ -120,6 +121,24 @@ class Reader:
             except FormatError as error:
                 damages.append(malformed(log.name, item, error))
         return sessions, damages
+
+
+def _without_secrets(session: ImportedSession, redaction: Redaction) -> ImportedSession:
+    """Redact names: an id may be the name of a file, and models come from the log."""
+    models = {turn.model for turn in session.turns}
+    names = [session.external_id, session.parent_external_id or "", session.agent, session.model, *models]
+    redacted, found = redact(names, redaction=redaction)
+    if not found:
+        return session
+    new = dict(zip(names, redacted, strict=True))
+    return replace(
+        session,
+        external_id=new[session.external_id],
+        parent_external_id=session.parent_external_id and new[session.parent_external_id],
+        agent=new[session.agent],
+        model=new[session.model],
+        turns=[replace(turn, model=new[turn.model]) for turn in session.turns],
+    )
 
 
 def _started_at(session: ImportedSession, log: LogFile) -> datetime | None:

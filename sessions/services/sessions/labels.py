@@ -41,6 +41,7 @@ def session_label(
         project=project,
         actor=actor,
         target=locked.external_id,
-        detail={"title": locked.title, "tags": locked.tags},
+        # Not the new values: the audit log outlives the session, and its content is deleted with it.
+        detail={"changed": [name for name, value in (("title", title), ("tags", tags)) if value is not None]},
     )
     return locked

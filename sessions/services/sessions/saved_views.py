@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote_plus
 
 from accounts.models import Project
+from redaction import redact
 from sessions.models import SavedView
+from sessions.selectors.redaction import redaction_of
 
 #: Maximum number of views per user and project.
 MAX_VIEWS = 50
+
+
+class SecretInView(Exception):
+    """The name or the filter contains a secret."""
 
 
 class TooManyViews(Exception):
@@ -16,7 +23,9 @@ class TooManyViews(Exception):
 
 
 def view_save(*, project: Project, user: Any, name: str, query: str) -> SavedView:
-    """Save the query under a name, replacing an existing view. Raises `TooManyViews`."""
+    """Save the query under a name, replacing an existing view. Raises `TooManyViews` or `SecretInView`."""
+    if redact([name, unquote_plus(query)], redaction=redaction_of(project))[1]:
+        raise SecretInView
     own = SavedView.objects.filter(project=project, user=user)
     if not own.filter(name=name).exists() and own.count() >= MAX_VIEWS:
         raise TooManyViews

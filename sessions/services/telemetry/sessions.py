@@ -32,7 +32,7 @@ def session_locked(
         new = NewSession(
             external_id=name,
             agent=_clean(origin.agent, destination)[:100],
-            model=model,
+            model=_clean(model, destination),
             policy=NEVER_COMPACTS,
             created_by_id=_member(destination, origin),
             origin=TELEMETRY,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
@@ -30,7 +31,7 @@ def webhook_create(
         format=format,
         secret=f"whsec_{secrets.token_urlsafe(32)}",
     )
-    audit_record(action="webhook.created", project=project, actor=actor, target=url)
+    audit_record(action="webhook.created", project=project, actor=actor, target=_host(url))
     return webhook
 
 
@@ -41,10 +42,15 @@ def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = 
     for name, value in changes.items():
         setattr(webhook, name, value)
     webhook.save(update_fields=list(changes))
-    audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=webhook.url)
+    audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=_host(webhook.url))
 
 
 def webhook_delete(*, webhook: Webhook, actor: Actor = SYSTEM) -> None:
     """Delete a webhook with its deliveries."""
-    audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=webhook.url)
+    audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=_host(webhook.url))
     webhook.delete()
+
+
+def _host(url: str) -> str:
+    """Return the host for the audit log, which viewers read. The rest of the URL may contain a token."""
+    return urlsplit(url).hostname or ""
