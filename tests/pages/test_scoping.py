@@ -82,7 +82,6 @@ def ids(project):
         "token": "x" * 43,
         "period": "month",
         "format": "md",
-        "token": "x",
     }
 
 
