@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from accounts.models import Membership, Project, Role
 from accounts.services import api_key_create, project_create
 from sessions.models import AgentSession, ToolRun, Turn
+from tests.api.client import Api
 from tests.telemetry.events import SESSION, at, call, codex_call, event, figures, send
 
 pytestmark = pytest.mark.django_db
@@ -140,3 +142,26 @@ class TestProjects:
             send(key, call("req_a"))
         assert AgentSession.objects.filter(external_id=SESSION).count() == 2
         assert Turn.objects.count() == 2
+
+
+class TestPages:
+    def test_the_page_of_a_turn_shows_the_durations_of_tools(
+        self, api_key: str, owner_client: Client
+    ) -> None:
+        tool = {"tool_name": "Bash", "tool_use_id": "toolu_1", "duration_ms": "96", "success": "true"}
+        send(api_key, call("req_a"), event("tool_result", 1, **tool), call("req_b", 2))
+        pages = [owner_client.get(f"/p/alpha/sessions/{main_session().pk}/turns/{turn}/") for turn in (0, 1)]
+        texts = [" ".join(page.content.decode().split()) for page in pages]
+        assert ["Bash 96 ms" in text for text in texts] == [True, False]
+
+    @pytest.mark.parametrize("page", ["", "prompt/", "compactions/", "memory/"])
+    def test_pages_of_a_session_without_messages(self, api_key: str, owner_client: Client, page: str) -> None:
+        send(api_key, call("req_a"), call("req_b", 2))
+        assert owner_client.get(f"/p/alpha/sessions/{main_session().pk}/{page}").status_code == 200
+
+    def test_the_api_returns_a_session_without_messages(self, api_key: str) -> None:
+        send(api_key, call("req_a"))
+        pk, api = main_session().pk, Api(api_key)
+        assert api.get(f"sessions/{pk}/").json()["turns"] == 1
+        assert api.get(f"sessions/{pk}/turns/").json()["data"][0]["usage"]["output"] == 57
+        assert api.get(f"sessions/{pk}/prompt/").status_code == 200

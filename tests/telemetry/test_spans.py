@@ -257,6 +257,17 @@ class TestConventions:
         session = AgentSession.objects.get()
         assert (session.turn_count, session.message_count, session.uncached_tokens) == (1, 1, 100)
 
+    def test_two_spans_of_one_call_in_different_traces(self, api_key: str) -> None:
+        named = CHAT | USED | {"gen_ai.response.id": "msg_1"}
+        message = '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]'
+        send(
+            api_key,
+            span(1, **named),
+            span(2, **named, **{"gen_ai.input.messages": message}) | {"traceId": "cd" * 16},
+        )
+        session = AgentSession.objects.get()
+        assert (session.turn_count, session.message_count) == (1, 1)
+
     def test_input_tokens_that_exclude_cached_ones(self, api_key: str) -> None:
         send(api_key, span(1, **CHAT, **USED, **{"gen_ai.usage.cache_read.input_tokens": 4_000}))
         session = AgentSession.objects.get()

@@ -18,6 +18,7 @@ from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_view
 from sessions.selectors import convert
 from sessions.selectors.past_prompts import Outline, outline_diff
+from sessions.selectors.tool_runs import tool_runs_of_turn
 from sessions.selectors.transcript import turns_page
 
 
@@ -67,6 +68,7 @@ def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any
         "new_input": new_input_of(session, outline, new_input_start(session, outline)),
         "compactions": _compactions_before(session, turn),
         "usage": usage,
+        "tool_runs": tool_runs_of_turn(session=session, turn=turn),
         "cost_lines": cost_lines(turn.model or session.model, usage, turn.at) if usage else (),
         "cached": _cached_share(usage),
         "previous_turn": turn.index - 1 if turn.index else None,

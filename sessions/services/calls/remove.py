@@ -42,6 +42,8 @@ def call_take(call: CallIdentity, *, project_id: UUID, family: Collection[UUID])
     session = AgentSession.objects.select_for_update().get(pk=session_id)
     turn = Turn.objects.get(session=session, index=index)
     _remove(session, turn)
+    if session.pk not in family or session.parent_id is not None:
+        _delete_if_empty(session)
     return turn.request_id
 
 
@@ -60,7 +62,12 @@ def _remove(session: AgentSession, turn: Turn) -> None:
     state_forget(session.pk)
     rollups_invalidate(session.pk)
     session.save()
-    if not session.turn_count and session.parent_id is not None and session.origin == TELEMETRY:
+
+
+def _delete_if_empty(session: AgentSession) -> None:
+    """Delete a session that telemetry created for calls that another session now has."""
+    is_empty = not session.turn_count and session.origin == TELEMETRY
+    if is_empty and not session.children.exists() and not session.tool_runs.exists():
         session.delete()
 
 
