@@ -11,7 +11,8 @@ budget and is valid for the provider.
 Send an API key with each request: `Authorization: Bearer ctx_…`. All errors have the same shape: \
 `{"error": {"type", "code", "message", "param"}}`. Lists are paginated: pass `next_cursor` as `cursor` to \
 get the next page. Telemetry in OTLP over HTTP is accepted at `/otel/v1/logs` and `/otel/v1/traces`, and the \
-Model Context Protocol at `/mcp`; their specifications describe them. Amounts named `…_microusd` are in millionths of a US dollar.
+Model Context Protocol at `/mcp`; their specifications describe them. Amounts named `…_microusd` are in \
+millionths of a US dollar.
 """
 
 #: In the order in which an agent developer needs them.

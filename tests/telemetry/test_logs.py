@@ -153,6 +153,7 @@ class TestPages:
         pages = [owner_client.get(f"/p/alpha/sessions/{main_session().pk}/turns/{turn}/") for turn in (0, 1)]
         texts = [" ".join(page.content.decode().split()) for page in pages]
         assert ["Bash 96 ms" in text for text in texts] == [True, False]
+        assert "Telemetry reported this call without its messages." in texts[0]
 
     @pytest.mark.parametrize("page", ["", "prompt/", "compactions/", "memory/"])
     def test_pages_of_a_session_without_messages(self, api_key: str, owner_client: Client, page: str) -> None:
