@@ -30,13 +30,14 @@ Params = ParamSpec("Params")
 class Viewer:
     """The user's projects, the current one and the user's permissions in it.
 
-    `may_write` covers sessions; `is_owner` covers the project's settings.
+    `may_write` covers sessions; `is_owner` covers the project's settings. `user_id` is the user's key.
     """
 
     projects: Sequence[Project]
     project: Project
     may_write: bool
     is_owner: bool = False
+    user_id: int
 
 
 def viewer_of(request: HttpRequest, slug: str) -> Viewer:
@@ -49,7 +50,13 @@ def viewer_of(request: HttpRequest, slug: str) -> Viewer:
         if project.slug == slug:
             may_write = project.role in {Role.OWNER, Role.MEMBER}
             is_owner = project.role == Role.OWNER
-            return Viewer(projects=projects, project=project, may_write=may_write, is_owner=is_owner)
+            return Viewer(
+                projects=projects,
+                project=project,
+                may_write=may_write,
+                is_owner=is_owner,
+                user_id=user_of(request).pk,
+            )
     raise Http404("Project not found")
 
 
@@ -86,7 +93,7 @@ def actor_of(request: HttpRequest) -> Actor:
 
 def session_of(viewer: Viewer, id: UUID) -> AgentSession:
     """Return a session of the viewer's project. Raises Http404 for any other."""
-    session = session_get(project=viewer.project, id=id)
+    session = session_get(project=viewer.project, id=id, user_id=viewer.user_id)
     if session is None:
         raise Http404("Session not found")
     return session

@@ -40,7 +40,8 @@ class SessionFilter:
     `active_from` and `active_to`, both inclusive, select sessions that were active at any time in between.
     `metadata` maps top-level keys to values. `metadata_terms` are typed pairs of a key and a value: `12` and
     `true` also match a number and a boolean. `minimum_peak` is in tokens. `grades` are health grades: a
-    session whose health is not calculated yet has none. `ids` selects sessions themselves.
+    session whose health is not calculated yet has none. `ids` selects sessions themselves, `starred_by` those
+    that the user with this key has starred.
     """
 
     text: str = ""
@@ -58,6 +59,7 @@ class SessionFilter:
     bounds: tuple[Bound, ...] = ()
     metadata_terms: tuple[tuple[str, str], ...] = ()
     ids: tuple[UUID, ...] = ()
+    starred_by: int | None = None
 
     @property
     def is_set(self) -> bool:
@@ -120,6 +122,7 @@ def filtered(
         "tags__contains": [tag for tag in (filters.tag, *filters.tags) if tag],
         "metadata__contains": filters.metadata,
         "pk__in": filters.ids,
+        "stars__user": filters.starred_by,
         "profile__grade__in": filters.grades,
         "peak_prompt_tokens__gte": filters.minimum_peak,
         "last_active_at__gte": filters.active_from,

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, Sum
+from django.db.models import Count, Exists, F, OuterRef, Sum
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, UsageRollup
+from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, Star, UsageRollup
 from sessions.models.session import TELEMETRY
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
 
@@ -150,9 +150,11 @@ def sessions_newer(*, project: Project, filters: SessionFilter, since: datetime)
     return rows.order_by()[:100].count()
 
 
-def session_get(*, project: Project, id: UUID) -> AgentSession | None:
-    """Return a session by its id, or None."""
-    return AgentSession.objects.filter(project=project, pk=id).select_related("parent", "profile").first()
+def session_get(*, project: Project, id: UUID, user_id: int) -> AgentSession | None:
+    """Return a session by its id, or None. `is_starred` indicates whether the user has starred it."""
+    rows = AgentSession.objects.filter(project=project, pk=id).select_related("parent", "profile")
+    stars = Star.objects.filter(session=OuterRef("pk"), user_id=user_id)
+    return rows.annotate(is_starred=Exists(stars)).first()
 
 
 def connected_session_newest(*, project: Project) -> AgentSession | None:

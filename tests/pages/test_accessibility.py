@@ -52,6 +52,10 @@ def test_every_page_of_a_session_is_accessible(at, page, sample, project, theme)
         address("session_turn", compacted, 11),
         address("session_compaction", compacted, 1),
         address("session_recap", compacted, 1),
+        address("session_compaction_diff", compacted, 1),
+        f"{address('session_turn_diff', compacted, 11)}?turn=12&text=1&view=unified",
+        f"{address('session_memory', compacted)}?turn=3&against=5",
+        f"{sample_url}?role=tool",
         address("session_past_prompt_entry", compacted, 12, 1),
         *(path for name in url_names(SESSION_PAGE) if is_document(page, path := address(name, compacted))),
     ]

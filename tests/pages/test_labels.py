@@ -18,7 +18,7 @@ def test_title_and_tags_are_edited_and_kept_by_imports(member_client, project):
     session = make_session(project, [reading_turn(0)], title="/mode")
     new = {"title": " Pool  bug ", "tags": "red, ci,, red"}
     page = member_client.post(address("session_labels", session), new, follow=True)
-    assert "Title and tags saved." in page.text
+    assert "Title, tags and notes saved." in page.text
     again = make_session(project, [reading_turn(0), reading_turn(1)], title="/mode", tags=["log"])
     assert (again.title, again.tags, again.turn_count) == ("Pool bug", ["red", "ci"], 2)
     assert AuditEvent.objects.filter(action="session.labeled").count() == 1
@@ -32,6 +32,30 @@ def test_secrets_are_redacted(member_client, project):
     assert secret not in f"{stored.title} {stored.tags}", kind
 
 
+def test_notes_are_kept_and_redacted(member_client, project):
+    session = make_session(project)
+    _, secret = TOKENS[0]
+    new = {"title": "Pool bug", "notes": f"See <b>ticket</b> 12.\r\n{secret}"}
+    page = member_client.post(address("session_labels", session), new, follow=True).text
+    assert "See &lt;b&gt;ticket&lt;/b&gt; 12.<br>" in page
+    assert secret not in page
+
+
+def test_a_star_belongs_to_one_user(member_client, viewer_client, project):
+    session = make_session(project)
+    other = make_session(project, name="other", title="Another session")
+    viewer_client.post(address("session_star", session), {"starred": "1"})
+    listed = f"/p/{project.slug}/sessions/"
+    starred = viewer_client.get(listed, {"starred": "on"})
+    assert [row.session for row in starred.context["page"].rows] == [session]
+    assert 'aria-pressed="true"' in viewer_client.get(address("session", session)).text
+    assert not member_client.get(listed, {"starred": "on"}).context["page"].rows
+    assert len(member_client.get(listed).context["page"].rows) == 2
+    viewer_client.post(address("session_star", session), {"starred": "0"})
+    assert not viewer_client.get(listed, {"starred": "on"}).context["page"].rows
+    assert other.title == "Another session"
+
+
 def test_over_the_api(api_key, project):
     make_session(project)
     changed = Api(api_key).patch("sessions/s-1/", {"title": "Pool bug", "tags": ["red"]}).json()
@@ -40,5 +64,5 @@ def test_over_the_api(api_key, project):
 
 def test_a_viewer_cannot_edit(viewer_client, project):
     session = make_session(project)
-    assert "Edit title and tags" not in viewer_client.get(address("session", session)).text
+    assert "Edit title, tags and notes" not in viewer_client.get(address("session", session)).text
     assert viewer_client.post(address("session_labels", session), {"title": "x"}).status_code == 403

@@ -25,7 +25,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.selectors import projects_of
-from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
+from sessions.pages.access import page_or_fragment, private, user_of, viewer_of, wants_fragment
 from sessions.pages.listing.bulk import selected_ids
 from sessions.pages.listing.columns import COLUMNS, hidden_columns
 from sessions.pages.listing.export import sessions_csv
@@ -71,10 +71,12 @@ class FilterForm(forms.Form):
     active_to = forms.DateField(required=False)
     peak = TokensField(required=False, max_length=20, label="Min. peak")
     sub_agents = forms.BooleanField(required=False)
+    starred = forms.BooleanField(required=False)
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request.GET)
         self.zone = zone_of(request)
+        self.user_id = user_of(request).pk
 
     def filters(self) -> SessionFilter:
         """Return the filter. Invalid fields and terms are reported in `errors`."""
@@ -95,6 +97,7 @@ class FilterForm(forms.Form):
             active_to=last_moment(data["active_to"], self.zone) if data.get("active_to") else None,
             minimum_peak=data.get("peak"),
             sub_agents=data.get("sub_agents", False),
+            starred_by=self.user_id if data.get("starred") else None,
         )
 
 

@@ -1,4 +1,4 @@
-"""Edit the title and tags of a session."""
+"""Edit the title, tags and notes of a session, and star it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, with_writable_session
-from sessions.services.sessions.labels import session_label
+from sessions.pages.access import Viewer, actor_of, with_session, with_writable_session
+from sessions.services.sessions.labels import session_label, session_star
 
 _MAX_TAGS = 50
 
@@ -17,8 +17,23 @@ _MAX_TAGS = 50
 @require_POST
 @with_writable_session
 def session_labels(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
-    """Replace the title and the comma-separated tags."""
+    """Replace the title, the comma-separated tags and the notes."""
     title, tags = (request.POST.get(name, "").replace("\0", "") for name in ("title", "tags"))
-    session_label(session=session, title=title, tags=tags.split(",")[:_MAX_TAGS], actor=actor_of(request))
-    messages.success(request, "Title and tags saved.")
+    notes = request.POST.get("notes")
+    session_label(
+        session=session,
+        title=title,
+        tags=tags.split(",")[:_MAX_TAGS],
+        notes=None if notes is None else notes.replace("\0", "").replace("\r\n", "\n"),
+        actor=actor_of(request),
+    )
+    messages.success(request, "Title, tags and notes saved.")
+    return redirect("session", slug=viewer.project.slug, id=session.pk)
+
+
+@require_POST
+@with_session
+def session_star_change(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """Star the session for the user (`starred=1`), or remove the star."""
+    session_star(session=session, user_id=viewer.user_id, starred=request.POST.get("starred") == "1")
     return redirect("session", slug=viewer.project.slug, id=session.pk)

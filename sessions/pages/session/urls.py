@@ -33,6 +33,7 @@ urlpatterns = [
     path(f"{_SESSION}prompt/", prompt.session_prompt, name="session_prompt"),
     path(f"{_SESSION}raw/", raw.session_raw, name="session_raw"),
     path(f"{_SESSION}labels/", labels.session_labels, name="session_labels"),
+    path(f"{_SESSION}star/", labels.session_star_change, name="session_star"),
     path(f"{_SESSION}export.<str:format>", export.session_export, name="session_export"),
     path(f"{_SESSION}messages/<int:position>/raw/", raw.session_raw_message, name="session_raw_message"),
     path(f"{_SESSION}messages/<int:position>/pin/", pins.session_pin, name="session_pin"),

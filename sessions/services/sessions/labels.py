@@ -1,4 +1,4 @@
-"""Change the title and tags of a session."""
+"""Change the title, tags and notes of a session, and star it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
 from redaction import redact
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Star
 from sessions.selectors.redaction import redaction_of
+
+#: Characters of the notes on a session.
+MAX_NOTES = 10_000
 
 
 @transaction.atomic
@@ -20,9 +23,10 @@ def session_label(
     session: AgentSession,
     title: str | None = None,
     tags: Sequence[str] | None = None,
+    notes: str | None = None,
     actor: Actor = SYSTEM,
 ) -> AgentSession:
-    """Replace the title or tags, without secrets, and record an audit event.
+    """Replace the title, tags or notes, without secrets, and record an audit event.
 
     Importing the session's log again keeps them.
     """
@@ -34,8 +38,10 @@ def session_label(
     if tags is not None:
         clean = (redact(tag.strip(), redaction=redaction)[0][:100] for tag in tags)
         locked.tags = list(dict.fromkeys(filter(None, clean)))
+    if notes is not None:
+        locked.notes = redact(notes.strip(), redaction=redaction)[0][:MAX_NOTES]
     locked.keeps_labels = True
-    locked.save(update_fields=["title", "tags", "keeps_labels"])
+    locked.save(update_fields=["title", "tags", "notes", "keeps_labels"])
     audit_record(
         action="session.labeled",
         project=project,
@@ -45,3 +51,11 @@ def session_label(
         detail={"changed": [name for name, value in (("title", title), ("tags", tags)) if value is not None]},
     )
     return locked
+
+
+def session_star(*, session: AgentSession, user_id: int, starred: bool) -> None:
+    """Star a session for a user, or remove the star. Others do not see it."""
+    if starred:
+        Star.objects.get_or_create(session=session, user_id=user_id)
+    else:
+        Star.objects.filter(session=session, user_id=user_id).delete()
