@@ -31,14 +31,21 @@ class CharacterCounter:
         return (len(text) + 3) // 4
 
 
+#: Shorter strings are counted faster than they are looked up (characters).
+_LOOKED_UP = 64
+
+
 class OnceCounter:
-    """Counts each distinct string once. It holds references to the strings, so use one counter per plan."""
+    """Counts each distinct string once, unless it is short. It holds references to the strings, so use one
+    counter per plan."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int:
+        if len(text) < _LOOKED_UP:
+            return self._counter.count(text)
         known = self._known.get(text)
         if known is None:
             known = self._known[text] = self._counter.count(text)

@@ -74,6 +74,21 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.M
 
 def action_of(call: ToolCall) -> Action:
     """Return the action of the call. Never fails."""
+    key = call.name, hash(call.arguments), len(call.arguments)
+    action = _known.get(key)
+    if action is None:
+        if len(_known) >= _REMEMBERED:
+            _known.clear()
+        action = _known[key] = _action(call)
+    return action
+
+
+#: Actions by name and arguments of the call, as a plan needs each several times.
+_known: dict[tuple[str, int, int], Action] = {}
+_REMEMBERED = 4_096
+
+
+def _action(call: ToolCall) -> Action:
     name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
     arguments = loads_object_fast(call.arguments)
     path = _first(arguments, _PATH_FIELDS)

@@ -262,8 +262,18 @@ def _entry(message: Message, edits: list[Edit] | None) -> Entry:
         if (part := _edited(old, by_part.get(index))) is not None
     )
     saved = sum(edit.tokens_before - edit.tokens_after for edit in edits)
-    shown = replace(message, parts=parts, tokens=max(0, message.tokens - saved), patched=True)
-    return Entry(message=shown, rule=edits[-1].strategy, first=message.position, last=message.position)
+    shown = Message(
+        position=message.position,
+        role=message.role,
+        parts=parts,
+        tokens=max(0, message.tokens - saved),
+        turn=message.turn,
+        pinned=message.pinned,
+        format=message.format,
+        source=message.source,
+        patched=True,
+    )
+    return Entry(shown, message.position, message.position, edits[-1].strategy)
 
 
 def _edited(part: Part, edit: Edit | None) -> Part | None:
