@@ -9,8 +9,9 @@ that mention the name, with recency, with work on its file, and with the brevity
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -42,8 +43,11 @@ _ROUND = 0.8
 _TOKENS_MIN = 2
 
 
-def rank(contents: Contents, end: int, *, room: int, count: Count) -> list[str]:
-    """Return all names, the best use of `room` tokens first. `end` is the position after the evicted ones."""
+def rank(contents: Contents, end: int, *, room: int, count: Count) -> dict[str, int]:
+    """Return all names, the best use of `room` tokens first, with their tokens, or 0 if not counted.
+
+    `end` is the position after the evicted messages.
+    """
     names, log = list(contents.names.newest), math.log
     needs = _needs(contents, _last_end(contents, end))
     prices = [_PRICE_OWN if name in contents.names.own else _PRICE_SEEN for name in names]
@@ -53,10 +57,12 @@ def rank(contents: Contents, end: int, *, room: int, count: Count) -> list[str]:
     order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
     best = order[:listed]
+    sizes = [0] * len(names)
     for index in best:
-        scores[index] = needs[index] - prices[index] * log(count(f" {names[index]}"))
+        sizes[index] = size = count(f" {names[index]}")
+        scores[index] = needs[index] - prices[index] * log(size)
     best.sort(key=scores.__getitem__, reverse=True)
-    return [names[index] for index in chain(best, order[listed:])]
+    return {names[index]: sizes[index] for index in chain(best, order[listed:])}
 
 
 def _last_end(contents: Contents, end: int) -> int:
@@ -97,6 +103,7 @@ class _Line:
 
     file: Item
     known: frozenset[str]  #: the forms of the file's path
+    tokens: int  #: of the line without names, or 0 if the recap has it already
     names: dict[str, None] = field(default_factory=dict)  #: an ordered set
 
 
@@ -115,22 +122,24 @@ class _Added(NamedTuple):
 class Packing:
     """As many names as fit, on the lines of their files, in the order of a ranking.
 
-    `shown` are names that the prompt shows elsewhere. `count` counts the tokens of a string. `lines` are the
-    texts of existing items. The tokens of the parts do not add up exactly to those of the whole recap, so
-    `shorten` can reduce the room afterwards: that removes the names that were added last.
+    `ranked` is the result of `rank`, `shown` are names that the prompt shows elsewhere. `count` counts the
+    tokens of a string. `lines` are the texts of existing items. The tokens of the parts do not add up exactly
+    to those of the whole recap, so `shorten` can reduce the room afterwards: that removes the names that were
+    added last.
     """
 
     def __init__(
         self,
         contents: Contents,
-        ranked: Sequence[str],
+        ranked: Mapping[str, int],
         *,
         shown: Collection[str],
         room: int,
         count: Count,
         lines: Collection[str] = (),
     ) -> None:
-        self._contents, self._ranked, self._shown = contents, ranked, shown
+        self._contents, self._ranked, self._shown = contents, list(ranked), shown
+        self._sizes = ranked
         self._count, self._existing = count, lines
         self._listed: dict[str, _Line] = {}  #: by name, the line that contains it
         self._lines: dict[str, _Line] = {}
@@ -138,6 +147,7 @@ class Packing:
         self._added: list[_Added] = []
         self._passed: list[tuple[int, str]] = []  #: names that the prompt shows elsewhere
         self._next = 0  #: the index of the first name that was not considered
+        self._mention = cache(contents.names.mention)
         self._pack(room)
 
     def shorten(self, room: int) -> None:
@@ -160,10 +170,7 @@ class Packing:
         order = sorted(
             self._lines.values(), key=lambda line: (line.file.text in files, line.file.sources), reverse=True
         )
-        return tuple(
-            replace(line.file, mentions=tuple(map(self._contents.names.mention, line.names)))
-            for line in order
-        )
+        return tuple(replace(line.file, mentions=tuple(map(self._mention, line.names))) for line in order)
 
     def reserve(self) -> tuple[Mention, ...]:
         """Return the best of the other names, for the next recap."""
@@ -172,9 +179,12 @@ class Packing:
             if len(left) == RESERVE:
                 break
             name = self._ranked[index]
-            if name not in self._listed and not self._is_full(self._home(name), name):
+            if name in self._listed:
+                continue
+            line = self._lines.get(self._home(name))
+            if line is None or not self._is_full(line, name):
                 left.append(name)
-        return tuple(map(self._contents.names.mention, left))
+        return tuple(map(self._mention, left))
 
     def _pack(self, room: int) -> None:
         used = 0
@@ -185,12 +195,15 @@ class Packing:
             if name in self._listed:
                 continue
             home = self._home(name)
-            if self._is_full(home, name):
+            line = self._lines.get(home)
+            if line is not None and self._is_full(line, name):
                 continue
             if name in self._shown:
                 self._passed.append((index, name))
                 continue
-            added = self._priced(index, name, home, used)
+            if line is None:
+                line = self._new_line(home)
+            added = self._priced(index, name, line, used)
             if added.used >= room:
                 self._next = index
                 return
@@ -199,19 +212,20 @@ class Packing:
             self._list(added)
         self._next = len(self._ranked)
 
-    def _is_full(self, home: str, name: str) -> bool:
-        """Whether the line of a name accepts only names that the assistant used."""
-        line = self._lines.get(home)
-        return line is not None and len(line.names) >= LINE_NAMES and name not in self._contents.names.own
+    def _is_full(self, line: _Line, name: str) -> bool:
+        """Whether a line accepts only names that the assistant used."""
+        return len(line.names) >= LINE_NAMES and name not in self._contents.names.own
 
-    def _priced(self, index: int, name: str, home: str, used: int) -> _Added:
+    def _new_line(self, home: str) -> _Line:
+        file = self._contents.files.get(home) or Item(text=home)
+        tokens = 0 if home in self._existing else self._count(file.render()) + 1
+        return _Line(file, forms(home), tokens)
+
+    def _priced(self, index: int, name: str, line: _Line, used: int) -> _Added:
         """Return the name with the room that it takes in addition to `used`."""
-        count, line = self._count, self._lines.get(home)
-        if line is None:
-            file = self._contents.files.get(home) or Item(text=home)
-            line = _Line(file, forms(home))
-            if home not in self._existing:
-                used += count(file.render()) + 1
+        count, home = self._count, line.file.text
+        if home not in self._lines:
+            used += line.tokens
         own_forms = forms(name)
         # A name with one form is not listed and therefore includes no listed name.
         covered = self._covered(own_forms) if len(own_forms) > 1 else ()
@@ -219,7 +233,7 @@ class Packing:
             used -= count(f" {short}")
         is_shown = name not in line.known
         if is_shown:
-            used += count(f" {name}")
+            used += self._sizes.get(name) or count(f" {name}")
             group = group_of(name, self._contents.names.own.get(name, -1))
             if (home, group) not in self._groups:
                 self._groups.add((home, group))
@@ -235,7 +249,8 @@ class Packing:
             self._listed.update(dict.fromkeys(line.known, line))
         if added.is_shown:
             line.names[added.name] = None
-            self._listed.update(dict.fromkeys(added.forms, line))
+            for form in added.forms:
+                self._listed[form] = line
 
     def _covered(self, names: Collection[str]) -> list[str]:
         """Return those of the names that are listed: `pool.PoolError` includes `PoolError`."""

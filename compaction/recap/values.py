@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from compaction.messages import JSON
@@ -86,9 +87,14 @@ _LABELS = {group: f"\n {group}:" for group in Group}
 
 def group_of(name: str, own: int) -> Group:
     """Return the group of a name; `own` as in `Mention`."""
-    if name.replace(".", "").isdecimal():
+    if _is_figure(name):
         return Group.FIGURES
     return Group.USED if own >= 0 else Group.SEEN
+
+
+@lru_cache(1 << 15)
+def _is_figure(name: str) -> bool:
+    return name.replace(".", "").isdecimal()
 
 
 _FRAME = (
