@@ -13,14 +13,21 @@ import os
 import pwd
 import signal
 import sys
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 # From <linux/prctl.h>, <linux/securebits.h>, <linux/capability.h> and <linux/sched.h>.
 PR_SET_PDEATHSIG, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 28, 47, 2
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 SECBIT_NO_SETUID_FIXUP = 4
 CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 1, 6, 7, 8
 CAPABILITY_VERSION_3 = 0x20080522
+LAST_CAPABILITY = 63
 CLONE_NEWUSER = 0x10000000
+
+#: User ids that systemd reserves for services without an account. Each instance uses one.
+FREE_USERS = range(61184, 65520)
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,18 +44,22 @@ def end_with_parent(parent: int, number: int) -> None:
         sys.exit("The parent has ended.")
 
 
-def leave_root(folder: Path) -> None:
+def leave_root(folder: Path, *, needs_account: bool) -> None:
     """Become a user other than root who owns `folder` and can access the programs.
 
     Postgres refuses to run as root, and other users cannot read folders such as /root. If possible, root
-    becomes `nobody` with the capability to open all files, which works in containers too. Otherwise (for
-    example as root of a sandbox without other users) a user namespace maps root to `nobody`.
+    becomes a user that no other process has, with the capability to open all files and no other, which works
+    in containers too. Otherwise (for example as root of a sandbox without other users) a user namespace maps
+    root to `nobody`.
     """
     nobody = pwd.getpwnam("nobody")
     needed = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
-    if sys.platform != "linux" or (permitted_capabilities() & needed == needed and is_mapped(nobody)):
-        change_owner(folder, nobody.pw_uid, nobody.pw_gid)
-        switch_user(nobody)
+    if sys.platform != "linux" or (
+        permitted_capabilities() & needed == needed and is_mapped(nobody.pw_uid, nobody.pw_gid)
+    ):
+        user, group = (nobody.pw_uid, nobody.pw_gid) if needs_account else user_for(folder, nobody)
+        change_owner(folder, user, group)
+        switch_user(user, group)
     else:
         change_owner(folder, os.getuid(), os.getgid())
         map_user(nobody)
@@ -59,9 +70,38 @@ def permitted_capabilities() -> int:
     return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm"))
 
 
-def is_mapped(user: pwd.struct_passwd) -> bool:
-    """Return whether this user namespace contains the user and its group."""
-    return covers("/proc/self/uid_map", user.pw_uid) and covers("/proc/self/gid_map", user.pw_gid)
+def user_for(folder: Path, nobody: pwd.struct_passwd) -> tuple[int, int]:
+    """Return a user and group for the folder: its owner, or an id without an account or a process.
+
+    Without /proc, or if this user namespace has no free id, `nobody`, which other programs may also use.
+    """
+    owner = folder.stat().st_uid
+    if owner in FREE_USERS:
+        return owner, owner
+    if sys.platform == "linux" and is_mapped(FREE_USERS.start, FREE_USERS[-1]):
+        taken = {user.pw_uid for user in pwd.getpwall()} | running_users()
+        first = zlib.crc32(os.fsencode(folder)) % len(FREE_USERS)
+        for user in (*FREE_USERS[first:], *FREE_USERS[:first]):
+            if user not in taken:
+                return user, user
+    print("Postgres runs as `nobody`, because no unused user id is available.", file=sys.stderr)  # noqa: T201
+    return nobody.pw_uid, nobody.pw_gid
+
+
+def running_users() -> set[int]:
+    found = set()
+    for entry in os.scandir("/proc"):
+        with suppress(FileNotFoundError):
+            if entry.name.isdecimal():
+                found.add(entry.stat().st_uid)
+    return found
+
+
+def is_mapped(*numbers: int) -> bool:
+    """Return whether this user namespace contains users and groups with these ids."""
+    return all(
+        covers(f"/proc/self/{table}", number) for table in ("uid_map", "gid_map") for number in numbers
+    )
 
 
 def covers(table: str, number: int) -> bool:
@@ -78,20 +118,27 @@ def change_owner(folder: Path, user: int, group: int) -> None:
         os.chown(parent, user, group)  # last, because the folder's owner indicates that this step is complete
 
 
-def switch_user(user: pwd.struct_passwd) -> None:
+def switch_user(user: int, group: int) -> None:
+    """Become the user. On Linux, only the capability to open all files remains, also for later programs."""
     linux = sys.platform == "linux"
     if linux:
         # Keep the capabilities across the change of user, for access(2) as well: initdb uses it to check
         # that it can run the postgres binary.
         check(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0))
+        for capability in range(LAST_CAPABILITY + 1):
+            if capability != CAP_DAC_OVERRIDE:
+                libc.prctl(
+                    PR_CAPBSET_DROP, capability, 0, 0, 0
+                )  # fails for those that the kernel does not know
     os.setgroups([])
-    os.setgid(user.pw_gid)
-    os.setuid(user.pw_uid)
+    os.setgid(group)
+    os.setuid(user)
     if linux:
         bit = 1 << CAP_DAC_OVERRIDE
         header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
         check(libc.capset(header, (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)))
         check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0))
+        check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def map_user(user: pwd.struct_passwd) -> None:
@@ -113,7 +160,9 @@ def main() -> None:
     os.nice(options.nice)
     if options.unprivileged and os.geteuid() == 0:
         try:
-            leave_root(options.unprivileged)
+            # The programs that create the cluster look up the name of their user.
+            creates = "--single" in options.program or Path(options.program[0]).name == "initdb"
+            leave_root(options.unprivileged, needs_account=creates)
         except (OSError, KeyError) as error:
             sys.exit(
                 f"FATAL: Postgres does not run as root, and leaving root failed ({error}). "
