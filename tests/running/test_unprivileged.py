@@ -1,4 +1,4 @@
-"""As root, the embedded Postgres runs as a user without an account, other processes and further privileges."""
+"""As root, the embedded Postgres runs as a user without an account or other processes."""
 
 from __future__ import annotations
 
