@@ -163,4 +163,5 @@ def test_every_session_converted_to_responses_and_compacted_is_valid(sessions: l
         for shown in (items, render(made.view.messages, format="openai-responses").messages):
             found += [f"{session.name[:40]}: {fault}" for fault in provider_faults(shown, "openai-responses")]
             found += [f"{session.name[:40]}: {each}" for each in validate(shown, "openai-responses")]
+    print(f"{len(sessions)} sessions, {len(found)} faults")
     assert not found, f"{len(found)} faults, the first: " + "\n".join(found[:10])
