@@ -29,7 +29,10 @@ def paging(*, default: int = 50, maximum: int = 200) -> list[OpenApiParameter]:
     """Return the OpenAPI parameters of a paginated list."""
     text = f"Number of items to return, 1 to {maximum}. Defaults to {default}."
     limit = int_parameter("limit", text, minimum=1, maximum=maximum)
-    return [limit, OpenApiParameter("cursor", str, description=_CURSOR)]
+    cursor = OpenApiParameter(
+        "cursor", {"type": "string", "pattern": "^[A-Za-z0-9_-]*$"}, description=_CURSOR
+    )
+    return [limit, cursor]
 
 
 def limit_param(call: ApiCall, *, default: int = 50, maximum: int = 200) -> int:

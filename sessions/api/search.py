@@ -52,7 +52,7 @@ class SessionSearch(Endpoint):
         operation_id="search",
         summary="Search a session",
         parameters=[
-            OpenApiParameter("q", str, required=True, description=f"{_Q}."),
+            OpenApiParameter("q", {"type": "string", "minLength": 1}, required=True, description=f"{_Q}."),
             *paging(default=20, maximum=100),
         ],
         responses={200: serializers.SearchPage, **error_responses(400)},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     ignored_auth,
+    negative_data_rejection,
+    positive_data_acceptance,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -46,9 +50,14 @@ CHECKS = [
     response_schema_conformance,
     ignored_auth,
     unsupported_method,
+    negative_data_rejection,
+    positive_data_acceptance,
 ]
 
-SCHEMA = schemathesis.openapi.from_dict(SchemaGenerator().get_schema(request=None, public=True))
+CONFIG = SchemathesisConfig.from_path(Path(__file__).with_name("schemathesis.toml"))
+SCHEMA = schemathesis.openapi.from_dict(
+    SchemaGenerator().get_schema(request=None, public=True), config=CONFIG
+)
 SCHEMA.app = get_wsgi_application()
 OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
 
