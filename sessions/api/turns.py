@@ -9,6 +9,7 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
+from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
 from pricing.usage import UsageError, cache_writes_1h, usage_read
@@ -18,12 +19,12 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest, sentence
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
 from sessions.api.latency import latency_field, latency_json
-from sessions.api.lookup import raise_key_or_session_error, session_or_404
+from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import error_responses, operation
-from sessions.selectors.api import turn_messages, turns_page
-from sessions.selectors.lookups import route_forget, session_route
+from sessions.selectors.api import session_turns, turn_messages, turns_page
+from sessions.selectors.lookups import route_forget, session_route, with_session_route
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
@@ -36,7 +37,7 @@ _FIELDS = frozenset(
 
 
 class Turns(Endpoint):
-    checks_key_itself = ("POST",)
+    checks_key_itself = ("GET", "POST")
 
     @operation(
         operation_id="turns_list",
@@ -49,15 +50,23 @@ class Turns(Endpoint):
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns turns with their messages as pushed (with secrets redacted), oldest first."""
-        session = session_or_404(call, session_id)
         limit = limit_param(call)
         last = int_param(call, "last", default=0, minimum=1, maximum=200)
+        cursor = number_cursor(call)
+        key_id, project_id = call.principal.key_id, call.principal.project_id
+        session = with_session_route(
+            project_id=project_id,
+            name=session_id,
+            use=lambda route: session_turns(key_id=key_id, project_id=project_id, session_id=route.id),
+        )
+        if session is None:
+            raise_key_or_session_error(call, session_id)
         first = max(0, session.turn_count - last) if last else 0
-        if (cursor := number_cursor(call)) is not None:
+        if cursor is not None:
             first = cursor
-        rows = turns_page(session_id=session.pk, first=first, limit=(last or limit) + 1)
+        rows = turns_page(session_id=session.id, first=first, limit=(last or limit) + 1)
         page, more = rows[: last or limit], rows[last or limit :]
-        messages = turn_messages(session_id=session.pk, turns=page)
+        messages = turn_messages(session_id=session.id, turns=page)
         return json_response(
             {
                 "data": [turn_json(row, messages.get(row.index, [])) for row in page],
@@ -260,7 +269,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "prompt_estimate": row.prompt_estimate,
         "prompt_reported": row.prompt_reported,
         "prompt_served": row.prompt_served,
-        "components": row.components,
+        "components": TokenBreakdown.from_counts(row.component_tokens).tokens,
         "usage": usage,
         "output_reported": row.output_reported,
         "cost_microusd": row.cost_microusd,

@@ -7,6 +7,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from sessions.models.claimable import Claimable
+from sessions.models.fields import JSONField
 from sessions.models.session import AgentSession
 
 
@@ -46,10 +47,10 @@ class Compaction(Claimable):
     reverted_turn = models.PositiveIntegerField(null=True)
     # The number of messages at planning time; later ones are appended unchanged.
     snapshot_position = models.PositiveIntegerField()
-    policy = models.JSONField(default=dict)
+    policy = JSONField(default=dict)
     tokens_before = models.PositiveIntegerField(null=True)
     tokens_after = models.PositiveIntegerField(null=True)
-    record = models.JSONField(default=dict)
+    record = JSONField(default=dict)
     cost_microusd = models.PositiveBigIntegerField(null=True)
     # When it was last dispatched to the workers. The task may have been lost.
     dispatched_at = models.DateTimeField(null=True)

@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 
 from accounts.models import Project
 from compaction.dialects import get_dialect
+from sessions.models.fields import JSONField
 
 #: The origin of sessions of which only telemetry is known. Another source that records them replaces it.
 TELEMETRY = "telemetry"
@@ -57,10 +58,10 @@ class AgentSession(models.Model):
     notes = models.TextField(blank=True)
     # Title and tags were set by a member or over the API: importing the log again keeps them.
     keeps_labels = models.BooleanField(default=False)
-    metadata = models.JSONField(default=dict)
+    metadata = JSONField(default=dict)
     budget_tokens = models.IntegerField(null=True)
     context_window = models.IntegerField(null=True)
-    policy = models.JSONField(default=dict)
+    policy = JSONField(default=dict)
 
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(default=timezone.now)
@@ -71,9 +72,9 @@ class AgentSession(models.Model):
     # The prompt begins here: the first message after the last compaction by the client of an imported log.
     context_start = models.IntegerField(default=0)
     # Estimated tokens of the context by component (see `compaction.breakdown`).
-    context_components = models.JSONField(default=dict)
+    context_components = JSONField(default=dict)
     # The same for the prompt that is served: the context with its edits applied.
-    shown_components = models.JSONField(default=dict)
+    shown_components = JSONField(default=dict)
     # Messages from this position on are served as pushed; those before it are in the prompt snapshot.
     snapshot_end = models.IntegerField(default=0)
     # The pushed messages are not valid for a provider, so a prompt cannot be served from the stored bytes.
@@ -81,7 +82,7 @@ class AgentSession(models.Model):
     # Ids of the tool calls whose results are missing. Background triggers wait until there are none.
     open_calls = ArrayField(models.TextField(), default=list)
     # How the provider counts (`compaction.calibration.Calibration`). Empty until the session learns it.
-    calibration = models.JSONField(default=dict)
+    calibration = JSONField(default=dict)
     # Size of the prompt after the last triggered compaction, and its turn. Triggers wait for growth since.
     fired_tokens = models.IntegerField(null=True)
     fired_turn = models.IntegerField(null=True)

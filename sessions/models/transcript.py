@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 
 from accounts.models import ApiKey, Project
 from compaction.breakdown import TokenBreakdown
+from sessions.models.fields import JSONField
 from sessions.models.session import AgentSession
 
 
@@ -74,7 +75,7 @@ class Turn(models.Model):
     # Tokens of the turn's tool outputs if they are a spike, else NULL (see `compaction/meter.py`).
     output_spike = models.IntegerField(null=True)
     # {"trigger", "tokens_before"} if the recording client compacted its own context before this turn.
-    client_compaction = models.JSONField(null=True)
+    client_compaction = JSONField(null=True)
 
     class Meta:
         constraints = [

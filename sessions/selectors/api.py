@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import orjson
+from django.db import connection
+from psycopg.rows import namedtuple_row
+from psycopg.types.numeric import Int4
 
-from sessions.models import AgentSession, Message, Turn
-from sessions.selectors.convert import message_bytes
+from sessions.models import AgentSession
 from sessions.selectors.filters import Cursor, SessionFilter, filtered, page_after
+from sessions.store import bodies
+from sessions.store.blobs import blob_get
+from sessions.store.postgres import execute, raw_connection
 
 #: The columns that a list shows of a session.
 _COLUMNS = (
@@ -58,21 +63,59 @@ def sessions_page(
     return list(page_after(rows, after).values_list(*_COLUMNS, named=True)[:limit])
 
 
-def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Turn]:
-    """Return turns in order, starting at index `first`."""
-    rows = Turn.objects.filter(session_id=session_id, index__gte=first).order_by("index")
-    return list(rows[:limit])
+_SESSION: LiteralString = """
+SELECT s.id, s.turn_count
+  FROM agent_sessions_agentsession s
+  JOIN accounts_apikey k
+    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+ WHERE s.id = %(session)s AND s.project_id = %(project)s
+"""
+
+_TURNS: LiteralString = """
+SELECT index, at, model, first_position, message_count, prompt_estimate, prompt_reported, prompt_served,
+       component_tokens, uncached_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
+       output_reported, cost_microusd, first_token_ms, duration_ms, output_spike
+  FROM agent_sessions_turn
+ WHERE session_id = %s AND index >= %s
+ ORDER BY index
+ LIMIT %s
+"""
+
+_MESSAGES: LiteralString = """
+SELECT m.turn_index, coalesce(m.body, b.data), b.project_id, b.sha256
+  FROM agent_sessions_message m
+  LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
+ WHERE m.session_id = %s AND m.position >= %s AND m.position < %s
+ ORDER BY m.position
+"""
 
 
-def turn_messages(*, session_id: UUID, turns: Sequence[Turn]) -> dict[int, list[orjson.Fragment]]:
+def session_turns(*, key_id: UUID, project_id: UUID, session_id: UUID) -> Any:
+    """Return the id and the number of turns of a session.
+
+    None if the session is not in the project or the API key is no longer valid.
+    """
+    parameters = {"key": key_id, "project": project_id, "session": session_id}
+    with connection.wrap_database_errors:
+        return execute(raw_connection(), _SESSION, parameters, row_factory=namedtuple_row).fetchone()
+
+
+def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Any]:
+    """Return turns in order, starting at index `first`, as named tuples."""
+    parameters = [session_id, Int4(first), Int4(limit)]
+    with connection.wrap_database_errors:
+        return execute(raw_connection(), _TURNS, parameters, row_factory=namedtuple_row).fetchall()
+
+
+def turn_messages(*, session_id: UUID, turns: Sequence[Any]) -> dict[int, list[orjson.Fragment]]:
     """Return the messages of consecutive turns as pushed, by turn index."""
     if not turns:
         return {}
-    end = turns[-1].first_position + turns[-1].message_count
-    rows = Message.objects.filter(
-        session_id=session_id, position__gte=turns[0].first_position, position__lt=end
-    ).select_related("blob")
+    first, end = turns[0].first_position, turns[-1].first_position + turns[-1].message_count
+    with connection.wrap_database_errors:
+        rows = execute(raw_connection(), _MESSAGES, [session_id, Int4(first), Int4(end)]).fetchall()
     found: dict[int, list[orjson.Fragment]] = {}
-    for row in rows.order_by("position"):
-        found.setdefault(row.turn_index, []).append(orjson.Fragment(message_bytes(row)))
+    for turn, data, project_id, sha256 in rows:
+        packed = blob_get(project_id, sha256) if data is None else data
+        found.setdefault(turn, []).append(orjson.Fragment(bodies.unpack(packed)))
     return found

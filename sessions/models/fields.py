@@ -1,0 +1,27 @@
+"""Model fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.db import models
+
+
+class JSONField(models.JSONField):
+    """Django's field with a faster decoder, which takes a quarter of the time of a session list."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        if not isinstance(value, str):
+            return super().from_db_value(value, expression, connection)
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:  # numbers that exceed a double
+            return json.loads(value)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        """Appear as Django's field in migrations: the column is the same."""
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.JSONField", args, options
