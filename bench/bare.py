@@ -1,11 +1,12 @@
-"""The baseline of `bench/api.py`: a DRF view without authentication that only inserts the received messages.
+"""The baseline of `python -m bench`: DRF views without authentication that only insert and select rows.
 
-At `/counted/…` it also counts the tokens, as any prompt store must. Runs under granian like contextapp
-(`bench.bare:application`), on the same Postgres with a separate table.
+`/counted/…` also counts the tokens of pushed messages, as any prompt store must. Runs under granian like
+contextapp (`bench.bare:application`), on the same Postgres with separate tables.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 
@@ -46,7 +47,7 @@ class Push(APIView):
         if self.counts:
             dialects.parse(request.data["messages"], format="anthropic", counter=counter())
         rows = [
-            (session, message["role"], zlib.compress(str(message).encode(), 1))
+            (session, message["role"], zlib.compress(json.dumps(message).encode(), 1))
             for message in request.data["messages"]
         ]
         with connection.cursor() as cursor:
@@ -54,7 +55,46 @@ class Push(APIView):
         return Response({"stored": len(rows)}, status=201)
 
 
+class Messages(APIView):
+    """A page of messages: the newest `last`, or `limit` from the position `after` on."""
+
+    def get(self, request: Request, session: str) -> Response:
+        last, after = request.query_params.get("last"), request.query_params.get("after", 0)
+        with connection.cursor() as cursor:
+            if last is not None:
+                cursor.execute(
+                    "SELECT position, role, body FROM bench_bare WHERE session = %s"
+                    " ORDER BY position DESC LIMIT %s",
+                    [session, int(last)],
+                )
+            else:
+                cursor.execute(
+                    "SELECT position, role, body FROM bench_bare WHERE session = %s AND position > %s"
+                    " ORDER BY position LIMIT %s",
+                    [session, int(after), int(request.query_params["limit"])],
+                )
+            rows = cursor.fetchall()
+        data = [
+            {"position": position, "role": role, "message": json.loads(zlib.decompress(body))}
+            for position, role, body in (reversed(rows) if last is not None else rows)
+        ]
+        return Response({"data": data})
+
+
+class Sessions(APIView):
+    """The newest 50 sessions."""
+
+    def get(self, request: Request) -> Response:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM bench_sessions ORDER BY last_active_at DESC, id DESC LIMIT 50")
+            names = [column.name for column in cursor.description]
+            rows = cursor.fetchall()
+        return Response({"data": [dict(zip(names, row, strict=True)) for row in rows]})
+
+
 urlpatterns = [
+    path("sessions/", Sessions.as_view()),
+    path("messages/<str:session>/", Messages.as_view()),
     path("<str:session>/", Push.as_view()),
     path("counted/<str:session>/", Push.as_view(counts=True)),
 ]

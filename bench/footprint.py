@@ -1,0 +1,82 @@
+"""Measure what an instance takes: bytes in Postgres, and CPU and memory while it is idle."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+
+from bench.instance import Instance
+from bench.load import bytes_pushed, create_session, push_concurrently
+from bench.pushes import BUDGET
+from bench.table import Row
+
+#: The search index has its own limit.
+_SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0)
+  FROM pg_class
+ WHERE relkind = 'r' AND relname LIKE 'agent_sessions_%' AND relname NOT LIKE 'agent_sessions_search%'
+"""
+
+
+def stored(instance: Instance, turns: int) -> list[Row]:
+    """Push 16 new sessions with compactions; compare the growth of the tables with the messages' bytes."""
+    present = Row("bytes stored per byte pushed, at once", "", target=0.60)
+    vacuumed = Row("bytes stored per byte pushed, after VACUUM FULL", "", target=0.45)
+    sessions = 16
+    pushed = bytes_pushed(sessions, turns // sessions)
+    with psycopg.connect(instance.database, autocommit=True) as connection:
+        connection.execute("VACUUM FULL")
+        before = _size(connection)
+        http = instance.ours()
+        paths = [create_session(http, f"stored-{number}", BUDGET) for number in range(sessions)]
+        push_concurrently(instance.port, instance.key, paths, turns // sessions, is_ours=True)
+        present.ours.append((_size(connection) - before) / pushed)
+        connection.execute("VACUUM FULL")
+        vacuumed.ours.append((_size(connection) - before) / pushed)
+    return [present, vacuumed]
+
+
+def _size(connection: psycopg.Connection) -> int:
+    [size] = connection.execute(_SIZE).fetchone() or [0]
+    return int(size)
+
+
+def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
+    """Measure the CPU of the worker and the scheduler, and the memory of all processes. Linux only."""
+    cpu = Row("CPU of worker and scheduler, idle", "% of a core", target=1)
+    memory = Row("memory of all processes, idle (PSS)", "MB", target=550)
+    if not Path("/proc/self/smaps_rollup").exists():
+        return []
+    time.sleep(seconds)  # the processes finish starting
+    for _ in range(rounds):
+        pids = list(_processes(instance.pid))
+        background = [pid for pid in pids if b"celery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        before = sum(map(_cpu_seconds, background))
+        time.sleep(seconds)
+        cpu.ours.append((sum(map(_cpu_seconds, background)) - before) / seconds * 100)
+        memory.ours.append(sum(map(_pss, pids)) / 1e6)
+    return [cpu, memory]
+
+
+def _processes(pid: int) -> Iterator[int]:
+    """Yield a process and its descendants."""
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            yield from _processes(int(child))
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process, without children that have ended."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _pss(pid: int) -> int:
+    """Return the bytes of a process in memory, with shared pages divided among the processes."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

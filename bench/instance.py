@@ -1,0 +1,90 @@
+"""A separate instance of contextapp in a temporary folder, and the bare views on the same Postgres."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from bench.bare_table import CREATE
+from bench.http import Http
+from bench.load import ROOT
+from contextapp.embedded.home import database_url
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Where both listen, the API key, the URL of the database, and the process that started contextapp."""
+
+    port: int
+    bare_port: int
+    key: str
+    database: str
+    pid: int
+
+    def ours(self) -> Http:
+        return Http(self.port, self.key)
+
+    def bare(self) -> Http:
+        return Http(self.bare_port, self.key)
+
+
+@contextmanager
+def started(port: int) -> Iterator[Instance]:
+    """Start contextapp, and the bare views with the same numbers of processes and threads."""
+    home = Path(tempfile.mkdtemp(prefix="ctxbench"))
+    # The gateway listens on the next port.
+    bare_port = port + 2
+    environment = {**os.environ, "CONTEXTAPP_HOME": str(home), "CONTEXTAPP_PORT": str(port)}
+    for name in ("DATABASE_URL", "CELERY_BROKER_URL"):
+        environment.pop(name, None)
+    product = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, env=environment)
+    bare = None
+    try:
+        _wait(port, product)
+        database = database_url(home)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(CREATE)
+        bare = _bare(bare_port, {**environment, "DATABASE_URL": database})
+        _wait(bare_port, bare)
+        _wait(port + 1, product)
+        key = (home / "api-key").read_text().strip()
+        yield Instance(port=port, bare_port=bare_port, key=key, database=database, pid=product.pid)
+    finally:
+        for process in (bare, product):
+            if process is not None:
+                process.terminate()
+                process.wait(60)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _bare(port: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(port)]
+    command += ["--workers", "2", "--blocking-threads", "4", "--no-ws", "--log-level", "error"]
+    command += ["--workers-kill-timeout", "2", "bench.bare:application"]
+    return subprocess.Popen(command, cwd=ROOT, env=environment)
+
+
+def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(1_200):
+        if process.poll() is not None:
+            break
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
+                probe.sendall(b"GET /none HTTP/1.0\r\nHost: localhost\r\n\r\n")
+                if probe.recv(4) == b"HTTP":
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise SystemExit(f"no response on port {port}")
