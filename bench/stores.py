@@ -253,7 +253,7 @@ def _sizes(connection: psycopg.Connection, tables: Sequence[str]) -> Iterator[in
 
 
 def compare(instance: Instance, turns: int) -> list[dict[str, Any]]:
-    """Measure the stores in a separate process with databases of their own; print and return the figures."""
+    """Measure the stores in a separate process, each with its database; print and return the figures."""
     command = [sys.executable, "-m", "bench.stores", "--database", instance.database, "--turns", str(turns)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
