@@ -94,12 +94,9 @@ def _cost(values: Mapping[str, Any]) -> int | None:
     cost = number(values, "cost_usd_micros", most=10**12)
     if cost is None:
         dollars = values.get("cost_usd")
-        cost = number({"cost": float(dollars) * 1e6}, "cost", most=10**12) if _is_number(dollars) else None
+        if isinstance(dollars, int | float) and not isinstance(dollars, bool):
+            cost = number({"cost": dollars * 1e6}, "cost", most=10**12)
     return cost or None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _compaction(record: LogRecord, session: str, at: datetime) -> CompactionReport | None:

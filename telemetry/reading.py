@@ -15,11 +15,10 @@ LOG_READERS: tuple[Callable[[LogRecord], Report | None], ...] = (claude_code.rea
 
 def log_reports(records: Iterable[LogRecord]) -> list[Report]:
     """Return what the records report, in order of time. Records of unknown emitters are ignored."""
-    found = []
+    found: list[Report] = []
     for record in records:
-        report = next(filter(None, (read(record) for read in LOG_READERS)), None)
-        if report is not None:
-            found.append(report)
+        reports = (read(record) for read in LOG_READERS)
+        found.extend(report for report in reports if report is not None)
     return sorted(found, key=lambda report: report.at)
 
 

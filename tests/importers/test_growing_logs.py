@@ -16,7 +16,8 @@ from importers.base import ImportedSession, LogFile
 from importers.registry import IMPORTERS
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_bytes
-from sessions.services.imports.store import ImportConflictError, ImportResult, session_import
+from sessions.services.imports.find import ImportConflictError
+from sessions.services.imports.store import ImportResult, session_import
 from sessions.store import bodies
 from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
 

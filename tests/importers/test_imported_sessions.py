@@ -24,8 +24,9 @@ from sessions.selectors.convert import message_bytes
 from sessions.selectors.past_prompts import outline_at
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.apply import session_compact
+from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.reader import Reader
-from sessions.services.imports.store import ImportConflictError, prepared_import, session_import
+from sessions.services.imports.store import prepared_import, session_import
 from tests.api.client import Api
 from tests.api.test_redaction import everything_stored
 from tests.redaction.secrets import TOKENS

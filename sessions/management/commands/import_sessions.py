@@ -28,9 +28,9 @@ from redaction import Redaction
 from sessions.management.import_report import Report
 from sessions.management.log_paths import add_path_arguments, selected_paths
 from sessions.selectors.redaction import redaction_of
+from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.logs import known_logs, log_import
 from sessions.services.imports.reader import Reader, ReadLog, read_logs
-from sessions.services.imports.store import ImportConflictError
 
 #: One process stores what the others read, and one processor is left for it and the database. Additional
 #: readers would only wait.

@@ -10,8 +10,9 @@ from django.db.models import Count, Max, Min
 from accounts.models import Project
 from sessions.models import ImportedLog
 from sessions.services.dispatch import memory_update_dispatch
+from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.reader import ReadLog
-from sessions.services.imports.store import ImportConflictError, ImportResult, prepared_import
+from sessions.services.imports.store import ImportResult, prepared_import
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

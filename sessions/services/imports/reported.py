@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn
@@ -100,7 +101,8 @@ def _prepared(turn: Turn) -> PreparedTurn:
 def _usage(turn: Turn) -> Usage | None:
     if turn.prompt_reported is None:
         return None
-    return Usage(**{name: getattr(turn, name) or 0 for name in USAGE_COUNTS}, prompt=turn.prompt_reported)
+    counts: dict[str, Any] = {name: getattr(turn, name) or 0 for name in USAGE_COUNTS}
+    return Usage(**counts, prompt=turn.prompt_reported)
 
 
 def _matched(

@@ -107,4 +107,5 @@ def _member(destination: Destination, origin: Origin) -> int | None:
 
 
 def _clean(text: str, destination: Destination) -> str:
-    return redact(text, redaction=destination.redaction)[0].replace("\0", "\ufffd")
+    redacted: str = redact(text, redaction=destination.redaction)[0]
+    return redacted.replace("\0", "\ufffd")
