@@ -11,5 +11,6 @@ pytest_plugins = [
     "tests.plugins.transcripts",
     "tests.plugins.servers",
     "tests.plugins.browser",
+    "tests.plugins.reused",
     "tests.plugins.people",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from django.http import HttpResponse
@@ -16,6 +17,11 @@ class Api:
     def __init__(self, key: str) -> None:
         self._client = Client()
         self._authorization = f"Bearer {key}"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Api:
+        copied = copy(self)
+        copied._client = Client()
+        return copied
 
     def call(self, method: str, address: str, body: Any = None, **headers: str) -> HttpResponse:
         """`headers` with underscores: `if_match='"3"'`. A body of bytes is sent unchanged."""

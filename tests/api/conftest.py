@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from accounts.models import Project
 from accounts.services import api_key_create
 from tests.api.client import Api
+from tests.plugins.reused import reused
 
 
-@pytest.fixture
+@reused
 def api(api_key: str) -> Api:
     return Api(api_key)
 
 
-@pytest.fixture
+@reused
 def stranger_api(stranger_api_key: str) -> Api:
     """Return a client with a key of another project."""
     return Api(stranger_api_key)
 
 
-@pytest.fixture
+@reused
 def reader_api(project: Project) -> Api:
     """Return a client with a read-only key."""
     return Api(api_key_create(project=project, name="reader", scopes=["read"])[1])
 
 
-@pytest.fixture
+@reused
 def session(api: Api) -> dict[str, Any]:
     """A session without turns, in Anthropic's format, with the external id `s1`."""
     made: dict[str, Any] = api.post("sessions/", {"id": "s1", "format": "anthropic", "agent": "tests"}).json()

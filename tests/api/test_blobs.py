@@ -11,13 +11,14 @@ from sessions.models import AgentSession
 from sessions.store.handles import handle_make
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, openai_turn, output, prompt, push, request, whole_turn
+from tests.plugins.reused import reused
 
 
 def shown_handles(api: Api, session: str = "s1") -> list[str]:
     return HANDLE.findall(api.get(f"sessions/{session}/prompt/").content.decode())
 
 
-@pytest.fixture
+@reused
 def handles(api: Api) -> dict[int, str]:
     """Return the handles of a compacted session by position."""
     made = api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})

@@ -10,6 +10,7 @@ from accounts.models import AuditEvent
 from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot, Recap
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, openai_turn, prompt, push, request, whole_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.usefixtures("session")
 
@@ -19,7 +20,7 @@ COMPACT = "sessions/s1/compact/"
 BY_HAND = {"soft": 0, "hard": 0, "tail_share": 0.01}
 
 
-@pytest.fixture
+@reused
 def session(api: Api) -> dict[str, Any]:
     made: dict[str, Any] = api.post(
         "sessions/", {"id": "s1", "format": "anthropic", "policy": BY_HAND}

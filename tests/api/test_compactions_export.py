@@ -11,11 +11,12 @@ from sessions.models import Compaction
 from sessions.selectors import compactions
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+from tests.plugins.reused import reused
 
 EXPORT = "sessions/s/compactions/export/"
 
 
-@pytest.fixture(autouse=True)
+@reused(autouse=True)
 def session(api: Api) -> None:
     api.post("sessions/", {"id": "s", "budget": {"input_tokens": 2_500}, "policy": "masking"})
 

@@ -18,12 +18,13 @@ from sessions.services.sessions.retention import retention_run, retention_set
 from tests.api.client import Api
 from tests.api.talk import answer, output, prompt, push, request, whole_turn
 from tests.api.test_redaction import everything_stored
+from tests.plugins.reused import reused
 
 GIANT = output(0, 2_000)
 OTHER_GIANT = output(1, 2_000)
 
 
-@pytest.fixture
+@reused
 def admin_api(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 

@@ -14,6 +14,7 @@ from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import answer, call, openai_turn, output, prompt, push, request, result
 from tests.api.talk import whole_turn as anthropic_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +23,7 @@ TOOL = {"name": "read_file", "input_schema": {"type": "object", "properties": {}
 OPENAI_TOOL = {"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}
 
 
-@pytest.fixture(autouse=True)
+@reused(autouse=True)
 def undetected(api: Api) -> None:
     """A session that was created without a format."""
     assert api.post("sessions/", {"id": "s1"}).json()["format"] is None

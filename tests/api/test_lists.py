@@ -13,6 +13,7 @@ from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.api.client import Api, code
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -28,7 +29,7 @@ LISTS = (
 )
 
 
-@pytest.fixture
+@reused
 def long(project: Project) -> Any:
     """Return a session with several items in each of its lists, and two other sessions."""
     session = make_session(project, [reading_turn(n) for n in range(3)], name="long")

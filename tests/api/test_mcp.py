@@ -19,6 +19,7 @@ from accounts.services import api_key_create
 from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +72,7 @@ def read_key(project: Project) -> str:
     return api_key_create(project=project, name="reader", scopes=[Scope.READ])[1]
 
 
-@pytest.fixture
+@reused
 def talk(api: Api) -> str:
     """Return the ID of a session with a few turns."""
     api.post("sessions/", {"id": "talk", "format": "anthropic", "budget": {"input_tokens": 20_000}})

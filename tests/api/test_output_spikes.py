@@ -14,11 +14,12 @@ from sessions.models import AgentSession, WebhookDelivery
 from tests.api.client import Api
 from tests.api.talk import call, output, push, request, result, whole_turn
 from tests.pages.served import address
+from tests.plugins.reused import reused
 
 USUAL, LARGE = 20, 400
 
 
-@pytest.fixture
+@reused
 def api(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.api.client import Api, code
 from tests.api.talk import push, request, whole_turn
+from tests.plugins.reused import reused
 
 FIRST_RESULT = 6  # of the second turn: a request, a call, its result, an answer
 
@@ -24,7 +25,7 @@ def verbatim(manifest: list[dict[str, Any]]) -> set[int]:
     return {at for span in spans for at in range(span["first"], span["last"] + 1)}
 
 
-@pytest.fixture(autouse=True)
+@reused(autouse=True)
 def turns(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_000}, "policy": {"preset": "off"}})
     for number in range(12):

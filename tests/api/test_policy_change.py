@@ -10,11 +10,12 @@ from accounts.models import AuditEvent
 from sessions.models import Compaction
 from tests.api.client import Api, code
 from tests.api.talk import prompt, push, whole_turn
+from tests.plugins.reused import reused
 
 SESSION = "sessions/s/"
 
 
-@pytest.fixture(autouse=True)
+@reused(autouse=True)
 def session(api: Api) -> None:
     """A session `s` without triggers, whose eight turns exceed its budget."""
     api.post("sessions/", {"id": "s", "budget": {"input_tokens": 2_500}, "policy": "off"})

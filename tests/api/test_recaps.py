@@ -11,6 +11,7 @@ from sessions.models import Compaction, Recap
 from sessions.selectors.recaps import recap_lines, recaps
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, answer, openai_turn, prompt, push, request
+from tests.plugins.reused import reused
 
 RECAP = "sessions/s1/compactions/1/recap/"
 WRITTEN = """## Decisions
@@ -25,7 +26,7 @@ a line of its own"""
 BY_HAND = {"soft": 0, "hard": 0, "tail_share": 0.01, "target": 0.05}
 
 
-@pytest.fixture(autouse=True)
+@reused(autouse=True)
 def session(api: Api) -> dict[str, Any]:
     fields = {"id": "s1", "policy": BY_HAND, "budget": {"input_tokens": 6_000}}
     made: dict[str, Any] = api.post("sessions/", fields).json()
@@ -37,7 +38,7 @@ def chat(number: int) -> list[dict[str, Any]]:
     return [request(f"Tell me of batch {number}."), answer(words)]
 
 
-@pytest.fixture
+@reused
 def compacted(api: Api) -> dict[str, Any]:
     for number in range(8):
         push(api, chat(number))

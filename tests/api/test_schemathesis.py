@@ -34,9 +34,11 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from accounts.services import api_key_create, project_create
+from accounts.models import Project
+from accounts.services import api_key_create
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -73,10 +75,9 @@ def one_connection() -> Iterator[None]:
         signal.connect(close_old_connections)
 
 
-@pytest.fixture(scope="module")
-def known(module_db: None) -> dict[str, Any]:
+@reused
+def known(project: Project) -> dict[str, Any]:
     """Return a key with all scopes, and an existing object for each URL parameter."""
-    project = project_create(name="Alpha", slug="alpha")
     key = api_key_create(project=project, name="fuzz", scopes=["push", "read", "admin"])[1]
     api = Api(key)
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})

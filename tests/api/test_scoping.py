@@ -13,8 +13,6 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from accounts.models import Project
-from accounts.services import api_key_create, project_create
 from compaction.policy import get_policy
 from compaction.replay import Limit
 from replay.models import ReplayRun
@@ -25,6 +23,7 @@ from sessions.services.imports.jobs import import_job_create
 from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import output, push, request, whole_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -67,17 +66,7 @@ CALLS = [
 WITH_IDS = [param for param in CALLS if param.values[1].pattern.converters]
 
 
-@pytest.fixture(scope="module")
-def project(module_db: None) -> Project:
-    return project_create(name="Alpha", slug="alpha")
-
-
-@pytest.fixture(scope="module")
-def api(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="tests")[1])
-
-
-@pytest.fixture(scope="module")
+@reused
 def ids(api: Api) -> dict[str, Any]:
     """Return an object of another project for each URL parameter. Add one here for a new parameter."""
     made = api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 3_000}, "title": SECRET_WORD}).json()

@@ -15,6 +15,7 @@ from sessions.models import AgentSession
 from sessions.services.sessions.profiles import profile_write
 from tests.api.client import Api, code
 from tests.api.talk import answer, push, request
+from tests.plugins.reused import reused
 
 SESSIONS = "sessions/"
 
@@ -162,24 +163,25 @@ def test_one_of_many_concurrent_creations_succeeds(api_key: str) -> None:
     assert len({id for _, id in made}) == 1
 
 
-class TestListing:
-    @pytest.fixture
-    def names(self, api: Api) -> list[str]:
-        """Create five sessions, newest last, and return their names."""
-        for number in range(5):
-            api.post(
-                SESSIONS,
-                {
-                    "id": f"run-{number}",
-                    "title": f"Task {number}",
-                    "agent": f"agent-{number % 2}",
-                    "model": f"model-{number % 2}",
-                    "tags": [f"tag-{number % 2}"],
-                    "metadata": {"number": str(number), "team": "a:b"},
-                },
-            )
-        return [f"run-{number}" for number in range(5)]
+@reused
+def names(api: Api) -> list[str]:
+    """Create five sessions, newest last, and return their names."""
+    for number in range(5):
+        api.post(
+            SESSIONS,
+            {
+                "id": f"run-{number}",
+                "title": f"Task {number}",
+                "agent": f"agent-{number % 2}",
+                "model": f"model-{number % 2}",
+                "tags": [f"tag-{number % 2}"],
+                "metadata": {"number": str(number), "team": "a:b"},
+            },
+        )
+    return [f"run-{number}" for number in range(5)]
 
+
+class TestListing:
     def found(self, api: Api, query: str) -> list[str]:
         response = api.get(f"{SESSIONS}?{query}")
         assert response.status_code == 200, response.content

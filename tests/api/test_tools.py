@@ -11,6 +11,7 @@ from accounts.services import api_key_create
 from compaction.validation import validate
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, output, push, request, whole_turn
+from tests.plugins.reused import reused
 
 CALLS = "sessions/s1/tool_calls/"
 
@@ -23,7 +24,7 @@ def run(api: Api, name: str, arguments: Any = None) -> dict[str, Any]:
     return result
 
 
-@pytest.fixture
+@reused
 def handle(api: Api) -> str:
     """Return the handle of the first output that a compacted session no longer shows."""
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from sessions.models import AgentSession, Turn
 from tests.api.client import Api, code
+from tests.plugins.reused import reused
 
 SPAN = "usage/?from=2026-01-01&to=2026-01-31"
 PRICED, UNPRICED = "claude-sonnet-4-5", "nobody-knows-it"
@@ -26,7 +27,7 @@ def turn(api: Api, session: str, at: str, *, model: str = PRICED, tokens: int = 
     )
 
 
-@pytest.fixture
+@reused
 def history(api: Api) -> None:
     """Push turns of two agents in three sessions with two models in January 2026."""
     api.post("sessions/", {"id": "a", "agent": "coder", "tags": ["red", "blue"]})

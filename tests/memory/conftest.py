@@ -16,17 +16,18 @@ from sessions.services.memory.revisions import Writer, memory_patch
 from tests.api.client import Api
 from tests.compaction.builders import call, result
 from tests.pages.transcripts import make_session, message, turn
+from tests.plugins.reused import reused
 
 MEMORY = "sessions/s1/memory/"
 
 
-@pytest.fixture
+@reused
 def api(project: Project) -> Api:
     """Return a client whose key has all scopes."""
     return Api(api_key_create(project=project, name="tests", scopes=["push", "read", "admin"])[1])
 
 
-@pytest.fixture
+@reused
 def session(api: Api) -> dict[str, Any]:
     made: dict[str, Any] = api.post("sessions/", {"id": "s1", "format": "openai", "agent": "coder"}).json()
     return made
@@ -55,7 +56,7 @@ def ran(push: Callable[..., None]) -> Callable[[str, str], None]:
     return pushed
 
 
-@pytest.fixture
+@reused
 def marked(project: Project) -> AgentSession:
     """A session with an item that a tool's result contradicts."""
     run = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "python -m unittest"}}

@@ -20,6 +20,7 @@ from tests.api.client import Api
 from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user
 from tests.memory.conftest import MEMORY
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -44,12 +45,12 @@ def sent(monkeypatch: pytest.MonkeyPatch, stored: UUID) -> list[tuple[str, str]]
     return dispatched
 
 
-@pytest.fixture
+@reused
 def stored(session: dict[str, Any]) -> UUID:
     return UUID(session["id"])
 
 
-@pytest.fixture
+@reused
 def upkeep_on(project: Project) -> None:
     Project.objects.filter(pk=project.pk).update(memory_upkeep=True)
 

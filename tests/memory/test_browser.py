@@ -15,11 +15,12 @@ from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
+@reused
 def stored(project: Project) -> AgentSession:
     session: AgentSession = make_session(project, [reading_turn(index) for index in range(3)])
     for number in range(30):

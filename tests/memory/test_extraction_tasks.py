@@ -32,6 +32,7 @@ from tests.api.client import Api
 from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user
 from tests.memory.conftest import MEMORY
+from tests.plugins.reused import reused
 from tests.provider import behaviours as it
 from tests.provider.behaviours import operation as op
 from tests.provider.behaviours import operations
@@ -71,12 +72,12 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return dispatched
 
 
-@pytest.fixture
+@reused
 def stored(session: dict[str, Any]) -> UUID:
     return UUID(session["id"])
 
 
-@pytest.fixture
+@reused
 def model_on(project: Project) -> None:
     Project.objects.filter(pk=project.pk).update(memory_upkeep=True, memory_model=MODEL)
 

@@ -20,13 +20,14 @@ from sessions.services.memory.facts import UNDECIDED, fact_decide, facts_prune
 from tests.api.client import Api, code
 from tests.background.world import eventually
 from tests.memory.conftest import MEMORY
+from tests.plugins.reused import reused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("session")]
 
 FACT = "always run pytest with -q"
 
 
-@pytest.fixture
+@reused
 def proposed(api: Api) -> dict[str, Any]:
     api.patch(f"{MEMORY}?author=model", {"decisions": [FACT], "task": "x", "blockers": ["y"]}, if_match="*")
     [fact] = api.post(f"{MEMORY}proposals/", {}).json()["data"]

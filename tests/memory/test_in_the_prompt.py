@@ -18,13 +18,14 @@ from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import output, prompt, push, whole_turn
 from tests.markup import one_line
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 NOT_YET = "Not in the prompt yet: it is added at the next compaction."
 
 
-@pytest.fixture
+@reused
 def stored(api: Api) -> AgentSession:
     api.post("sessions/", {"id": "s1", "policy": {"soft": 0}, "budget": {"input_tokens": 20_000}})
     for number in range(12):

@@ -20,13 +20,14 @@ from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.markup import one_line
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 DIFF = "src/pool.py\n@@ @@\n-a = 1\n+a = 2"
 
 
-@pytest.fixture
+@reused
 def stored(project: Project) -> AgentSession:
     session: AgentSession = make_session(project, [reading_turn(index) for index in range(3)])
     write(session, decisions=["use a clock"], recent_edits=[DIFF])

@@ -18,6 +18,7 @@ from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.browsing import barriers, fits_in_width
 from tests.pages.transcripts import make_session
+from tests.plugins.reused import reused
 
 MODEL, PERSON = Writer(author=Author.MODEL), Writer(author=Author.PERSON)
 
@@ -30,7 +31,7 @@ def says(project: Project, name: str, *decisions: str) -> AgentSession:
     return session
 
 
-@pytest.fixture
+@reused
 def fact_session(project: Project) -> AgentSession:
     """Three facts. Three sessions had `run pytest -q`, and a user removed it from the last one."""
     says(project, "first", "run pytest -q", "no clock")

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
 from sessions.services.samples.load import sample_load
+from tests.plugins.reused import reused
 
 
 @pytest.fixture
@@ -24,6 +25,6 @@ def at(page_as: Callable[[User], Page], member: User) -> Callable[[str], Page]:
     return opened
 
 
-@pytest.fixture
+@reused
 def sample(project: Any) -> Any:
     return sample_load(project=project)

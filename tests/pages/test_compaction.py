@@ -8,11 +8,12 @@ from compaction.breakdown import TokenBreakdown
 from sessions.models import Compaction, Recap
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
+@reused
 def session(project):
     return compacted_session(project)
 

@@ -17,6 +17,7 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import calibration_of
 from tests.markup import one_line
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 HTMX = {"HX-Request": "true"}
 
@@ -25,7 +26,7 @@ def address(name: str, session: AgentSession, *more: Any) -> str:
     return reverse(name, args=[session.project.slug, session.pk, *more])
 
 
-@pytest.fixture
+@reused
 def session(project: Any) -> AgentSession:
     """An idle session with many tool outputs that can be compacted."""
     turns = [reading_turn(n, f"{n}: " + "a line of a file\n" * 300) for n in range(12)]

@@ -9,11 +9,12 @@ import pytest
 from sessions.models import AgentSession
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
+@reused
 def session(project) -> AgentSession:
     fence = [message("user", "Use this:\n```\ncode\n```", "u9"), message("assistant", "Done.", "a9")]
     turns = [*(reading_turn(n, "a ``` fence" if n else "") for n in range(9)), turn(9, fence)]

@@ -8,6 +8,7 @@ from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.sessions import sessions_list
 from tests.markup import one_line
 from tests.pages.transcripts import START, make_session
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -18,7 +19,7 @@ def listed(client, project, **query):
     return [row.session.external_id for row in response.context["page"].rows]
 
 
-@pytest.fixture
+@reused
 def many(project):
     """Five sessions that were last active at the same time, and a later one."""
     for number in range(5):

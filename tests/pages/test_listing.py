@@ -23,6 +23,7 @@ from sessions.selectors.token_budgets import Limit
 from sessions.services.sessions.profiles import profiles_refresh
 from tests.markup import one_line
 from tests.pages.transcripts import make_session
+from tests.plugins.reused import reused
 
 DAY = timedelta(days=1)
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -126,7 +127,7 @@ def test_a_sparkline_fits_its_box_and_shows_a_limit_nearby():
         assert "svg" not in sparkline(few)
 
 
-@pytest.fixture
+@reused
 def listed(project):
     make_session(project, name="one", title="First thing", agent="code reader", tags=["nightly"])
     make_session(project, name="two", title="=SUM(A1)", agent="writer")
@@ -267,26 +268,27 @@ class TestTheList:
         assert member_client.get(address, {"since": "x"}).status_code == 200
 
 
+@reused
+def many(project):
+    AgentSession.objects.bulk_create(
+        AgentSession(
+            project=project,
+            external_id=f"s-{n}",
+            turn_count=n % 7,
+            last_prompt_tokens=n % 11,
+            peak_prompt_tokens=n % 5,
+            cost_microusd=(n * 37) % 13 * 1_000_000_000,
+        )
+        for n in range(120)
+    )
+    return project
+
+
 @pytest.mark.django_db
 class TestOrder:
     COLUMNS = {"turns": "turn_count", "last": "last_prompt_tokens", "peak": "peak_prompt_tokens"} | {
         "cost": "cost_microusd"
     }
-
-    @pytest.fixture
-    def many(self, project):
-        AgentSession.objects.bulk_create(
-            AgentSession(
-                project=project,
-                external_id=f"s-{n}",
-                turn_count=n % 7,
-                last_prompt_tokens=n % 11,
-                peak_prompt_tokens=n % 5,
-                cost_microusd=(n * 37) % 13 * 1_000_000_000,
-            )
-            for n in range(120)
-        )
-        return project
 
     def pages(self, client, project, **query):
         address = reverse("sessions", args=[project.slug])

@@ -14,13 +14,14 @@ from sessions.store.flags import MessageFlag
 from tests.api.client import Api
 from tests.markup import one_line
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 HTMX = {"HX-Request": "true"}
 
 
-@pytest.fixture
+@reused
 def session(project: Project) -> AgentSession:
     return make_session(project, [reading_turn(n) for n in range(6)])
 

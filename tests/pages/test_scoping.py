@@ -10,7 +10,6 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from accounts.services import project_create
 from compaction.memory import Author
 from compaction.policy import get_policy
 from compaction.replay import Limit
@@ -18,6 +17,7 @@ from replay.services.runs import run_create
 from sessions.services.imports.jobs import import_job_create
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.served import compacted_session
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -54,12 +54,7 @@ PAGES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def project(module_db):
-    return project_create(name="Alpha", slug="alpha")
-
-
-@pytest.fixture(scope="module")
+@reused
 def ids(project):
     """A value for every URL parameter; add one here for a new parameter."""
     session = compacted_session(project)

@@ -14,9 +14,10 @@ from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.services.search.indexing import session_index
 from tests.pages.transcripts import make_session, message, turn
+from tests.plugins.reused import reused
 
 
-@pytest.fixture
+@reused
 def session(project: Project) -> AgentSession:
     texts = ["The connection pool is exhausted.", "<b>Paint</b> the fence.", "The pool grows again."]
     made = make_session(

@@ -14,13 +14,14 @@ from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.markup import one_line
 from tests.pages.transcripts import make_session
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 BUDGET = 6_000
 
 
-@pytest.fixture
+@reused
 def session(api_key: str, project: Any) -> AgentSession:
     """Twenty turns pushed through the API, with a budget for about ten of them."""
     api = Api(api_key)

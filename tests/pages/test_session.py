@@ -6,6 +6,7 @@ from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage
 from sessions.models import AgentSession
 from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +21,7 @@ def turns_on(response):
     return [shown.turn.index for shown in response.context["turns"]]
 
 
-@pytest.fixture
+@reused
 def long_session(project):
     return make_session(project, [reading_turn(index) for index in range(60)], name="long")
 

@@ -10,6 +10,7 @@ from sessions.selectors.past_prompts import outline_at
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +23,7 @@ def get(client, name, session, *more, **query):
     return response
 
 
-@pytest.fixture
+@reused
 def session(project):
     """Twelve turns, a compaction, and another turn with the compacted prompt."""
     return compacted_session(project)

@@ -10,14 +10,15 @@ from django.test import Client
 
 from accounts.models import Membership, Project, Role
 from accounts.services import api_key_create, project_create
+from tests.plugins.reused import reused
 
 
-@pytest.fixture
+@reused
 def project(db: None) -> Project:
     return project_create(name="Alpha", slug="alpha")
 
 
-@pytest.fixture
+@reused
 def other_project(db: None) -> Project:
     return project_create(name="Beta", slug="beta")
 
@@ -28,22 +29,22 @@ def _member(project: Project, role: Role, name: str) -> User:
     return user
 
 
-@pytest.fixture
+@reused
 def owner(project: Project) -> User:
     return _member(project, Role.OWNER, "olga")
 
 
-@pytest.fixture
+@reused
 def member(project: Project) -> User:
     return _member(project, Role.MEMBER, "marc")
 
 
-@pytest.fixture
+@reused
 def viewer(project: Project) -> User:
     return _member(project, Role.VIEWER, "vera")
 
 
-@pytest.fixture
+@reused
 def stranger(other_project: Project) -> User:
     """Return the owner of another project, who must not see anything of `project`."""
     return _member(other_project, Role.OWNER, "sten")
@@ -53,40 +54,41 @@ def stranger(other_project: Project) -> User:
 def logged_in() -> Callable[[User], Client]:
     """Return a function that returns a Django test client for a user: `logged_in(owner).get("/")`."""
 
-    def client_of(user: User) -> Client:
-        client = Client()
-        client.force_login(user)
-        return client
-
-    return client_of
+    return _log_in
 
 
-@pytest.fixture
-def owner_client(owner: User, logged_in: Callable[[User], Client]) -> Client:
-    return logged_in(owner)
+def _log_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
 
 
-@pytest.fixture
-def member_client(member: User, logged_in: Callable[[User], Client]) -> Client:
-    return logged_in(member)
+@reused
+def owner_client(owner: User) -> Client:
+    return _log_in(owner)
 
 
-@pytest.fixture
-def viewer_client(viewer: User, logged_in: Callable[[User], Client]) -> Client:
-    return logged_in(viewer)
+@reused
+def member_client(member: User) -> Client:
+    return _log_in(member)
 
 
-@pytest.fixture
-def stranger_client(stranger: User, logged_in: Callable[[User], Client]) -> Client:
-    return logged_in(stranger)
+@reused
+def viewer_client(viewer: User) -> Client:
+    return _log_in(viewer)
 
 
-@pytest.fixture
+@reused
+def stranger_client(stranger: User) -> Client:
+    return _log_in(stranger)
+
+
+@reused
 def api_key(project: Project) -> str:
     """Return the text of an API key of `project` with the scopes `push` and `read`."""
     return api_key_create(project=project, name="tests")[1]
 
 
-@pytest.fixture
+@reused
 def stranger_api_key(other_project: Project) -> str:
     return api_key_create(project=other_project, name="tests")[1]

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
-from django.db import transaction
-from pytest_django import DjangoDbBlocker
 
 from contextapp.embedded import home as homes
 from contextapp.embedded import postgres, valkey
@@ -45,17 +43,6 @@ def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_par
 def django_db_keepdb(django_db_keepdb: bool) -> bool:
     """Keep the test database of an embedded server: the server's folder is deleted after the tests."""
     return django_db_keepdb or not os.environ.get("DATABASE_URL")
-
-
-@pytest.fixture(scope="module")
-def module_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Allow module-scoped fixtures to write to the database; their rows are rolled back after the module.
-
-    None of the module's tests may be transactional.
-    """
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 @pytest.fixture(scope="session")

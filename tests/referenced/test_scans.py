@@ -26,6 +26,7 @@ from sessions.services import reference_scans
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
 from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -45,7 +46,7 @@ def grown(project: Project, *more: ImportedTurn) -> AgentSession:
     return make_session(project, [*turns, *more], name="grown")
 
 
-@pytest.fixture
+@reused
 def compacted(project: Project) -> AgentSession:
     session = grown(project)
     AgentSession.objects.filter(pk=session.pk).update(budget_tokens=2_000)

@@ -8,9 +8,10 @@ from accounts.models import Project
 from replay.services import execution, runs
 from sessions.models import AgentSession
 from tests.pages.transcripts import make_session, reading_turn
+from tests.plugins.reused import reused
 
 
-@pytest.fixture
+@reused
 def session(project: Project) -> AgentSession:
     turns = [reading_turn(n, f"leads to f{n}.py " + f"plain words {n} " * 200) for n in range(30)]
     return make_session(project, turns, name="long", title="A long one")

@@ -18,11 +18,12 @@ from replay.services import execution
 from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.pages.transcripts import make_session
+from tests.plugins.reused import reused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
-@pytest.fixture
+@reused
 def admin(project: Project) -> Api:
     scopes = [Scope.READ, Scope.PUSH, Scope.ADMIN]
     return Api(api_key_create(project=project, name="admin", scopes=scopes)[1])

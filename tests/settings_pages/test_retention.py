@@ -11,12 +11,13 @@ from django.utils import timezone
 from accounts.models import AuditEvent
 from sessions.models import AgentSession
 from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_run, retention_set
+from tests.plugins.reused import reused
 from tests.trends.turns import session_make
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
+@reused
 def sessions(project):
     """Sessions that have been idle for 1, 40 and 100 days."""
     now = timezone.now()

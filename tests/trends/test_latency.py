@@ -13,6 +13,7 @@ from sessions.models import AgentSession, LatencyRollup, Turn
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.spending.rollups import rollups_fill, rollups_invalidate
 from tests.markup import one_line
+from tests.plugins.reused import reused
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +26,7 @@ def trends(client, **query):
     return client.get(reverse("trends", args=["alpha"]), MARCH | query)
 
 
-@pytest.fixture
+@reused
 def slow(project) -> AgentSession:
     """100 calls of the agent `slow`, from 100 ms to 10 s, and their first tokens after a tenth of that."""
     session = session_make(project, "slow", agent="slow", tags=["a", "b"])
@@ -39,7 +40,7 @@ def slow(project) -> AgentSession:
     return session
 
 
-@pytest.fixture
+@reused
 def fast(project) -> AgentSession:
     session = session_make(project, "fast", agent="fast")
     turns_add(session, [turn_make(session, n, NOON, duration_ms=50) for n in range(100)])

@@ -17,6 +17,7 @@ from sessions.selectors.trends import GROUPS, TrendQuery, month_project
 from sessions.selectors.usage import Span, usage_sums
 from sessions.services.spending.rollups import input_rates, rollups_fill
 from tests.markup import one_line
+from tests.plugins.reused import reused
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def address(name: str = "trends") -> str:
     return reverse(name, args=["alpha"])
 
 
-@pytest.fixture
+@reused
 def used(project, member):
     """Usage by two agents with three models, a tag and a member; one call at 23:50 UTC, one unpriced."""
     fixer = session_make(project, "fix", agent="fixer", tags=["ci", "red"], created_by=member)

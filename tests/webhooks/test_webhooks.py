@@ -20,6 +20,7 @@ from sessions.services.webhooks import transport
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send, event_emit
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
+from tests.plugins.reused import reused
 from tests.webhooks.receiver import Receiver, receiver
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/ctx"
 
 
-@pytest.fixture
+@reused
 def api(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 

@@ -1,0 +1,172 @@
+"""Fixtures whose rows stay in the database as long as consecutive tests need them.
+
+A fixture with `@reused` runs in a savepoint. The next test that needs it gets a copy of its value, without
+running it again. Each test still sees the rows of its own fixtures only: before a test starts, the savepoints
+of the fixtures that it does not need are rolled back. Tests with `transactional_db` do not reuse anything.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from pytest_django import DjangoDbBlocker
+
+from sessions.api import auth
+from sessions.selectors import lookups
+from sessions.services.push import session_cache
+
+_Function = Callable[..., Any]
+#: Fixtures in the order in which they run, with those they depend on by argument: None is `db`.
+_Plan = dict[_Function, dict[str, _Function | None]]
+
+#: Caches of rows, which a rollback does not reach.
+_CACHES: tuple[dict[Any, Any], ...] = (auth._principals, lookups._routes, session_cache._states)
+
+
+@dataclass
+class _Layer:
+    """The savepoint of one fixture."""
+
+    function: _Function
+    block: transaction.Atomic
+    value: Any = None
+    caches: tuple[dict[Any, Any], ...] = ()
+
+
+_layers: list[_Layer] = []
+
+
+def reused(function: _Function | None = None, *, autouse: bool = False) -> Any:
+    """Make `function` a fixture that is reused. It may depend on `db` and on other reused fixtures."""
+    if function is None:
+        return functools.partial(reused, autouse=autouse)
+
+    @functools.wraps(function)
+    def fixture(**dependencies: Any) -> Any:
+        layer = next((layer for layer in _layers if layer.function is function), None)
+        return _copy(layer.value) if layer else function(**dependencies)
+
+    fixture.reused = function  # type: ignore[attr-defined]
+    return pytest.fixture(fixture, autouse=autouse)
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy of a fixture's value, so that a test cannot change it for the next one."""
+    if not isinstance(value, Client):
+        return deepcopy(value)
+    client = Client()
+    client.cookies = deepcopy(value.cookies)
+    return client
+
+
+@pytest.fixture(scope="session")
+def reused_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Callable[[], None]]:
+    """Return a function that removes the rows of all reused fixtures."""
+
+    def remove() -> None:
+        with django_db_blocker.unblock():
+            _close(0)
+
+    yield remove
+    remove()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Iterator[Any]:
+    if fixturedef.argname == "_django_db_helper":
+        remove = request.getfixturevalue("reused_rows")
+        if _is_transactional(request.node):
+            remove()
+        else:
+            with request.getfixturevalue("django_db_blocker").unblock():
+                _open(_needed(request.node))
+    return (yield)
+
+
+def _is_transactional(test: pytest.Item) -> bool:
+    marker = test.get_closest_marker("django_db")
+    declared = marker is not None and (marker.kwargs.get("transaction") or any(marker.args[:1]))
+    return declared or "transactional_db" in test.fixturenames  # type: ignore[attr-defined]
+
+
+def _needed(test: pytest.Item) -> _Plan:
+    """Return the reused fixtures of a test, each after those it depends on."""
+    definitions = test._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    found: _Plan = {}
+
+    def add(name: str, position: int) -> _Function | None:
+        definition = definitions[name][position]
+        function = getattr(definition.func, "reused", None)
+        if function is None:
+            return None
+        if function not in found:
+            # A fixture that overrides another of its own name may depend on that one.
+            arguments = {
+                each: add(each, position - 1 if each == name else -1) for each in definition.argnames
+            }
+            others = [each for each, needed in arguments.items() if needed is None and each != "db"]
+            assert not others, f"{name} is reused, but depends on {others}, which is not"
+            found[function] = arguments
+        return function
+
+    uses = _uses(test.session)[test.path]
+    for name in sorted(definitions, key=lambda name: (-uses[name], name)):
+        add(name, -1)
+    return found
+
+
+@functools.cache
+def _uses(session: pytest.Session) -> dict[Path, Counter[str]]:
+    """Return how many tests of each file use each fixture, so that the most frequent come first."""
+    uses: dict[Path, Counter[str]] = defaultdict(Counter)
+    for test in session.items:
+        uses[test.path].update(test.fixturenames)  # type: ignore[attr-defined]
+    return uses
+
+
+def _open(needed: _Plan) -> None:
+    """Make these, in this order, the only open layers, and restore the caches."""
+    if connection.closed_in_transaction:
+        _close(0)  # a test has closed the connection
+    same = 0
+    while same < min(len(_layers), len(needed)) and _layers[same].function is list(needed)[same]:
+        same += 1
+    _close(same)
+    for function, dependencies in list(needed.items())[same:]:
+        _run(function, dependencies)
+    for cache, kept in zip(_CACHES, _layers[-1].caches if _layers else [{}] * len(_CACHES), strict=True):
+        cache.clear()
+        cache.update(kept)
+
+
+def _run(function: _Function, dependencies: dict[str, _Function | None]) -> None:
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]
+    block.__enter__()
+    layer = _Layer(function, block)
+    try:
+        values = {None: None} | {each.function: each.value for each in _layers}
+        layer.value = function(**{name: values[each] for name, each in dependencies.items()})
+    except BaseException:
+        transaction.set_rollback(True)
+        block.__exit__(None, None, None)
+        raise
+    layer.caches = tuple(map(dict, _CACHES))
+    _layers.append(layer)
+
+
+def _close(keep: int) -> None:
+    """Roll back all layers but the first `keep`."""
+    while len(_layers) > keep:
+        layer = _layers.pop()
+        transaction.set_rollback(True)
+        layer.block.__exit__(None, None, None)
