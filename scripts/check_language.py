@@ -45,6 +45,8 @@ PERCENT = re.compile(r"\d %(?![\w{}(])")
 ALLOWED: tuple[tuple[str, str], ...] = ()
 
 _PATTERNS = [(re.compile(rf"\b(?:{words})\b", re.IGNORECASE), hint) for words, hint in WORDS.items()]
+#: Matches every source with a finding, and few others: parsing each file would take several seconds.
+_CANDIDATE = re.compile(rf"\b(?:{'|'.join(WORDS)})\b".replace("$", ""), re.IGNORECASE)
 _SKIPPED = ("CHANGELOG.md", "static/vendor/", "LICENSE", "scripts/check_language.py")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 
@@ -98,7 +100,7 @@ def tracked_files() -> list[str]:
 def check(path: str) -> Iterator[Finding]:
     source = (ROOT / path).read_text()
     if path.endswith(".py"):
-        prose, patterns = python_prose(source), _PATTERNS
+        prose, patterns = python_prose(source) if _CANDIDATE.search(source) else [], _PATTERNS
     elif path.endswith((".md", ".html")):
         prose, patterns = without_code(source), [*_PATTERNS, (PERCENT, "50%")]
     else:

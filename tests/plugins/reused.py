@@ -1,7 +1,7 @@
 """Fixtures whose rows stay in the database as long as consecutive tests need them.
 
 A fixture with `@reused` runs in a savepoint. The next test that needs it gets a copy of its value, without
-running it again. Each test still sees the rows of its own fixtures only: before a test starts, the savepoints
+running it again. Each test still sees only the rows of the fixtures it needs: before a test starts, the savepoints
 of the fixtures that it does not need are rolled back. Tests with `transactional_db` do not reuse anything.
 """
 
@@ -109,7 +109,7 @@ def _needed(test: pytest.Item) -> _Plan:
         if function is None:
             return None
         if function not in found:
-            # A fixture that overrides another of its own name may depend on that one.
+            # A fixture may depend on the one that it overrides, which has the same name.
             arguments = {
                 each: add(each, position - 1 if each == name else -1) for each in definition.argnames
             }
