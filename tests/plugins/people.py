@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -57,8 +59,15 @@ def logged_in() -> Callable[[User], Client]:
     return _log_in
 
 
+class _Client(Client):
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Client:
+        copied = _Client()
+        copied.cookies = deepcopy(self.cookies, memo)
+        return copied
+
+
 def _log_in(user: User) -> Client:
-    client = Client()
+    client = _Client()
     client.force_login(user)
     return client
 

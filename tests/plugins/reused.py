@@ -1,8 +1,8 @@
 """Fixtures whose rows stay in the database as long as consecutive tests need them.
 
 A fixture with `@reused` runs in a savepoint. The next test that needs it gets a copy of its value, without
-running it again. Each test still sees only the rows of the fixtures it needs: before a test starts, the savepoints
-of the fixtures that it does not need are rolled back. Tests with `transactional_db` do not reuse anything.
+running it again. Each test still sees only the rows of the fixtures it needs: before a test starts, the
+savepoints of the other fixtures are rolled back. Tests with `transactional_db` do not reuse anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from sessions.api import auth
@@ -34,15 +33,17 @@ _CACHES: tuple[dict[Any, Any], ...] = (auth._principals, lookups._routes, sessio
 
 @dataclass
 class _Layer:
-    """The savepoint of one fixture."""
+    """The savepoint of a fixture, and the state after it: the values of all fixtures, and the caches."""
 
     function: _Function
     block: transaction.Atomic
-    value: Any = None
-    caches: tuple[dict[Any, Any], ...] = ()
+    values: dict[_Function, Any]
+    caches: tuple[dict[Any, Any], ...]
 
 
 _layers: list[_Layer] = []
+#: The values for the running test: copies, so that a test cannot change them for the next one.
+_values: dict[_Function, Any] = {}
 
 
 def reused(function: _Function | None = None, *, autouse: bool = False) -> Any:
@@ -52,20 +53,10 @@ def reused(function: _Function | None = None, *, autouse: bool = False) -> Any:
 
     @functools.wraps(function)
     def fixture(**dependencies: Any) -> Any:
-        layer = next((layer for layer in _layers if layer.function is function), None)
-        return _copy(layer.value) if layer else function(**dependencies)
+        return _values[function] if function in _values else function(**dependencies)
 
     fixture.reused = function  # type: ignore[attr-defined]
     return pytest.fixture(fixture, autouse=autouse)
-
-
-def _copy(value: Any) -> Any:
-    """Return a copy of a fixture's value, so that a test cannot change it for the next one."""
-    if not isinstance(value, Client):
-        return deepcopy(value)
-    client = Client()
-    client.cookies = deepcopy(value.cookies)
-    return client
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +66,7 @@ def reused_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
     def remove() -> None:
         with django_db_blocker.unblock():
             _close(0)
+            _restore()
 
     yield remove
     remove()
@@ -134,39 +126,45 @@ def _uses(session: pytest.Session) -> dict[Path, Counter[str]]:
 
 
 def _open(needed: _Plan) -> None:
-    """Make these, in this order, the only open layers, and restore the caches."""
+    """Make these, in this order, the only open layers, and restore their values and the caches."""
     if connection.closed_in_transaction:
         _close(0)  # a test has closed the connection
     same = 0
     while same < min(len(_layers), len(needed)) and _layers[same].function is list(needed)[same]:
         same += 1
     _close(same)
+    _restore()
     for function, dependencies in list(needed.items())[same:]:
-        _run(function, dependencies)
-    for cache, kept in zip(_CACHES, _layers[-1].caches if _layers else [{}] * len(_CACHES), strict=True):
-        cache.clear()
-        cache.update(kept)
+        _run(function, {name: each and _values[each] for name, each in dependencies.items()})
+    if len(_layers) > same:
+        _restore()
 
 
-def _run(function: _Function, dependencies: dict[str, _Function | None]) -> None:
+def _run(function: _Function, arguments: dict[str, Any]) -> None:
     block = transaction.atomic()
     block._from_testcase = True  # type: ignore[attr-defined]
     block.__enter__()
-    layer = _Layer(function, block)
     try:
-        values = {None: None} | {each.function: each.value for each in _layers}
-        layer.value = function(**{name: values[each] for name, each in dependencies.items()})
+        _values[function] = function(**arguments)
     except BaseException:
         transaction.set_rollback(True)
         block.__exit__(None, None, None)
         raise
-    layer.caches = tuple(map(dict, _CACHES))
-    _layers.append(layer)
+    _layers.append(_Layer(function, block, deepcopy(_values), tuple(map(dict, _CACHES))))
+
+
+def _restore() -> None:
+    _values.clear()
+    for cache in _CACHES:
+        cache.clear()
+    if _layers:
+        _values.update(deepcopy(_layers[-1].values))
+        for cache, kept in zip(_CACHES, _layers[-1].caches, strict=True):
+            cache.update(kept)
 
 
 def _close(keep: int) -> None:
     """Roll back all layers but the first `keep`."""
     while len(_layers) > keep:
-        layer = _layers.pop()
         transaction.set_rollback(True)
-        layer.block.__exit__(None, None, None)
+        _layers.pop().block.__exit__(None, None, None)
