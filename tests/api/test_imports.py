@@ -80,14 +80,17 @@ class TestImport:
         assert "log-" in ids.pop()
 
     @pytest.mark.parametrize("format", list(IMPORTERS))
-    @pytest.mark.parametrize("data", [b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"])
     def test_a_file_of_another_format_is_reported_as_damaged(
-        self, upload: Any, format: str, data: bytes
+        self, upload: Any, format: str, subtests: pytest.Subtests
     ) -> None:
-        response = upload(data, f"name=run.json&format={format}")
-        assert response.status_code == 200, response.content
-        result = response.json()
-        assert result["damage_count"] or not any(session["messages"] for session in result["sessions"])
+        for data in (b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"):
+            with subtests.test(repr(data)):
+                response = upload(data, f"name=run.json&format={format}")
+                assert response.status_code == 200, response.content
+                result = response.json()
+                assert result["damage_count"] or not any(
+                    session["messages"] for session in result["sessions"]
+                )
 
     def test_secrets_are_redacted_and_counted(self, upload: Any) -> None:
         secret = {"role": "user", "content": "Use ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}

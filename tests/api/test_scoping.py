@@ -121,48 +121,54 @@ def test_there_are_endpoints_to_test() -> None:
         assert issubclass(view, Endpoint), f"{param.id} is not dispatched by Endpoint"
 
 
-@pytest.mark.parametrize(("method", "pattern"), WITH_IDS)
 @pytest.mark.parametrize("name", ["session_id", "external"])
 def test_an_id_of_another_project_is_not_found(
-    api: Api, stranger_api: Api, ids: dict[str, Any], method: str, pattern: URLPattern, name: str
+    stranger_api: Api, ids: dict[str, Any], name: str, subtests: pytest.Subtests
 ) -> None:
-    address = address_of(pattern, {**ids, "session_id": ids[name]})
     before = row_state()
-    if_match = {"if_match": "*"} if method == "PATCH" else {}
-    body = None if method == "GET" else BODIES.get(pattern.name)
-    response = stranger_api.call(method, address, body, **if_match)
-    # Only keys with the required scope learn whether an object exists.
-    expected = 403 if pattern.callback.view_class.scopes[method] == "admin" else 404
-    assert response.status_code == expected, response.content
-    assert SECRET_WORD.encode() not in response.content
-    assert row_state() == before
+    for param in WITH_IDS:
+        with subtests.test(param.id):
+            method, pattern = param.values
+            response = call(stranger_api, method, pattern, {**ids, "session_id": ids[name]})
+            # Only keys with the required scope learn whether an object exists.
+            expected = 403 if pattern.callback.view_class.scopes[method] == "admin" else 404
+            assert response.status_code == expected, response.content
+            assert SECRET_WORD.encode() not in response.content
+            assert row_state() == before
 
 
-@pytest.mark.parametrize(("method", "pattern"), WITH_IDS)
 def test_an_unknown_id_gets_the_same_response(
-    api: Api, stranger_api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
+    stranger_api: Api, ids: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
+    nobodys = str(uuid4())
+    for param in WITH_IDS:
+        with subtests.test(param.id):
+            known, unknown = (
+                call(stranger_api, *param.values, {**ids, "session_id": id}).content.decode()
+                for id in (ids["session_id"], nobodys)
+            )
+            assert known.replace(ids["session_id"], "·") == unknown.replace(nobodys, "·")
+
+
+def call(api: Api, method: str, pattern: URLPattern, ids: dict[str, Any]) -> Any:
     if_match = {"if_match": "*"} if method == "PATCH" else {}
     body = None if method == "GET" else BODIES.get(pattern.name)
-    nobodys = str(uuid4())
-    answers = [
-        stranger_api.call(method, address_of(pattern, {**ids, "session_id": id}), body, **if_match)
-        for id in (ids["session_id"], nobodys)
-    ]
-    texts = [
-        answer.content.decode().replace(ids["session_id"], "·").replace(nobodys, "·") for answer in answers
-    ]
-    assert texts[0] == texts[1]
+    return api.call(method, address_of(pattern, ids), body, **if_match)
 
 
-@pytest.mark.parametrize(("method", "pattern"), CALLS)
-def test_every_endpoint_requires_a_key(ids: dict[str, Any], method: str, pattern: URLPattern) -> None:
-    address = address_of(pattern, ids)
-    for headers in ({}, {"authorization": "Bearer ctx_12345678_nothing"}):
-        response = Client().generic(
-            method, address, data=b"{}", content_type="application/json", headers=headers
-        )
-        assert (response.status_code, code(response)) == (401, "not_authenticated")
+def test_every_endpoint_requires_a_key(ids: dict[str, Any], subtests: pytest.Subtests) -> None:
+    for param in CALLS:
+        method, pattern = param.values
+        for headers in ({}, {"authorization": "Bearer ctx_12345678_nothing"}):
+            with subtests.test(param.id, headers=headers):
+                response = Client().generic(
+                    method,
+                    address_of(pattern, ids),
+                    data=b"{}",
+                    content_type="application/json",
+                    headers=headers,
+                )
+                assert (response.status_code, code(response)) == (401, "not_authenticated")
 
 
 @pytest.mark.slow
@@ -171,9 +177,7 @@ def test_the_projects_own_objects_are_found(
     project: Any, api: Api, ids: dict[str, Any], method: str, pattern: URLPattern
 ) -> None:
     """Counter-check: the objects of the tests above exist."""
-    if_match = {"if_match": "*"} if method == "PATCH" else {}
-    body = None if method == "GET" else BODIES.get(pattern.name)
-    response = api.call(method, address_of(pattern, ids), body, **if_match)
+    response = call(api, method, pattern, ids)
     assert response.status_code not in {401, 404, 500}, response.content
 
 

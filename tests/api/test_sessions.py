@@ -19,6 +19,42 @@ from tests.plugins.reused import reused
 
 SESSIONS = "sessions/"
 
+#: Bodies with one invalid field.
+INVALID: list[dict[str, Any]] = [
+    {"id": ""},
+    {"id": "a/b"},
+    {"id": "a\0b"},
+    {"id": "a\nb"},
+    {"id": "x" * 201},
+    {"id": 5},
+    {"id": None},
+    {"id": ".."},
+    {"id": "."},
+    {"format": "gemini"},
+    {"format": None},
+    {"model": 5},
+    {"model": "a\0b"},
+    {"agent": ["x"]},
+    {"tags": "x"},
+    {"tags": [5]},
+    {"tags": ["a\0b"]},
+    {"tags": ["x"] * 51},
+    {"metadata": []},
+    {"metadata": {"a\0": 1}},
+    {"metadata": {"a": ["\0"]}},
+    {"budget": 5_000},
+    {"budget": {}},
+    {"budget": {"input_tokens": 0}},
+    {"budget": {"input_tokens": 10**30}},
+    {"policy": "best"},
+    {"system": 5},
+    {"system": {"text": "x"}},
+    {"tools": [1]},
+    {"tools": {}},
+    {"if_exists": "maybe"},
+    {"colour": "red"},
+]
+
 pytestmark = pytest.mark.django_db
 
 
@@ -98,49 +134,13 @@ class TestMaking:
             push(api, [request()], session=name)
             assert api.get(f"sessions/{name}/prompt/").status_code == 200
 
-    @pytest.mark.parametrize(
-        "body",
-        [
-            {"id": ""},
-            {"id": "a/b"},
-            {"id": "a\0b"},
-            {"id": "a\nb"},
-            {"id": "x" * 201},
-            {"id": 5},
-            {"id": None},
-            {"id": ".."},
-            {"id": "."},
-            {"format": "gemini"},
-            {"format": None},
-            {"model": 5},
-            {"model": "a\0b"},
-            {"agent": ["x"]},
-            {"tags": "x"},
-            {"tags": [5]},
-            {"tags": ["a\0b"]},
-            {"tags": ["x"] * 51},
-            {"metadata": []},
-            {"metadata": {"a\0": 1}},
-            {"metadata": {"a": ["\0"]}},
-            {"budget": 5_000},
-            {"budget": {}},
-            {"budget": {"input_tokens": 0}},
-            {"budget": {"input_tokens": 10**30}},
-            {"policy": "best"},
-            {"system": 5},
-            {"system": {"text": "x"}},
-            {"tools": [1]},
-            {"tools": {}},
-            {"if_exists": "maybe"},
-            {"colour": "red"},
-        ],
-        ids=str,
-    )
-    def test_invalid_fields_are_rejected_by_name(self, api: Api, body: dict[str, Any]) -> None:
-        response = api.post(SESSIONS, body)
-        assert response.status_code == 400, response.content
-        assert next(iter(body)) in response.json()["error"]["param"]
-        assert not AgentSession.objects.exists()
+    def test_invalid_fields_are_rejected_by_name(self, api: Api, subtests: pytest.Subtests) -> None:
+        for body in INVALID:
+            with subtests.test(str(body)):
+                response = api.post(SESSIONS, body)
+                assert response.status_code == 400, response.content
+                assert next(iter(body)) in response.json()["error"]["param"]
+                assert not AgentSession.objects.exists()
 
     def test_it_requires_the_push_scope(self, reader_api: Api) -> None:
         assert reader_api.post(SESSIONS, {}).status_code == 403

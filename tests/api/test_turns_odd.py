@@ -118,16 +118,13 @@ REFUSED: list[tuple[str, Any, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "error_code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
-def test_an_invalid_push_is_rejected_and_not_stored(
-    api: Api, body: Any, status: int, error_code: str
-) -> None:
-    response = api.post(TURNS, body)
-    assert (response.status_code, code(response)) == (status, error_code), response.content
-    assert Turn.objects.count() == Message.objects.count() == 0
-    assert AgentSession.objects.get().turn_count == 0
+def test_an_invalid_push_is_rejected_and_not_stored(api: Api, subtests: pytest.Subtests) -> None:
+    for name, body, status, error_code in REFUSED:
+        with subtests.test(name):
+            response = api.post(TURNS, body)
+            assert (response.status_code, code(response)) == (status, error_code), response.content
+            assert Turn.objects.count() == Message.objects.count() == 0
+            assert AgentSession.objects.get().turn_count == 0
 
 
 def test_a_compressed_body_is_rejected(api: Api) -> None:

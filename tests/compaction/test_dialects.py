@@ -1,6 +1,7 @@
 """Each dialect renders its own messages unchanged and translates those of the others."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -320,14 +321,14 @@ def test_response_fields_are_not_sent_to_anthropic() -> None:
         [assistant("I begin.")],
     ],
 )
-@pytest.mark.parametrize("source", list(SAMPLES))
-@pytest.mark.parametrize("target", list(SAMPLES))
-def test_any_json_is_rendered_as_a_valid_prompt(items: list[Any], source: str, target: str) -> None:
-    messages = render(dialects.parse(items, format=source), format=target).messages
-    assert faults(messages, target) == []
-    if messages and target == "openai-responses":
-        assert provider_faults(messages, target) == []
-    assert validate(messages, target) == ()
+def test_any_json_is_rendered_as_a_valid_prompt(items: list[Any], subtests: pytest.Subtests) -> None:
+    for source, target in product(SAMPLES, repeat=2):
+        with subtests.test(source=source, target=target):
+            messages = render(dialects.parse(items, format=source), format=target).messages
+            assert faults(messages, target) == []
+            if messages and target == "openai-responses":
+                assert provider_faults(messages, target) == []
+            assert validate(messages, target) == ()
 
 
 def test_parsed_messages_have_positions_turns_and_parts() -> None:

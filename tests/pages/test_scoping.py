@@ -47,11 +47,7 @@ def addresses(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, UR
             yield route, pattern
 
 
-PAGES = [
-    pytest.param(route, pattern, id=route or "/")
-    for route, pattern in addresses(get_resolver())
-    if not route.startswith(NOT_PAGES)
-]
+PAGES = [(route, pattern) for route, pattern in addresses(get_resolver()) if not route.startswith(NOT_PAGES)]
 
 
 @reused
@@ -84,46 +80,52 @@ def address_of(pattern: URLPattern, ids: dict[str, object]) -> str:
     return reverse(pattern.name, kwargs={name: ids[name] for name in pattern.pattern.converters})
 
 
-@pytest.mark.parametrize(("route", "pattern"), PAGES)
-def test_a_visitor_is_asked_to_log_in(route, pattern, ids):
-    address = address_of(pattern, ids)
-    if pattern.name in WITHOUT_PROJECT:
-        assert Client().get(address).status_code == WITHOUT_PROJECT[pattern.name][0]
-        return
-    for response in (Client().get(address), Client().post(address)):
-        assert response.status_code == 302
-        assert response.url.startswith("/login/?next=")
+def test_a_visitor_is_asked_to_log_in(ids, subtests):
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            address = address_of(pattern, ids)
+            if pattern.name in WITHOUT_PROJECT:
+                assert Client().get(address).status_code == WITHOUT_PROJECT[pattern.name][0]
+                continue
+            for response in (Client().get(address), Client().post(address)):
+                assert response.status_code == 302
+                assert response.url.startswith("/login/?next=")
 
 
-@pytest.mark.parametrize(("route", "pattern"), PAGES)
-def test_a_stranger_gets_404(route, pattern, ids, stranger_client):
-    address = address_of(pattern, ids)
-    if pattern.name in WITHOUT_PROJECT:
-        assert stranger_client.get(address).status_code == WITHOUT_PROJECT[pattern.name][1]
-        return
-    assert "slug" in pattern.pattern.converters, "an address of a page says its project"
-    responses = (stranger_client.get(address), stranger_client.post(address))
-    # The allowed methods of a URL are not confidential.
-    assert {response.status_code for response in responses} <= {404, 405}
-    assert 404 in {response.status_code for response in responses}
+def test_a_stranger_gets_404(ids, stranger_client, subtests):
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            address = address_of(pattern, ids)
+            if pattern.name in WITHOUT_PROJECT:
+                assert stranger_client.get(address).status_code == WITHOUT_PROJECT[pattern.name][1]
+                continue
+            assert "slug" in pattern.pattern.converters, "an address of a page says its project"
+            assert_not_found(stranger_client, address)
 
 
-@pytest.mark.parametrize(("route", "pattern"), [page for page in PAGES if "uuid:id" in page.values[0]])
-def test_ids_of_other_projects_are_not_found(route, pattern, ids, stranger_client, other_project):
-    address = address_of(pattern, {**ids, "slug": other_project.slug})
-    statuses = {stranger_client.get(address).status_code, stranger_client.post(address).status_code}
+def test_ids_of_other_projects_are_not_found(ids, stranger_client, other_project, subtests):
+    for route, pattern in PAGES:
+        if "uuid:id" in route:
+            with subtests.test(route):
+                address = address_of(pattern, {**ids, "slug": other_project.slug})
+                assert_not_found(stranger_client, address)
+
+
+def assert_not_found(client, address):
+    statuses = {client.get(address).status_code, client.post(address).status_code}
     assert 404 in statuses
-    assert statuses <= {404, 405}
+    assert statuses <= {404, 405}  # the allowed methods of a URL are not confidential
 
 
-@pytest.mark.parametrize(("route", "pattern"), PAGES)
-def test_a_viewer_sees_every_page(route, pattern, ids, viewer_client):
+def test_a_viewer_sees_every_page(ids, viewer_client, subtests):
     """Counter-check: the URLs of the tests above exist."""
-    status = viewer_client.get(address_of(pattern, ids)).status_code
-    if pattern.name in WITHOUT_CONTENT:
-        assert status == 404
-        return
-    assert status in ({403} if pattern.name in FOR_WRITERS else {200, 302, 405})
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            status = viewer_client.get(address_of(pattern, ids)).status_code
+            if pattern.name in WITHOUT_CONTENT:
+                assert status == 404
+                continue
+            assert status in ({403} if pattern.name in FOR_WRITERS else {200, 302, 405})
 
 
 def test_a_superuser_is_no_exception(ids, admin_client):
