@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from compaction.continuation import Continuation
 from compaction.dialects.base import StoredPrompt
 from compaction.rendering import render
 from tests.compaction.providers import faults
+from tests.plugins.examples import examples
 
 ids = st.sampled_from(["", "a", "a", "b", "call 1", "x" * 60])
 texts = st.sampled_from(["", " ", "words", "words \n", "\n"])
@@ -116,7 +116,7 @@ some_histories = st.one_of(
 )
 formats = st.sampled_from(["openai", "anthropic", "openai-responses"])
 quick = settings(
-    max_examples=int(os.environ.get("CONTEXTAPP_EXAMPLES", "300")),
+    max_examples=examples(300),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +19,7 @@ from compaction.rendering import render
 from compaction.validation import validate
 from compaction.view import apply
 from tests.compaction.builders import COUNTER, faults, parse
+from tests.plugins.examples import examples
 
 texts = st.one_of(
     st.text(max_size=40),
@@ -82,7 +82,7 @@ transcripts = st.one_of(
 )
 models = st.builds(Capabilities, prefill=st.booleans(), bound_thinking=st.booleans())
 quick = settings(
-    max_examples=int(os.environ.get("CONTEXTAPP_EXAMPLES", "50")),
+    max_examples=examples(50),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -31,6 +31,7 @@ from compaction.memory.values import ASKED_TOKENS
 from compaction.structured_output import Reply, answer_of
 from tests.compaction.builders import COUNTER, assistant, call, result, user
 from tests.compaction.sessions import messages_of
+from tests.plugins.examples import examples
 from tests.provider.behaviours import operation
 
 SCHEMA = Schema((CustomField(name="risks", max_items=2), CustomField(name="ticket", single=True)))
@@ -349,7 +350,7 @@ GROUPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     groups=GROUPS,
     operations=st.lists(st.one_of(OPERATIONS, ANYTHING), max_size=30),

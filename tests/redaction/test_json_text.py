@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from redaction import redact, redact_bytes
 from sessions.selectors.redaction import redaction_key
+from tests.plugins.examples import examples
 from tests.redaction.secrets import IN_PLACE, KEY, TOKENS, random_text
 
 SECRET = TOKENS[2][1]
@@ -55,7 +56,7 @@ values = st.recursive(
 
 @pytest.mark.slow
 @given(values)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_it_is_valid_and_idempotent(value: Any) -> None:
     raw = json.dumps(value).encode()
     once, findings = redact_bytes(raw, redaction=KEY)
@@ -66,7 +67,7 @@ def test_it_is_valid_and_idempotent(value: Any) -> None:
 
 @pytest.mark.slow
 @given(joined, st.integers(0, len(ENCODERS) - 1))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_findings_do_not_depend_on_the_encoder(text: str, encoder: int) -> None:
     expected, findings = redact({"content": text}, redaction=KEY)
     raw, found = redact_bytes(ENCODERS[encoder]({"content": text}), redaction=KEY)

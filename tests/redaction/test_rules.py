@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from redaction.engine import RULES, rules_to_apply
 from redaction.known_tokens import PREFIXED
 from redaction.library import EXCLUDED, SOURCES
+from tests.plugins.examples import examples
 from tests.redaction.secrets import IN_PLACE, TOKENS
 
 PATTERNS = [
@@ -27,7 +28,7 @@ PATTERNS = [
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_anchors_match_whenever_their_pattern_can_match(pattern: re.Pattern[str]) -> None:
     @given(st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii")))
-    @settings(max_examples=15, deadline=None, database=None)
+    @settings(max_examples=examples(15), deadline=None, database=None)
     def check(text: str) -> None:
         rules, hidden = rules_to_apply(json.dumps(text).encode())
         assert rules or hidden

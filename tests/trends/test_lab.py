@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sessions.pages.lab.scenario import POLICIES, Scenario, simulate
 from sessions.pages.lab.views import SLIDERS
+from tests.plugins.examples import examples
 
 
 def by_policy(scenario: Scenario) -> dict:
@@ -62,7 +63,7 @@ def test_costs_are_proportional_to_the_price():
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.builds(
         Scenario,

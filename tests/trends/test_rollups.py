@@ -17,6 +17,7 @@ from sessions.models import RollupCursor, Turn, UsageRollup
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_invalidate
 from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.plugins.examples import examples
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +83,9 @@ steps = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(work=st.lists(steps, max_size=12))
 def test_rollups_equal_the_sums_of_the_turns(project: Project, work: list) -> None:
     project.agent_sessions.all().delete()
