@@ -52,7 +52,7 @@ FAST = {
     "full_page_writes": "off",
     "autovacuum": "off",
     "checkpoint_timeout": "1h",
-    "max_connections": "60",
+    "max_connections": "150",
 }
 
 

@@ -25,6 +25,6 @@ settings.register_profile(
 )
 settings.load_profile("tests")
 
-# Hypothesis parses every module that is loaded, to find constants. This takes seconds, and makes the examples of a
-# test depend on the tests before it.
+# Hypothesis parses every module that is loaded, to find constants. This takes seconds, and makes the examples
+# of a test depend on the tests before it.
 providers._get_local_constants = lambda: providers._local_constants

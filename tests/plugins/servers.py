@@ -1,7 +1,7 @@
 """Postgres, Valkey and the web server.
 
-Postgres and Valkey start with the first test that uses the database, in a temporary folder, one pair per
-pytest-xdist worker. DATABASE_URL and CELERY_BROKER_URL replace them.
+Postgres and Valkey start with the first test that uses the database, in a temporary folder. The workers of
+pytest-xdist share a Postgres, in which each has a database. DATABASE_URL and CELERY_BROKER_URL replace them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,42 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from django.conf import settings
+from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from contextapp.embedded import home as homes
 from contextapp.embedded import postgres, valkey
 from contextapp.embedded.supervisor import Supervisor
 from tests import serving
+
+#: Whether Postgres belongs to this run, so that its databases need not be removed.
+_SHARED = "CONTEXTAPP_TEST_SHARED_POSTGRES"
+_TEMPLATE = "template_of_tests"
+
+
+class SharedPostgres:
+    """Runs a Postgres for all workers of pytest-xdist."""
+
+    def __init__(self) -> None:
+        homes.prepare(settings.HOME)
+        postgres.ensure_cluster(settings.HOME, fast=True)
+        self.supervisor = Supervisor()
+        self.supervisor.__enter__()
+        self.supervisor.start(postgres.program(settings.HOME, fast=True))
+        os.environ |= {"DATABASE_URL": homes.database_url(settings.HOME), _SHARED: "1"}
+
+    def pytest_unconfigure(self) -> None:
+        self.supervisor.__exit__(None, None, None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if config.getoption("dist", "no") != "no" and not os.environ.get("DATABASE_URL"):
+        config.pluginmanager.register(SharedPostgres())
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +71,38 @@ def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_par
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_keepdb: bool) -> bool:
     """Keep the test database of an embedded server: the server's folder is deleted after the tests."""
-    return django_db_keepdb or not os.environ.get("DATABASE_URL")
+    return django_db_keepdb or not os.environ.get("DATABASE_URL") or _SHARED in os.environ
+
+
+@pytest.fixture(scope="session")
+def _migrating(django_db_modify_db_settings: None) -> Iterator[psycopg.Connection | None]:
+    """Copy the database that another worker has migrated.
+
+    If there is none, return a connection: the others wait until it is closed.
+    """
+    if _SHARED not in os.environ:
+        yield None
+        return
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+        server.execute("SELECT pg_advisory_lock(1)")
+        if server.execute("SELECT FROM pg_database WHERE datname = %s", [_TEMPLATE]).rowcount:
+            name = connection.creation._get_test_db_name()
+            server.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")
+            server.close()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    _migrating: psycopg.Connection | None, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> None:
+    """Let the other workers copy the database."""
+    if _migrating is not None and not _migrating.closed:
+        with django_db_blocker.unblock():
+            connection.close()
+            connection.close_pool()
+        _migrating.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE {connection.settings_dict['NAME']}")
+        _migrating.close()
 
 
 @pytest.fixture(scope="session")
