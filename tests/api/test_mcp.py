@@ -6,13 +6,11 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 from django.test import Client as DjangoClient
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from accounts.models import Project, Scope
 from accounts.services import api_key_create
@@ -20,6 +18,9 @@ from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.plugins.reused import reused
+
+if TYPE_CHECKING:
+    from mcp.client import Client  # its import takes a second
 
 pytestmark = pytest.mark.django_db
 
@@ -86,6 +87,9 @@ class TestSdk:
 
     @staticmethod
     def run(url: str, key: str, use: Callable[[Client], Awaitable[Any]], mode: str) -> Any:
+        from mcp.client import Client
+        from mcp.client.streamable_http import streamable_http_client
+
         async def main() -> Any:
             headers = {"Authorization": f"Bearer {key}"}
             async with (

@@ -167,10 +167,10 @@ class TestSession:
             assert api.get(f"sessions/s1/blobs/{hidden['handle']}/").status_code == 200
 
     def test_the_newest_mention_of_an_identifier_is_near_the_top(self, api: Api) -> None:
-        session_with(api, "s1", *[f"max_pool_size is {number} now" for number in range(300)])
+        session_with(api, "s1", *[f"max_pool_size is {number} now" for number in range(150)])
         search_index_run()
         hits = found(api, "max_pool_size", "sessions/s1/search/", limit=5)
-        assert 598 in {hit["position"] for hit in hits}
+        assert 298 in {hit["position"] for hit in hits}
 
     def test_a_tool_output_has_the_role_and_the_tool_of_its_call(self, api: Api) -> None:
         session_with(api, "s1")

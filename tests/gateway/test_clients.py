@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
-import openai
 import pytest
 
 from compaction.adapters.tiktoken_counter import counter
@@ -80,6 +79,8 @@ class TestSdks:
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
     def test_openai_chat(self, gateway: Running, provider: Provider, api_key: str, is_stream: bool) -> None:
+        import openai  # takes a second
+
         client = openai.OpenAI(
             api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
         )
@@ -107,6 +108,8 @@ class TestSdks:
     def test_openai_responses(
         self, gateway: Running, provider: Provider, api_key: str, is_stream: bool
     ) -> None:
+        import openai  # takes a second
+
         client = openai.OpenAI(
             api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
         )

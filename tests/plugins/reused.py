@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
 
 from sessions.api import auth
@@ -110,8 +111,10 @@ def _needed(test: pytest.Item) -> _Plan:
             found[function] = arguments
         return function
 
+    # Fixtures that a test requests for their effects run first, as without reuse.
+    first = {name for mark in test.iter_markers("usefixtures") for name in mark.args}
     uses = _uses(test.session)[test.path]
-    for name in sorted(definitions, key=lambda name: (-uses[name], name)):
+    for name in sorted(definitions, key=lambda name: (name not in first, -uses[name], name)):
         add(name, -1)
     return found
 
@@ -127,8 +130,8 @@ def _uses(session: pytest.Session) -> dict[Path, Counter[str]]:
 
 def _open(needed: _Plan) -> None:
     """Make these, in this order, the only open layers, and restore their values and the caches."""
-    if connection.closed_in_transaction:
-        _close(0)  # a test has closed the connection
+    if connection.closed_in_transaction or _is_aborted():
+        _close(0)
     same = 0
     while same < min(len(_layers), len(needed)) and _layers[same].function is list(needed)[same]:
         same += 1
@@ -138,6 +141,12 @@ def _open(needed: _Plan) -> None:
         _run(function, {name: each and _values[each] for name, each in dependencies.items()})
     if len(_layers) > same:
         _restore()
+
+
+def _is_aborted() -> bool:
+    """Return whether a statement failed after the last test, such as closing a cursor that is gone."""
+    raw = connection.connection
+    return raw is not None and raw.info.transaction_status == TransactionStatus.INERROR
 
 
 def _run(function: _Function, arguments: dict[str, Any]) -> None:

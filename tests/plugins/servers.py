@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
+from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from contextapp.embedded import home as homes
@@ -96,13 +97,26 @@ def _migrating(django_db_modify_db_settings: None) -> Iterator[psycopg.Connectio
 def django_db_setup(
     _migrating: psycopg.Connection | None, django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    """Let the other workers copy the database."""
+    """Let the other workers copy the database, and make transactional tests empty it quickly."""
+    TransactionTestCase._fixture_teardown = lambda _: _empty()  # type: ignore[method-assign]
     if _migrating is not None and not _migrating.closed:
         with django_db_blocker.unblock():
             connection.close()
             connection.close_pool()
         _migrating.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE {connection.settings_dict['NAME']}")
         _migrating.close()
+
+
+def _empty() -> None:
+    """Delete all rows but those of migrations. Django would truncate every table and recreate permissions."""
+    names = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
+    tables = sorted(names - {"auth_permission", "django_content_type"})
+    filled = " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in tables)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK {', '.join(tables)} IN SHARE MODE")  # waits for the servers' transactions
+        cursor.execute(filled)
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"DELETE FROM {table}")
 
 
 @pytest.fixture(scope="session")

@@ -90,6 +90,7 @@ DENSE = (
 MOST_TIMES_TYPICAL = 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", DENSE)
 def test_dense_assignments_cost_little_more_than_typical_ones(unit: str) -> None:
     typical = json.dumps("\n".join(f'{line}  # token = "x"' for line in LINES) * 100).encode()
