@@ -18,6 +18,7 @@ from sessions.models import AgentSession
 from tests.api.client import Api, code
 from tests.api.talk import openai_turn, output, whole_turn
 from tests.extending.lines_dialect import Lines
+from tests.plugins.reused import reused
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +36,10 @@ print(json.dumps(SchemaGenerator().get_schema(request=None, public=True), defaul
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch)
+
+
+def register(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(dialects.DIALECTS, Lines.name, Lines())
 
 
@@ -47,14 +52,16 @@ def turn(number: int) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture
+@reused
 def compacted(api: Api) -> Api:
     """A caller whose session `s1` was compacted."""
     body = {"id": "s1", "format": "lines", "budget": {"input_tokens": 6_000}, "policy": "masking"}
-    assert api.post("sessions/", body).status_code == 201
-    for number in range(12):
-        response = api.post("sessions/s1/turns/", {"messages": turn(number)})
-        assert response.status_code == 201, response.content
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        register(monkeypatch)
+        assert api.post("sessions/", body).status_code == 201
+        for number in range(12):
+            response = api.post("sessions/s1/turns/", {"messages": turn(number)})
+            assert response.status_code == 201, response.content
     return api
 
 

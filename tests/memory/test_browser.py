@@ -71,10 +71,9 @@ def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str
     expect(page.locator(".timeline > li")).to_have_count(30)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str], theme: str) -> None:
+def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str]) -> None:
     page: Page = page_as(owner)
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 800})
     for path in paths:
         page.goto(path)

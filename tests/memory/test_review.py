@@ -179,12 +179,11 @@ class TestInABrowser:
         expect(page.locator("[data-fact]")).to_have_count(1)
         assert stored("pin the compiler").state == "proposed"
 
-    @pytest.mark.parametrize("theme", ["light", "dark"])
     def test_accessibility_and_width(
-        self, page_as: Any, owner: Any, project: Project, fact_session: AgentSession, theme: str
+        self, page_as: Any, owner: Any, project: Project, fact_session: AgentSession
     ) -> None:
         page: Page = page_as(owner)
-        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        page.emulate_media(reduced_motion="reduce")
         page.set_viewport_size({"width": 390, "height": 800})
         page.goto(reverse("memory", args=[project.slug]))
         page.get_by_role("button", name="Accept", exact=True).first.click()

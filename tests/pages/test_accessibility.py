@@ -39,9 +39,8 @@ def check(page: Page, path: str) -> None:
     assert barriers(page) == [], path
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_of_a_session_is_accessible(at, page, sample, project, theme):
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+def test_every_page_of_a_session_is_accessible(at, page, sample, project):
+    page.emulate_media(reduced_motion="reduce")
     compacted = compacted_session(project, name="compacted")
     sample_url = at(address("session", sample)).url
     paths = [
@@ -64,10 +63,9 @@ def test_every_page_of_a_session_is_accessible(at, page, sample, project, theme)
         check(page, path)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_of_a_project_is_accessible(page_as, owner, sample, project, theme):
+def test_every_page_of_a_project_is_accessible(page_as, owner, sample, project):
     page = page_as(owner)
-    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.emulate_media(reduced_motion="reduce")
     urls = [reverse(name, args=[project.slug]) for name in url_names(PROJECT_PAGE) if name != "schema"]
     paths = [path for path in urls if is_document(page, path)]
     assert reverse("sessions", args=[project.slug]) in paths
@@ -75,9 +73,7 @@ def test_every_page_of_a_project_is_accessible(page_as, owner, sample, project, 
         check(page, path)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_an_empty_project_and_the_login_are_accessible(page, project, at, theme):
-    page.emulate_media(color_scheme=theme)
+def test_an_empty_project_and_the_login_are_accessible(page, project, at):
     at(reverse("sessions", args=[project.slug]))
     assert barriers(page) == []
     page.context.clear_cookies()

@@ -21,6 +21,10 @@ def session(project: Project) -> AgentSession:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The runs that were dispatched; no worker receives them."""
     found: list[object] = []
+    collect_dispatched(monkeypatch, found)
+    return found
+
+
+def collect_dispatched(monkeypatch: pytest.MonkeyPatch, found: list[object]) -> None:
     for module in (runs, execution):
         monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))
-    return found

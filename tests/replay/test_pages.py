@@ -15,21 +15,25 @@ from replay.services import execution
 from sessions.models import AgentSession
 from sessions.pages.terms import preset_meaning
 from tests.markup import one_line
+from tests.plugins.reused import reused
+from tests.replay.conftest import collect_dispatched
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 FORM = {"policies": ["off", "baseline", "balanced"], "ratios": ["1.0", "0.5"], "count": "5"}
 
 
-@pytest.fixture
+@reused
 def run(member_client: Client, session: AgentSession) -> ReplayRun:
-    response = member_client.post("/p/alpha/replay/", FORM)
-    assert response.status_code == 302, response.content.decode()
-    found = ReplayRun.objects.get()
-    assert response.url == f"/p/alpha/replay/{found.pk}/"
-    while found.state in ReplayRun.OPEN:
-        execution.run_step(run_id=found.pk)
-        found.refresh_from_db()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        collect_dispatched(monkeypatch, [])
+        response = member_client.post("/p/alpha/replay/", FORM)
+        assert response.status_code == 302, response.content.decode()
+        found = ReplayRun.objects.get()
+        assert response.url == f"/p/alpha/replay/{found.pk}/"
+        while found.state in ReplayRun.OPEN:
+            execution.run_step(run_id=found.pk)
+            found.refresh_from_db()
     return found
 
 

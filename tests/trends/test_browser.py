@@ -115,9 +115,7 @@ def test_a_key_is_created_and_revoked(window):
     assert api_key_find(text) is None
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pages_are_accessible(theme, window):
-    window.emulate_media(color_scheme=theme)
+def test_pages_are_accessible(window):
     for name in PAGES:
         window.goto(address(name))
         if name in {"trends", "lab"}:
