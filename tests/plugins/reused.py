@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
 
@@ -37,6 +38,7 @@ class _Layer:
     """The savepoint of a fixture, and the state after it: the values of all fixtures, and the caches."""
 
     function: _Function
+    connection: BaseDatabaseWrapper
     block: transaction.Atomic
     values: dict[_Function, Any]
     caches: tuple[dict[Any, Any], ...]
@@ -130,8 +132,7 @@ def _uses(session: pytest.Session) -> dict[Path, Counter[str]]:
 
 def _open(needed: _Plan) -> None:
     """Make these, in this order, the only open layers, and restore their values and the caches."""
-    if connection.closed_in_transaction or _is_aborted():
-        _close(0)
+    _close(0 if connection.closed_in_transaction or _is_aborted() else len(_layers))
     same = 0
     while same < min(len(_layers), len(needed)) and _layers[same].function is list(needed)[same]:
         same += 1
@@ -159,7 +160,9 @@ def _run(function: _Function, arguments: dict[str, Any]) -> None:
         transaction.set_rollback(True)
         block.__exit__(None, None, None)
         raise
-    _layers.append(_Layer(function, block, deepcopy(_values), tuple(map(dict, _CACHES))))
+    _layers.append(
+        _Layer(function, connections[DEFAULT_DB_ALIAS], block, deepcopy(_values), tuple(map(dict, _CACHES)))
+    )
 
 
 def _restore() -> None:
@@ -174,6 +177,10 @@ def _restore() -> None:
 
 def _close(keep: int) -> None:
     """Roll back all layers but the first `keep`."""
+    if _layers and _layers[0].connection is not connections[DEFAULT_DB_ALIAS]:
+        # Since Playwright's event loop runs in this thread, Django uses another connection.
+        _layers[0].connection.close()
+        _layers.clear()
     while len(_layers) > keep:
         transaction.set_rollback(True)
         _layers.pop().block.__exit__(None, None, None)
