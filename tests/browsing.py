@@ -6,6 +6,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page
 
 _SERIOUS = {"serious", "critical"}
+_COLOR_RULES = ["color-contrast", "link-in-text-block"]
 
 
 def record_complaints(page: Page, complaints: list[str]) -> None:
@@ -28,7 +29,7 @@ def barriers(page: Page) -> list[str]:
     page.emulate_media(color_scheme="light")
     found = _violations(page)
     page.emulate_media(color_scheme="dark")
-    found += [f"dark: {line}" for line in _violations(page, runOnly=["cat.color"])]
+    found += [f"dark: {line}" for line in _violations(page, runOnly=_COLOR_RULES)]
     page.emulate_media(color_scheme="light")
     return found
 

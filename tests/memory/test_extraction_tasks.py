@@ -161,6 +161,7 @@ class TestSchedule:
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, sent: list[str]
     ) -> None:
         push(user("Mend the pool"))
+        eventually(lambda: sent)  # a thread dispatches
         work()
         assert extractions_sweep() == 0
         rest(stored)

@@ -19,8 +19,8 @@ FIXTURES = {
 }
 STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.posix_spawn"}
 
-#: The folders whose tests mostly wait for processes.
-WAITING_FOLDERS = {"background", "running"}
+#: The folders and files whose tests take longest, mostly waiting for processes.
+LONGEST = {"background", "deploy", "running", "test_accessibility.py"}
 
 
 class ProcessGuard:
@@ -53,15 +53,29 @@ class ProcessGuard:
             self.test = test
 
 
+class LongestFirst:
+    """Runs long tests first, so that no worker starts one while the others have finished."""
+
+    @pytest.hookimpl(trylast=True)  # pytest-django sorts as well
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=self.rank)
+
+    @staticmethod
+    def rank(item: pytest.Item) -> int:
+        if LONGEST & {item.path.parent.name, item.path.name}:
+            return 0
+        return 1 if item.get_closest_marker("browser") else 2
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessGuard(), "process-guard")
+    config.pluginmanager.register(LongestFirst(), "longest-first")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Add the markers, and run the tests that wait for processes first: others fill the waiting time."""
+    """Add the markers."""
     for item in items:
         for marker, fixtures in FIXTURES.items():
             if fixtures.intersection(getattr(item, "fixturenames", ())):
                 item.add_marker(marker)
-    items.sort(key=lambda item: item.path.parent.name not in WAITING_FOLDERS)
