@@ -36,6 +36,13 @@ pytestmark = pytest.mark.processes  # OpenAI's SDK runs uname
 JSON = dict[str, Any]
 
 
+def openai_client(**options: Any) -> Any:
+    """Return the official client. Its import takes a second, so other tests do without it."""
+    import openai
+
+    return openai.OpenAI(**options)
+
+
 def stored() -> list[JSON]:
     [session] = AgentSession.objects.all()
     return [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
@@ -79,9 +86,7 @@ class TestSdks:
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
     def test_openai_chat(self, gateway: Running, provider: Provider, api_key: str, is_stream: bool) -> None:
-        import openai  # takes a second
-
-        client = openai.OpenAI(
+        client = openai_client(
             api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
         )
         call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
@@ -108,9 +113,7 @@ class TestSdks:
     def test_openai_responses(
         self, gateway: Running, provider: Provider, api_key: str, is_stream: bool
     ) -> None:
-        import openai  # takes a second
-
-        client = openai.OpenAI(
+        client = openai_client(
             api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
         )
         history: list[Any] = [{"role": "user", "content": "List the files."}]
@@ -141,7 +144,7 @@ class TestSdks:
         self, gateway: Running, provider: Provider, api_key: str
     ) -> None:
         """A client that sends only the text of the answers again continues its session."""
-        client = openai.OpenAI(
+        client = openai_client(
             api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}
         )
         history: list[Any] = []
@@ -159,7 +162,7 @@ class TestSdks:
         self, gateway: Running, provider: Provider, api_key: str, is_stream: bool
     ) -> None:
         """The client stays in its budget, and OpenAI accepts each of its requests."""
-        client = openai.OpenAI(
+        client = openai_client(
             api_key="sk",
             base_url=f"{gateway.url}/openai/v1",
             default_headers={
@@ -213,7 +216,7 @@ class TestSdks:
     def test_openai_responses_with_stored_state_are_observed(
         self, gateway: Running, provider: Provider, api_key: str
     ) -> None:
-        client = openai.OpenAI(
+        client = openai_client(
             api_key="sk",
             base_url=f"{gateway.url}/openai/v1",
             default_headers={"X-Contextapp-Key": api_key, "X-Contextapp-Mode": "compact"},
