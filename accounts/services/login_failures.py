@@ -48,7 +48,7 @@ def _wait_for_name(name: str, address: str, now: datetime) -> timedelta:
     times = list(failures.values_list("at", flat=True)[: FREE_ATTEMPTS * 4])
     if len(times) < FREE_ATTEMPTS:
         return timedelta()
-    delay = min(FIRST_DELAY * 2 ** (len(times) - FREE_ATTEMPTS), MAX_DELAY)
+    delay: timedelta = min(FIRST_DELAY * 2 ** (len(times) - FREE_ATTEMPTS), MAX_DELAY)
     return max(times[0] + delay - now, timedelta())
 
 
