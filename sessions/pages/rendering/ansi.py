@@ -28,7 +28,7 @@ def ansi_html(text: str) -> SafeString:
     """Return the text with its colors as `<span class="ansi-…">`. Unknown sequences stay visible."""
     pieces = _SGR.split(_CONTROL.sub("", text))
     state: dict[str, str] = {}
-    html = [escape(visible(pieces[0]))]
+    html: list[str] = [escape(visible(pieces[0]))]
     for codes, piece in zip(pieces[1::2], pieces[2::2], strict=True):
         state = _after(state, [int(code or 0) for code in codes.split(";")])
         shown = escape(visible(piece))

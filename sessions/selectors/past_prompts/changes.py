@@ -42,7 +42,9 @@ class PromptChange:
 
 
 def prompts_around(*, session: AgentSession, row: Compaction) -> tuple[Outline, Outline] | None:
-    """Return the prompt that a compaction changed, without and with its edits."""
+    """Return the prompt that a compaction changed, without and with its edits; None if it changed none."""
+    if row.first_turn is None:
+        return None
     index = min(row.first_turn + 1, session.turn_count)
     earlier = edits_in_force_after(index - 1) & Q(compaction__number__lt=row.number)
     before = outline_at(session=session, index=index, applied=earlier)

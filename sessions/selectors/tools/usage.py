@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -117,13 +117,14 @@ def is_counting(*, session: AgentSession) -> bool:
 def _rows(found: QuerySet[ToolRollup], order: str) -> list[ToolRow]:
     sums = found.values("tool").annotate(**{f"sum_{name}": Sum(name) for name in _SUMS})
     largest = _largest(found)
+    found_sums: Iterable[dict[str, Any]] = sums.order_by("tool")
     rows = [
         ToolRow(
             tool=row["tool"],
             **{name: row[f"sum_{name}"] for name in _SUMS},
             **largest[row["tool"]],
         )
-        for row in sums.order_by("tool")
+        for row in found_sums
     ]
     return sorted(rows, key=lambda row: -getattr(row, ORDERS[order]))
 
