@@ -110,7 +110,7 @@ class _Line:
 class _Added(NamedTuple):
     """A name that was listed: its place in the ranking, and the room that all names so far take."""
 
-    index: int
+    place: int
     name: str
     line: _Line
     forms: frozenset[str]
@@ -155,7 +155,7 @@ class Packing:
         fitting = next((i for i, added in enumerate(self._added) if added.used >= room), None)
         if fitting is None:
             return
-        self._next = self._added[fitting].index
+        self._next = self._added[fitting].place
         del self._added[fitting:]
         self._passed = [passed for passed in self._passed if passed[0] < self._next]
         for line in self._lines.values():

@@ -33,7 +33,7 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
     for section, line in lines:
         sections[section].append(_item(line, section, position))
     names = references("\n".join(line for _, line in lines))
-    named = {name: Mention(name=name, last=position, own=position, count=1) for name in names}
+    named = {name: Mention(name=name, last=position, own=position, own_count=1) for name in names}
     kept = tuple(mention for mention in previous.reserve if mention.name not in named)
     return Recap(
         first_turn=previous.first_turn,

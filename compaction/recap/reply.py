@@ -126,7 +126,7 @@ class _Reader:
             data["sources"],
             notes=tuple(filter(_has_content, notes)),
             mentions=tuple(
-                Mention(name=name, last=last, own=last, count=1) for name in names if _has_content(name)
+                Mention(name=name, last=last, own=last, own_count=1) for name in names if _has_content(name)
             ),
         )
 

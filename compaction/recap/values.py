@@ -23,14 +23,14 @@ class Mention(NamedTuple):
     """An identifier (see `compaction.references`) and its last mention.
 
     `last` is the position of the newest message that mentions it; `own` that of the newest assistant
-    message that does, or -1. `messages` and `count` are the numbers of messages and of assistant messages
+    message that does, or -1. `messages` and `own_count` are the numbers of messages and of assistant messages
     that do. `among` is the number of identifiers in the newest one.
     """
 
     name: str
     last: int
     own: int = -1
-    count: int = 0
+    own_count: int = 0
     messages: int = 1
     among: int = 1
 

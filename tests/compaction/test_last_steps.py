@@ -167,7 +167,7 @@ def test_a_short_session_can_be_compacted(trigger: str) -> None:
 
 def test_a_recap_includes_a_request_older_than_the_messages_before_it() -> None:
     """The latest request stays while a tool loop after it is evicted; a newer request releases it."""
-    mentions = tuple(Mention(name=f"src/mod_{n}.py", last=40 + n, own=41 + n, count=1) for n in range(9))
+    mentions = tuple(Mention(name=f"src/mod_{n}.py", last=40 + n, own=41 + n, own_count=1) for n in range(9))
     previous = Recap(first_turn=0, last_turn=9, reserve=mentions)
     [request] = parse([user("Task B: repair src/total.py, which src/sum.py imports.")])
     recap = extract([request], counter=COUNTER, cap_tokens=400, previous=previous)
