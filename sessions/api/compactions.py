@@ -87,7 +87,7 @@ def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
     try:
         plan = preview_plan(session, policy=policy)
     except PlanningFailed as error:
-        sizes = {"tokens_before": None, "tokens_after": None, "record": {}}
+        sizes: dict[str, Any] = {"tokens_before": None, "tokens_after": None, "record": {}}
         return {**common, "state": "failed", "reason": str(error), **sizes, "recap": None, "edits": []}
     return {
         **common,

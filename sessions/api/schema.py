@@ -102,13 +102,15 @@ class CallSchema(AutoSchema):
         return "\n\n".join(filter(None, (text, scope and f"Requires an API key with the `{scope}` scope.")))
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
-        schema = super()._map_basic_serializer(serializer, direction)
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         if isinstance(serializer, Strict):
             schema["additionalProperties"] = False
         return schema
 
     def _map_serializer_field(self, field: Any, direction: Any, *arguments: Any, **options: Any) -> Any:
-        schema = super()._map_serializer_field(field, direction, *arguments, **options)
+        schema = super()._map_serializer_field(  # type: ignore[no-untyped-call]
+            field, direction, *arguments, **options
+        )
         if isinstance(field, MultipleChoiceField | ListField) and not field.allow_empty:
             schema = {**schema, "minItems": 1}
         if isinstance(field, PlainText):

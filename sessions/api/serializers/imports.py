@@ -6,7 +6,8 @@ from rest_framework import serializers
 
 from sessions.api.serializers.fields import NextCursor, Strict
 from sessions.api.serializers.turns import Redacted
-from sessions.models import ImportJob, ImportJobSession
+from sessions.models import ImportJob as Job
+from sessions.models import ImportJobSession
 
 #: Skipped sessions are reported as damage.
 SESSION_STATES = [choice for choice in ImportJobSession.State.choices if choice[0] != "skipped"]
@@ -51,7 +52,7 @@ class ImportFailure(serializers.Serializer):
 class ImportJob(serializers.Serializer):
     id = serializers.UUIDField(help_text="The import's id.")
     state = serializers.ChoiceField(
-        choices=ImportJob.State.choices,
+        choices=Job.State.choices,
         help_text="The import has ended if it is neither pending nor running.",
     )
     name = serializers.CharField(help_text="Name of the file.")

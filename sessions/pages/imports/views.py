@@ -31,8 +31,8 @@ class UploadForm(PlainForm):
         choices=[("", "Detect from the content"), *((name, each.label) for name, each in IMPORTERS.items())],
     )
 
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
+    def clean_file(self) -> UploadedFile[Any]:
+        file: UploadedFile[Any] = self.cleaned_data["file"]
         limit = settings.CONTEXTAPP_MAX_IMPORT_BYTES
         if (file.size or 0) > limit:
             raise forms.ValidationError(f"The file exceeds the limit of {filesizeformat(limit)}.")

@@ -41,7 +41,7 @@ def history_shorten(
     kept = _protected(session, start, end)
     runs = [(first, last) for first, last in _gaps(kept, start, end) if _overlaps(spans, first, last)]
     count = sum(last - first + 1 for first, last in runs)
-    found = []
+    found: list[Edit] = []
     for first, last in runs:
         text = "" if found else dropped_marker(count, first, runs[-1][1])
         found.append(

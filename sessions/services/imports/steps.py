@@ -112,7 +112,7 @@ def _append(importing: Importing, step: ImportStep, row: ImportJobSession, part:
     turns, redacted = turns_prepare(part, redaction=importing.redaction)
     with transaction.atomic():
         job = importing.lock()
-        session = AgentSession.objects.select_for_update().filter(pk=row.session_id).first()
+        session = AgentSession.objects.select_for_update().filter(pk__in=[row.session_id]).first()
         if session is None or session.turn_count != step.first_turn or session.compaction_count:
             return False
         before = session.message_count
