@@ -52,6 +52,8 @@ class _SessionReports:
         if root is None:
             return
         self._root = root
+        # Again with the session locked: the gateway may have recorded a call in the meantime.
+        self._recorded([report for report in self._reports if isinstance(report, ModelCall)])
         for report in self._reports:
             match report:
                 case ModelCall():
