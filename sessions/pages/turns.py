@@ -35,7 +35,8 @@ class TurnView:
 
     @property
     def compaction(self) -> Mapping[str, object] | None:
-        return self.turn.client_compaction
+        found: Mapping[str, object] | None = self.turn.client_compaction
+        return found
 
 
 def turn_views(session: AgentSession, page: TurnsPage, *, is_plain: bool = False) -> list[TurnView]:

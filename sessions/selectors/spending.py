@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -72,7 +73,8 @@ def _query(budget: CostBudget, span: Span) -> TrendQuery:
         return TrendQuery(span=span)
     if budget.scope == BudgetScope.MEMBER:
         return TrendQuery(span=span, member=int(budget.scope_value))
-    return replace(TrendQuery(span=span), **{str(budget.scope): budget.scope_value})
+    fields: dict[str, Any] = {budget.scope: budget.scope_value}
+    return TrendQuery(span=span, **fields)
 
 
 def _scope_name(budget: CostBudget) -> str:

@@ -117,7 +117,7 @@ def is_counting(*, session: AgentSession) -> bool:
 def _rows(found: QuerySet[ToolRollup], order: str) -> list[ToolRow]:
     sums = found.values("tool").annotate(**{f"sum_{name}": Sum(name) for name in _SUMS})
     largest = _largest(found)
-    found_sums: Iterable[dict[str, Any]] = sums.order_by("tool")
+    found_sums: Iterable[Any] = sums.order_by("tool")
     rows = [
         ToolRow(
             tool=row["tool"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.core.mail import send_mail
@@ -57,7 +58,7 @@ def budget_set(
 
     Alerts already sent in the current period are not repeated. Raises `TooManyBudgets`.
     """
-    key = {"project": project, "period": period, "scope": scope, "scope_value": scope_value}
+    key: dict[str, Any] = {"project": project, "period": period, "scope": scope, "scope_value": scope_value}
     Project.objects.select_for_update().get(pk=project.pk)
     if not CostBudget.objects.filter(**key).exists() and project.cost_budgets.count() >= MOST_BUDGETS:
         raise TooManyBudgets
