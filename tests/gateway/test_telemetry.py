@@ -33,6 +33,9 @@ def telemetry(url: str, key: str, protocol: str) -> dict[str, str]:
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"{url}/otel",
         "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer {key}",
         "OTEL_RESOURCE_ATTRIBUTES": "team.id=platform",
+        # On exit, Claude Code waits only two seconds for the last export by default.
+        "CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS": "60000",
+        "CLAUDE_CODE_OTEL_FLUSH_TIMEOUT_MS": "60000",
     }
 
 
