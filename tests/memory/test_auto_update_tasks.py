@@ -161,11 +161,14 @@ class TestCatchingUp:
 
 
 @pytest.mark.usefixtures("upkeep_on")
-def test_an_imported_session_is_updated_too(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_imported_session_is_updated_too(
+    api: Api, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
     dispatched: list[str] = []
     monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
     chat = [user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant("One fails.")]
-    [stored] = api.post("imports/?name=chat.json", {"messages": chat}).json()["sessions"]
+    with django_capture_on_commit_callbacks(execute=True):
+        [stored] = api.post("imports/?name=chat.json", {"messages": chat}).json()["sessions"]
     assert stored["id"] in dispatched
     memory_update(session_id=UUID(stored["id"]))
     assert len(api.get(f"sessions/{stored['id']}/memory/").json()["memory"]["blockers"]) == 1
