@@ -24,13 +24,18 @@ from contextapp.embedded.home import database_url
 
 @dataclass(frozen=True)
 class Instance:
-    """Where both listen, the API key, the URL of the database, and the process that started contextapp."""
+    """Where both listen, the API key, the data folder, and the process that started contextapp."""
 
     port: int
     bare_port: int
     key: str
-    database: str
+    home: Path
     pid: int
+
+    @property
+    def database(self) -> str:
+        """The URL of the database."""
+        return database_url(self.home)
 
     def ours(self) -> Http:
         return Http(self.port, self.key)
@@ -59,7 +64,7 @@ def started(port: int) -> Iterator[Instance]:
         _wait(bare_port, bare)
         _wait(port + 1, product)
         key = (home / "api-key").read_text().strip()
-        yield Instance(port=port, bare_port=bare_port, key=key, database=database, pid=product.pid)
+        yield Instance(port=port, bare_port=bare_port, key=key, home=home, pid=product.pid)
     finally:
         for process in (bare, product):
             if process is not None:

@@ -19,11 +19,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Protocol
 from uuid import uuid4
 
+import orjson
 import psycopg
 
 from bench.instance import Instance
@@ -86,7 +87,7 @@ class OurStore:
             session_id=target.session_id, first=max(0, found.turn_count - count // 2), limit=count
         )
         pages = turn_messages(session_id=target.session_id, turns=turns)
-        return [json.loads(bytes(message)) for page in pages.values() for message in page]
+        return [message for page in orjson.loads(orjson.dumps(list(pages.values()))) for message in page]
 
 
 @asynccontextmanager
@@ -214,6 +215,7 @@ async def measure(name: str, database: str, turns: int) -> dict[str, Any]:
     appends: list[float] = []
     appended, load = 0, Load(7)
     async with opened(database) as store:
+        empty = _size(database, store.tables)
         for _ in range(turns):
             messages = load.messages()
             appended += len(json.dumps(messages))
@@ -221,14 +223,12 @@ async def measure(name: str, database: str, turns: int) -> dict[str, Any]:
         reads = [await _timed(store.last(40)) for _ in range(30)]
         assert len(await store.last(40)) == 40
     tenth = max(1, turns // 10)
-    with psycopg.connect(database, autocommit=True) as connection:
-        size = sum(_sizes(connection, store.tables))
     return {
         "name": name,
         "append_ms": statistics.median(appends),
         "growth": statistics.median(appends[-tenth:]) / statistics.median(appends[:tenth]),
         "last_40_ms": statistics.median(reads),
-        "bytes_per_byte": size / appended,
+        "bytes_per_byte": (_size(database, store.tables) - empty) / appended,
     }
 
 
@@ -238,24 +238,31 @@ async def _timed(work: Awaitable[Any]) -> float:
     return (time.perf_counter() - began) * 1_000
 
 
-def _sizes(connection: psycopg.Connection, tables: Sequence[str]) -> Iterator[int]:
-    """Yield the sizes of the tables with their indexes, after a vacuum and without the search index."""
-    for pattern in tables:
-        rows = connection.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE %s"
-            " AND relname NOT LIKE 'agent_sessions_search%%'",
-            [pattern],
-        ).fetchall()
-        for (table,) in rows:
-            connection.execute(f'VACUUM FULL "{table}"')
-            [size] = connection.execute("SELECT pg_total_relation_size(%s)", [table]).fetchone()
-            yield size
+def _size(database: str, tables: Sequence[str]) -> int:
+    """Return the size of the tables with their indexes, after a vacuum and without the search index."""
+    size = 0
+    with psycopg.connect(database, autocommit=True) as connection:
+        for pattern in tables:
+            rows = connection.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE %s"
+                " AND relname NOT LIKE 'agent_sessions_search%%'",
+                [pattern],
+            ).fetchall()
+            for (table,) in rows:
+                connection.execute(f'VACUUM FULL "{table}"')
+                row = connection.execute("SELECT pg_total_relation_size(%s)", [f'"{table}"']).fetchone()
+                size += row[0] if row else 0
+    return size
 
 
 def compare(instance: Instance, turns: int) -> list[dict[str, Any]]:
     """Measure the stores in a separate process, each with its database; print and return the figures."""
     command = [sys.executable, "-m", "bench.stores", "--database", instance.database, "--turns", str(turns)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    environment = {**os.environ, "CONTEXTAPP_HOME": str(instance.home)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        print("The stores could not be measured.", file=sys.stderr)
+        return []
     figures: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     headings = (
         "store",
@@ -279,7 +286,10 @@ def main() -> None:
     for name, (module, _) in STORES.items():
         if _is_installed(module):
             database = _empty_database(options.database, name)
-            figures.append(asyncio.run(measure(name, database, options.turns)))
+            try:
+                figures.append(asyncio.run(measure(name, database, options.turns)))
+            except Exception as error:
+                print(f"{name} failed: {error!r}", file=sys.stderr)
         else:
             print(f"{name} is not installed; see bench/README.md", file=sys.stderr)
     print(json.dumps(figures))
