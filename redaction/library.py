@@ -68,7 +68,7 @@ SOURCES = (
         group=1,
         anchors=(
             r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}",
-            r"(?i)aws\W*\w*\W?\w*(?:key|pw|pass|token)",
+            "(?i)aws",
         ),
         glued=True,
     ),

@@ -162,7 +162,7 @@ def test_a_long_output_opens(at, page, project):
     output = "\n".join(f"line {number}" for number in range(3_000))
     at(address(make_session(project, [reading_turn(0), reading_turn(1, output)])))
     expect(page.get_by_text("line 2999")).to_have_count(0)
-    page.get_by_text(re.compile(r"Show all \(3000 lines")).click()
+    page.get_by_text(re.compile(r"Show all 3,000 lines")).click()
     expect(page.get_by_text("line 2999")).to_be_visible()
 
 

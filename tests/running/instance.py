@@ -31,6 +31,11 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
+def inherited() -> dict[str, str]:
+    """Return the environment of the tests without what would point an instance to their servers."""
+    return {name: value for name, value in os.environ.items() if name not in UNSET}
+
+
 class Instance:
     """A `python -m contextapp` that runs the code in `root` and writes its output to a file."""
 
@@ -42,14 +47,13 @@ class Instance:
         self.root = root
         self.port = port or free_port()
         self.gateway_port = free_port()
-        inherited = {name: value for name, value in os.environ.items() if name not in UNSET}
         ports = {"CONTEXTAPP_PORT": str(self.port), "CONTEXTAPP_GATEWAY_PORT": str(self.gateway_port)}
-        inherited |= {"DJANGO_SETTINGS_MODULE": "contextapp.settings", "CONTEXTAPP_HOME": str(home)}
+        own = {"DJANGO_SETTINGS_MODULE": "contextapp.settings", "CONTEXTAPP_HOME": str(home)}
         with output.open("wb") as stream:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "contextapp"],
                 cwd=root,
-                env=inherited | ports | environment,
+                env=inherited() | own | ports | environment,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -79,7 +83,7 @@ class Instance:
 
     def manage(self, *arguments: str) -> str:
         """Return the output of `manage.py`, run on the data of this instance."""
-        environment = os.environ | {
+        environment = inherited() | {
             "DJANGO_SETTINGS_MODULE": "contextapp.settings",
             "CONTEXTAPP_HOME": str(self.home),
         }
