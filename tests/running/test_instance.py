@@ -206,10 +206,11 @@ def assert_exits_with(instance: Instance, reason: str) -> None:
 
 
 def eventually(condition: Callable[[], object]) -> object:
+    """Return the result of the condition once it is true, or the last one after a generous time-out."""
     deadline = time.monotonic() + START_SECONDS
-    while not condition() and time.monotonic() < deadline:
+    while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return condition()
+    return found
 
 
 def test_the_launcher_exits_if_its_parent_has_ended():
