@@ -15,7 +15,7 @@ from sessions.models import AgentSession
 from sessions.selectors.filters import Cursor, SessionFilter, filtered, page_after
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute, raw_connection, rows_fetch
 
 #: The columns that a list shows of a session.
 _COLUMNS = (
@@ -88,8 +88,7 @@ def _newest(project_id: UUID, limit: int, after: Cursor | None) -> list[Any]:
         "last": _LAST_ID,
         "limit": Int4(limit),
     }
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), _NEWEST, parameters, row_factory=namedtuple_row).fetchall()
+    return rows_fetch(_NEWEST, parameters, row_factory=namedtuple_row)
 
 
 _SESSION: LiteralString = """
@@ -132,8 +131,7 @@ def session_turns(*, key_id: UUID, project_id: UUID, session_id: UUID) -> Any:
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Any]:
     """Return turns in order, starting at index `first`, as named tuples."""
     parameters = [session_id, Int4(first), Int4(limit)]
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), _TURNS, parameters, row_factory=namedtuple_row).fetchall()
+    return rows_fetch(_TURNS, parameters, row_factory=namedtuple_row)
 
 
 def turn_messages(*, session_id: UUID, turns: Sequence[Any]) -> dict[int, list[orjson.Fragment]]:
@@ -141,8 +139,7 @@ def turn_messages(*, session_id: UUID, turns: Sequence[Any]) -> dict[int, list[o
     if not turns:
         return {}
     first, end = turns[0].first_position, turns[-1].first_position + turns[-1].message_count
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _MESSAGES, [session_id, Int4(first), Int4(end)]).fetchall()
+    rows = rows_fetch(_MESSAGES, [session_id, Int4(first), Int4(end)])
     found: dict[int, list[orjson.Fragment]] = {}
     for turn, data, project_id, sha256 in rows:
         packed = blob_get(project_id, sha256) if data is None else data

@@ -176,7 +176,7 @@ def _with_text(rows: QuerySet[AgentSession], text: str, project_id: UUID) -> Que
 def _mentions(word: str, project_id: UUID) -> Q:
     """Match sessions with messages that contain a word, as the search understands it."""
     salt, groups = project_salt(project_id), query_parse(word).groups
-    keys = [term_key(salt, term.term) for group in groups for term in group.names[:1] or group.words]
+    keys = [term_key(salt, term.term) for group in groups for term in group.exact]
     if not keys:
         return Q()
     segments = SearchSegment.objects.filter(project_id=project_id, keys__contains=keys)

@@ -27,7 +27,7 @@ from sessions.selectors.edits import edits_at
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute, raw_connection, rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
 
 
@@ -153,8 +153,7 @@ def messages_now(state: PromptState) -> PromptMessages:
 
 def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, int, bytes]]:
     parameters = {"session": session_id, "first": Int4(first), "end": Int4(end)}
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _ROWS, parameters).fetchall()
+    rows = rows_fetch(_ROWS, parameters)
     return [
         (at, role, tokens, bodies.unpack(blob_get(project_id, sha256) if data is None else data))
         for at, role, tokens, data, project_id, sha256 in rows

@@ -15,6 +15,8 @@ from sessions.models.spending import BudgetScope, Period
 from sessions.selectors.trends import TrendQuery, trend_total
 from sessions.selectors.usage import Span
 
+#: The adjective of each period.
+ADJECTIVES = {"day": "daily", "week": "weekly", "month": "monthly"}
 #: Percentages of a budget at which alerts are sent.
 ALERT_PERCENTAGES = (50, 80, 100)
 

@@ -5,23 +5,27 @@ Creating instances takes as long as parsing the JSON of the messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection
 from psycopg.types.numeric import Int4, Int8
 
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
+from sessions.models import AgentSession
 from sessions.selectors.convert import value_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import rows_fetch
 
 #: A half-open range of positions.
 Span = tuple[int, int]
+
+#: Messages of a batch.
+_BATCH = 200
 
 #: A position after every possible message.
 END = 2**31 - 1
@@ -84,8 +88,7 @@ def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage
         firsts.append(Int4(first))
         ends.append(Int4(end))
     parameters = {"session": session_id, "firsts": firsts, "ends": ends}
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _ROWS, parameters).fetchall()
+    rows = rows_fetch(_ROWS, parameters)
     return [
         StoredMessage(
             position,
@@ -98,10 +101,19 @@ def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage
     ]
 
 
+def message_batches(
+    session: AgentSession,
+) -> Iterator[tuple[Sequence[StoredMessage], Mapping[int, datetime]]]:
+    """Yield all messages of a session in order, with the times of their turns. Memory is bounded."""
+    for first in range(0, session.message_count, _BATCH):
+        rows = messages_load(session.pk, [(first, first + _BATCH)])
+        turns = session.turns.filter(index__in={row.turn for row in rows})
+        yield rows, dict(turns.values_list("index", "at"))
+
+
 def edits_load(keys: Iterable[int]) -> list[tuple[int, Edit]]:
     """Return edits by primary key, each with its key, in the order in which they were made."""
-    with connection.wrap_database_errors:
-        rows = execute(raw_connection(), _EDITS, [list(map(Int8, keys))]).fetchall()
+    rows = rows_fetch(_EDITS, [list(map(Int8, keys))])
     return [
         (
             key,

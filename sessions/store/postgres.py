@@ -40,10 +40,12 @@ def execute(
     return cursor.execute(statement, parameters, prepare=True, binary=binary)
 
 
-def rows_fetch(statement: LiteralString, parameters: Any = None) -> Sequence[Any]:
+def rows_fetch(
+    statement: LiteralString, parameters: Any = None, *, row_factory: RowFactory[Any] = tuple_row
+) -> list[Any]:
     """Return the rows of a prepared query. Raises Django's database errors."""
     with connection.wrap_database_errors:
-        return execute(raw_connection(), statement, parameters).fetchall()
+        return execute(raw_connection(), statement, parameters, row_factory=row_factory).fetchall()
 
 
 def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:

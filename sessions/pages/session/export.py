@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -17,12 +16,8 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer, private, with_session
 from sessions.pages.sharing.document import document_html
 from sessions.pages.text import visible
-from sessions.selectors.stored_rows import StoredMessage, messages_load
+from sessions.selectors.stored_rows import message_batches
 from sessions.store import bodies
-
-#: Messages that are read at once, so that memory does not grow with the session.
-_BATCH = 200
-
 
 _FENCE = re.compile(r"`{3,}")
 
@@ -41,17 +36,9 @@ def session_export(
     return private(response)
 
 
-def _batches(session: AgentSession) -> Iterator[tuple[list[StoredMessage], Mapping[int, datetime]]]:
-    """Yield the messages in order, with the times of their turns."""
-    for first in range(0, session.message_count, _BATCH):
-        rows = messages_load(session.pk, [(first, first + _BATCH)])
-        turns = session.turns.filter(index__in={row.turn for row in rows})
-        yield rows, dict(turns.values_list("index", "at"))
-
-
 def _jsonl(session: AgentSession) -> Iterator[bytes]:
     """Yield one line per message: its place, its size and the message as pushed."""
-    for rows, times in _batches(session):
+    for rows, times in message_batches(session):
         lines = (
             {
                 "session": session.external_id,
@@ -69,7 +56,7 @@ def _jsonl(session: AgentSession) -> Iterator[bytes]:
 def _markdown(session: AgentSession) -> Iterator[str]:
     yield _heading(session)
     turn = -1
-    for rows, times in _batches(session):
+    for rows, times in message_batches(session):
         for row in rows:
             if row.turn != turn:
                 turn = row.turn

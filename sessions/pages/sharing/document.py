@@ -12,16 +12,14 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sessions.models import AgentSession
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.rendering.choice import output_renderer, plain, prose_renderer
 from sessions.pages.rendering.code import code_html
 from sessions.pages.text import visible
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.stored_rows import message_batches
 
-#: Messages that are read at once, so that memory does not grow with the session.
-_BATCH = 100
 #: Longer outputs are folded.
 _FOLDED_LINES = 12
 #: The place of the messages in the page, which is rendered around them.
@@ -60,10 +58,7 @@ def document_html(session: AgentSession, *, is_download: bool) -> Iterator[str]:
     yield head
     calls: dict[str, ToolCall] = {}
     turn = -1
-    for first in range(0, session.message_count, _BATCH):
-        rows = messages_load(session.pk, [(first, first + _BATCH)])
-        turns = session.turns.filter(index__in={row.turn for row in rows})
-        times = dict(turns.values_list("index", "at"))
+    for rows, times in message_batches(session):
         shown = []
         for row in rows:
             message = row.value(session.format)
@@ -73,7 +68,7 @@ def document_html(session: AgentSession, *, is_download: bool) -> Iterator[str]:
                     position=row.position,
                     turn=row.turn,
                     voice=voice_of(message),
-                    parts=_parts(message, calls),
+                    parts=[_part(part, calls) for part in message.parts],
                     starts_turn=row.turn != turn,
                     at=times.get(row.turn),
                 )
@@ -86,10 +81,6 @@ def document_html(session: AgentSession, *, is_download: bool) -> Iterator[str]:
 def _inline_styles() -> SafeString:
     texts = (Path(str(finders.find(name))).read_text() for name in STYLES)
     return mark_safe("\n".join(texts))  # noqa: S308  files of this repository
-
-
-def _parts(message: Message, calls: dict[str, ToolCall]) -> list[DocumentPart]:
-    return [_part(part, calls) for part in message.parts]
 
 
 def _part(part: Part, calls: dict[str, ToolCall]) -> DocumentPart:

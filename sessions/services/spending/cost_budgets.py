@@ -19,6 +19,7 @@ from accounts.services import audit_record
 from sessions.models import BudgetAlert, CostBudget, WebhookEvent
 from sessions.models.spending import BudgetScope
 from sessions.selectors.spending import (
+    ADJECTIVES,
     ALERT_PERCENTAGES,
     BudgetSpending,
     budget_spent,
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 
 #: Attempts to send one email, one per run of the scheduled task.
 _MAIL_ATTEMPTS = 10
-
-_ADJECTIVES = {"day": "daily", "week": "weekly", "month": "monthly"}
 
 
 @transaction.atomic
@@ -155,7 +154,7 @@ def _mail(alert: BudgetAlert) -> int:
         return 0
     budget = alert.budget
     spent, limit = alert.spent_microusd / 1_000_000, budget.limit_microusd / 1_000_000
-    kind = f"{_ADJECTIVES[budget.period]} budget{_for_scope(budget)}"
+    kind = f"{ADJECTIVES[budget.period]} budget{_for_scope(budget)}"
     subject = f"{budget.project.name}: {alert.share}% of the {kind} reached"
     text = (
         f"{budget.project.name} has spent ${spent:,.2f} of its {kind} of "

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.urls import reverse
 
 from sessions.models import WebhookEvent
+from sessions.selectors.spending import ADJECTIVES
 
 #: Maximum characters of a name in a message.
 _NAME = 120
-_ADJECTIVES = {"day": "daily", "week": "weekly", "month": "monthly"}
 
 
 def slack_message(*, slug: str, event: str, payload: Mapping[str, Any]) -> dict[str, str]:
@@ -44,7 +44,7 @@ def _spike(slug: str, payload: Mapping[str, Any]) -> str:
 def _budget(slug: str, payload: Mapping[str, Any]) -> str:
     budget = payload["budget"]
     spent, limit = (budget[name] / 1_000_000 for name in ("spent_microusd", "limit_microusd"))
-    kind = f"{_ADJECTIVES[budget['period']]} budget"
+    kind = f"{ADJECTIVES[budget['period']]} budget"
     if budget["scope"] != "project":
         kind += f" for {budget['scope']} {_plain(budget['scope_value'])}"
     trends = _link(reverse("trends", args=[slug]), _plain(payload["project"]))
