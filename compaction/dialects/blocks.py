@@ -1,10 +1,10 @@
-"""Helpers shared by dialects: text of content blocks, token estimates of media, shortened call ids."""
+"""Helpers shared by dialects: content blocks and their errors, token estimates of media, short call ids."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -132,3 +132,25 @@ def joined_text(content: JSON) -> tuple[str, int]:
         elif not tokens:
             texts.append(dumps(block))
     return "\n".join(texts), media
+
+
+def parts_error(parts: Sequence[JSON], *, texts: Mapping[str, str], others: Collection[str]) -> str | None:
+    """Return what is wrong with the first invalid part of a message's content, or None.
+
+    `texts` maps the types of parts that consist of a text to its field; `others` are the other known types.
+    """
+    for index, part in enumerate(parts):
+        if error := _part_error(part, texts, others):
+            return f"`content[{index}]` {error}"
+    return None
+
+
+def _part_error(part: JSON, texts: Mapping[str, str], others: Collection[str]) -> str | None:
+    if not isinstance(part, dict):
+        return "must be an object."
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        return "must have a `type`."
+    if field := texts.get(kind):
+        return None if isinstance(part.get(field), str) else f"must have a string `{field}`."
+    return None if kind in others else f"has the unknown type `{kind}`."

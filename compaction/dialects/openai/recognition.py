@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Match
+from compaction.dialects.blocks import parts_error
 from compaction.messages import JSON
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -21,7 +22,8 @@ _OWN_FIELDS = frozenset(
 #: Fields of an assistant message that can replace its content.
 _ANSWERS = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
 
-_TEXT_KINDS = frozenset({"text", "input_text", "output_text"})
+#: The field of each type of part that consists of a text.
+_TEXTS = dict.fromkeys(("text", "input_text", "output_text"), "text")
 _PART_KINDS = frozenset({"image_url", "input_audio", "file", "refusal"})
 
 
@@ -66,27 +68,13 @@ def _content_error(item: Mapping[str, Any], role: str) -> str | None:
     if isinstance(content, str):
         return None
     if isinstance(content, list):
-        for index, part in enumerate(content):
-            if error := _part_error(part):
-                return f"`content[{index}]` {error}"
-        return None
+        return parts_error(content, texts=_TEXTS, others=_PART_KINDS)
     if content is not None:
         return "`content` must be a string or an array of content parts."
     may_be_null = "content" in item and role in ("assistant", "tool", "function")
     if may_be_null or (role == "assistant" and any(item.get(field) for field in _ANSWERS)):
         return None
     return "`content` is required."
-
-
-def _part_error(part: JSON) -> str | None:
-    if not isinstance(part, dict):
-        return "must be an object."
-    kind = part.get("type")
-    if not isinstance(kind, str):
-        return "must have a `type`."
-    if kind in _TEXT_KINDS:
-        return None if isinstance(part.get("text"), str) else "must have a string `text`."
-    return None if kind in _PART_KINDS else f"has the unknown type `{kind}`."
 
 
 def recognizes(item: JSON) -> Match:

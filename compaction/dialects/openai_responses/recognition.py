@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Match
+from compaction.dialects.blocks import parts_error
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CUSTOM_CALL,
@@ -29,6 +30,8 @@ _FOREIGN_FIELDS = frozenset(
 )
 
 _TEXT_KINDS = frozenset({INPUT_TEXT, OUTPUT_TEXT})
+#: The field of each type of part that consists of a text.
+_TEXTS = {**dict.fromkeys(_TEXT_KINDS, "text"), "refusal": "refusal"}
 
 #: Fields that must be strings, by the kind of the item.
 _STRINGS: Mapping[str, tuple[str, ...]] = {
@@ -68,23 +71,7 @@ def _message_error(item: Mapping[str, Any]) -> str | None:
         return None
     if not isinstance(content, list):
         return "`content` must be a string or an array of content parts."
-    for index, part in enumerate(content):
-        if error := _part_error(part):
-            return f"`content[{index}]` {error}"
-    return None
-
-
-def _part_error(part: JSON) -> str | None:
-    if not isinstance(part, dict):
-        return "must be an object."
-    kind = part.get("type")
-    if not isinstance(kind, str):
-        return "must have a `type`."
-    if kind in _TEXT_KINDS:
-        return None if isinstance(part.get("text"), str) else "must have a string `text`."
-    if kind == "refusal":
-        return None if isinstance(part.get("refusal"), str) else "must have a string `refusal`."
-    return None if kind in MEDIA else f"has the unknown type `{kind}`."
+    return parts_error(content, texts=_TEXTS, others=MEDIA)
 
 
 def recognizes(item: JSON) -> Match:
