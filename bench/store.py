@@ -1,11 +1,15 @@
-"""Generate data for measuring pages: 2,000 sessions with 1,000,000 turns. Deterministic.
+"""Generate data for measuring pages: 20,000 sessions with 1,000,000 turns. Deterministic.
 
-    .venv/bin/python -m bench.store --sessions 2000 --turns 1000000
+    .venv/bin/python -m bench.store
 
 Writes into a separate project (`--project`, recreated each time) with COPY, in a few minutes. Session lengths
-are distributed like real ones (most are short, a few have thousands of turns), over the ninety days before
+are distributed like real ones (most are short, a few have hundreds of turns), over the ninety days before
 `--until`. Prompts grow, are compacted at 70% of the budget and grow again. Texts consist of words, so they
-compress like real text. Derived data (prompt snapshots, rollups) is created by contextapp's code.
+compress like real text. Prompt snapshots, rollups and the search index of the longest sessions are created by
+contextapp's code.
+
+`--long` adds sessions of these lengths to the others. The first is like an imported log that was never
+compacted: all its messages are in its prompt. Each turn has two messages.
 """
 
 from __future__ import annotations
@@ -39,13 +43,20 @@ from sessions.models import (  # noqa: E402
     Preamble,
     PromptSnapshot,
     Recap,
+    SessionProfile,
+    ToolOutput,
+    ToolRollup,
+    ToolScan,
     Turn,
 )
 from sessions.services.compactions.snapshots import snapshot_rebuild  # noqa: E402
+from sessions.services.search.indexing import session_index  # noqa: E402
 from sessions.services.spending.rollups import rollups_fill  # noqa: E402
 from sessions.store.postgres import rows_copy  # noqa: E402
 
 MEMBERS = ("ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hana")
+
+_TABLES = (AgentSession, Turn, Message, Compaction, Edit, ToolOutput, ToolRollup, SessionProfile)
 
 #: Sessions written per transaction.
 _BATCH = 25
@@ -55,8 +66,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sessions", type=int, default=2_000)
+    parser.add_argument("--sessions", type=int, default=20_000)
     parser.add_argument("--turns", type=int, default=1_000_000)
+    parser.add_argument("--long", type=int, nargs="*", default=[150_000, 20_000], metavar="TURNS")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--project", default="generated", help="slug; existing data of the project is deleted"
@@ -72,6 +84,7 @@ def main() -> None:
         slug=options.project,
         sessions=options.sessions,
         turns=options.turns,
+        long=options.long,
         seed=options.seed,
         until=options.until,
         report=report,
@@ -79,7 +92,14 @@ def main() -> None:
 
 
 def store_make(
-    *, slug: str, sessions: int, turns: int, seed: int, until: date, report: Any = print
+    *,
+    slug: str,
+    sessions: int,
+    turns: int,
+    seed: int,
+    until: date,
+    long: Sequence[int] = (),
+    report: Any = print,
 ) -> Project:
     """Write the data. `report` is called with progress messages."""
     project, users = _project(slug), _users()
@@ -87,23 +107,36 @@ def store_make(
     random_ = random.Random(seed)
     bodies = Bodies.make(random_)
     report(f"{len(bodies.steps):,} texts created")
-    lengths = lengths_of(random_, sessions, turns)
+    lengths = [*long, *lengths_of(random_, sessions, turns - sum(long))]
     last = datetime(until.year, until.month, until.day, tzinfo=UTC)
     done = 0
-    for first in range(0, sessions, _BATCH):
+    for first in range(0, len(lengths), _BATCH):
         batch = lengths[first : first + _BATCH]
         _write(
-            session_rows(random_, bodies, project.pk, users, number=first + offset, turns=length, until=last)
-            for offset, length in enumerate(batch)
+            session_rows(
+                random_,
+                bodies,
+                project.pk,
+                users,
+                number=number,
+                turns=length,
+                until=last,
+                is_imported=bool(long) and number == 0,
+            )
+            for number, length in enumerate(batch, first)
         )
         done += sum(batch)
-        if first // _BATCH % 10 == 9 or first + _BATCH >= sessions:
+        if first // _BATCH % 100 == 99 or first + _BATCH >= len(lengths):
             report(f"{done:,} turns written")
     with connection.cursor() as cursor:
-        for model in (AgentSession, Turn, Message, Compaction, Edit):
+        for model in _TABLES:
             cursor.execute(f'ANALYZE "{model._meta.db_table}"')
     report(f"{_snapshots(project):,} prompt snapshots built")
     report(f"{rollups_fill(most_batches=1_000_000, everywhere=True):,} turns rolled up")
+    for session in AgentSession.objects.filter(project=project, turn_count__in=long):
+        while session_index(session_id=session.pk):
+            pass
+    report(f"search index of {len(long)} sessions built")
     return project
 
 
@@ -150,6 +183,10 @@ def _write(made: Iterable[Made]) -> None:
             (Compaction, [row for one in made for row in one.compactions]),
             (Edit, [row for one in made for row in one.edits]),
             (Recap, [row for one in made for row in one.recaps]),
+            (ToolOutput, [row for one in made for row in one.tools.outputs]),
+            (ToolRollup, [row for one in made for row in one.tools.rollups()]),
+            (ToolScan, [one.scan for one in made]),
+            (SessionProfile, [one.profile for one in made]),
         ):
             rows_copy(model._meta.db_table, rows)
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pricing
+from bench.store_derived import ToolRows, profile_row, scan_row
 from bench.store_tables import Row, message_row, row_of, turn_row, uuid_of
 from bench.store_texts import Bodies, text_of
 from compaction.edits import Edit as EditValue
@@ -46,6 +47,9 @@ class Made:
     compactions: list[Row] = field(default_factory=list)
     edits: list[Row] = field(default_factory=list)
     recaps: list[Row] = field(default_factory=list)
+    tools: ToolRows = field(default_factory=ToolRows)
+    scan: Row = field(default_factory=dict)
+    profile: Row = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,9 +75,11 @@ def session_rows(
     number: int,
     turns: int,
     until: datetime,
+    is_imported: bool = False,
 ) -> Made:
+    """Return the rows of a session. An imported one has no compactions."""
     agent, model, budget, _ = random_.choices(AGENTS, weights=[each[-1] for each in AGENTS])[0]
-    started = until - timedelta(seconds=random_.uniform(0, 90 * 86_400))
+    started = until - timedelta(seconds=max(random_.uniform(0, 90 * 86_400), turns * 80))
     at, id = started, uuid_of(random_, started)
     context = _Context(
         raw={"system": SYSTEM, "tools": TOOL_TOKENS}, shown={"system": SYSTEM, "tools": TOOL_TOKENS}
@@ -86,6 +92,7 @@ def session_rows(
         agent=agent,
         model=model,
         format="anthropic",
+        origin="claude-code" if is_imported else "api",
         tags=sorted(random_.sample(TAGS, k=random_.randrange(3))),
         metadata={"run": number},
         budget_tokens=budget,
@@ -106,7 +113,7 @@ def session_rows(
     )
     made = Made(session={}, preamble=row_of(preamble))
     first, step = random_.randrange(len(made_of.steps)), made_of.steps
-    position, peak = 0, 0
+    position, sizes = 0, list[int]()
     for index in range(turns):
         came = step[(first + index - 1) % len(step)][1] if index else random_.choice(made_of.questions)
         answer = step[(first + index) % len(step)][0]
@@ -117,18 +124,23 @@ def session_rows(
         made.turns.append(turn_row(id, index, at, model, position, context.raw, context.shown, usage, cost))
         made.messages.append(message_row(id, position, index, came))
         made.messages.append(message_row(id, position + 1, index, answer))
+        if index:
+            tool = step[(first + index - 1) % len(step)][0].tool
+            made.tools.add(session, position=position, turn=index, tool=tool, tokens=came.tokens, at=at)
         context.add("assistant", answer.tokens)
         position += 2
         _count(session, usage, cost)
-        peak = max(peak, usage.prompt_tokens)
-        if sum(context.shown.values()) > 0.7 * budget and position - context.evicted_to > 12:
+        sizes.append(usage.prompt_tokens)
+        is_over = sum(context.shown.values()) > 0.7 * budget and not is_imported
+        if is_over and position - context.evicted_to > 12:
             _compact(random_, made, context, session, index, position, at, budget)
         at += timedelta(seconds=random_.expovariate(1 / 25) if random_.random() < 0.97 else 1_800)
     session.turn_count, session.message_count = turns, position
-    session.last_active_at, session.peak_prompt_tokens = at, peak
+    session.last_active_at, session.peak_prompt_tokens = at, max(sizes)
     session.context_components, session.shown_components = context.raw, context.shown
     session.open_calls = [f"toolu_{(first + turns - 1) % len(step):08d}"]
     made.session = row_of(session)
+    made.scan, made.profile = scan_row(session, {}), profile_row(session, sizes, at)
     return made
 
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from sessions.api import (
     blobs,
+    comments,
     compactions,
     pins,
     prompt,
@@ -76,6 +77,7 @@ urlpatterns = [
         pins.Pin.as_view(),
         name="pin",
     ),
+    path("sessions/<str:session_id>/comments/", comments.Comments.as_view(), name="comments"),
     path("sessions/<str:session_id>/search/", search.SessionSearch.as_view(), name="search"),
     path("sessions/<str:session_id>/tool_calls/", tools.ToolCalls.as_view(), name="tool_calls"),
     path("search/", search.ProjectSearch.as_view(), name="search-project"),

@@ -395,6 +395,7 @@ class Migration(migrations.Migration):
                 ("token_hash", models.BinaryField(max_length=32, unique=True)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("expires_at", models.DateTimeField()),
+                ("shows_comments", models.BooleanField(default=False)),
                 (
                     "created_by",
                     models.ForeignKey(
@@ -414,6 +415,42 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="Comment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("turn", models.IntegerField()),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("edited_at", models.DateTimeField(null=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comments",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["session", "turn", "id"], name="comment_turn")],
+            },
         ),
         migrations.CreateModel(
             name="CostBudget",

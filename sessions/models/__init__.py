@@ -1,5 +1,6 @@
 from sessions.models.claimable import Claimable
 from sessions.models.client_history import ClientHistory
+from sessions.models.comments import Comment
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import SavedView, SessionProfile, Star
 from sessions.models.imports import ImportedLog, ImportJob, ImportJobSession, ImportPart, ImportStep
@@ -28,6 +29,7 @@ __all__ = [
     "BudgetAlert",
     "Claimable",
     "ClientHistory",
+    "Comment",
     "Compaction",
     "CostBudget",
     "Edit",

@@ -129,7 +129,7 @@ class AgentSession(models.Model):
 
     @property
     def format_label(self) -> str:
-        """Name of the dialect in which the session is served, in the user interface."""
+        """Name of the dialect in which the session is served, for the user interface."""
         return get_dialect(self.format).label
 
     @property

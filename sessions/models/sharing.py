@@ -19,6 +19,7 @@ class SharedLink(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
+    shows_comments = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return f"link to {self.session_id} until {self.expires_at:%Y-%m-%d}"

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 from compaction.messages import Usage
 from sessions.charts.cache import CACHE_LIFE
-from sessions.models import AgentSession, Pin, Turn
+from sessions.models import AgentSession, Comment, Pin, Turn
 from sessions.pages.blocks import Calls, MessageView, calls_of, message_view
 from sessions.selectors import convert
+from sessions.selectors.comments import comments_on
 from sessions.selectors.pins import pins_at
 from sessions.selectors.transcript import TurnMessages, TurnsPage
 
@@ -23,7 +24,7 @@ class TurnView:
 
     `new_tokens` are the estimated tokens of its messages by voice, `growth` is the change of the prompt size
     since the previous turn in tokens of the same kind (reported, served or estimated), `idle` the pause
-    before it.
+    before it, `comments` those of members.
     """
 
     turn: Turn
@@ -32,6 +33,7 @@ class TurnView:
     growth: int | None
     idle: timedelta | None
     messages: Sequence[MessageView]
+    comments: Sequence[Comment]
 
     @property
     def compaction(self) -> Mapping[str, object] | None:
@@ -45,7 +47,10 @@ def turn_views(session: AgentSession, page: TurnsPage, *, is_plain: bool = False
     for row in page.preceding:
         calls |= calls_of(convert.message_value(row, session.format))
     pins = pins_at(session, [row for held in page.turns for row in held.messages])
-    return [_view(session, held, calls, pins, is_plain) for held in page.turns]
+    comments = comments_on(session=session, turns=[held.turn.index for held in page.turns])
+    return [
+        _view(session, held, calls, pins, is_plain, comments.get(held.turn.index, ())) for held in page.turns
+    ]
 
 
 def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
@@ -55,7 +60,12 @@ def turn_view(session: AgentSession, page: TurnsPage) -> TurnView:
 
 
 def _view(
-    session: AgentSession, held: TurnMessages, calls: Calls, pins: Mapping[int, Pin], is_plain: bool
+    session: AgentSession,
+    held: TurnMessages,
+    calls: Calls,
+    pins: Mapping[int, Pin],
+    is_plain: bool,
+    comments: Sequence[Comment],
 ) -> TurnView:
     messages = [message_view(row, session.format, calls, pins, is_plain=is_plain) for row in held.messages]
     return TurnView(
@@ -65,6 +75,7 @@ def _view(
         growth=_growth(held.turn, held.previous),
         idle=_idle(held.turn, held.previous),
         messages=messages,
+        comments=comments,
     )
 
 

@@ -14,6 +14,7 @@ from django.db.models import Count, Exists, F, OuterRef, Sum
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, Star, UsageRollup
 from sessions.models.session import TELEMETRY
+from sessions.selectors.comments import comment_counts
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
 
 #: The list shows "1,000+" above this: an exact count would take too long.
@@ -51,6 +52,7 @@ class SessionRow:
     session: AgentSession
     sub_agents: SubAgents | None
     savings: Savings | None
+    comments: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,7 @@ def sessions_list(
     order: str = NEWEST,
     limit: int = 50,
 ) -> SessionsPage:
-    """Return one page of the project's sessions, in one of `ORDERS`. Four queries.
+    """Return one page of the project's sessions, in one of `ORDERS`. Five queries.
 
     Only the order `activity` uses an index; the others sort all sessions that match.
     """
@@ -90,13 +92,14 @@ def sessions_list(
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
-    sub_agents, savings = _sub_agents(ids), _savings(ids)
+    sub_agents, savings, comments = _sub_agents(ids), _savings(ids), comment_counts(ids)
     return SessionsPage(
         rows=[
             SessionRow(
                 session=session,
                 sub_agents=sub_agents.get(session.pk),
                 savings=savings.get(session.pk) if session.compaction_count else None,
+                comments=comments.get(session.pk, 0),
             )
             for session in page
         ],

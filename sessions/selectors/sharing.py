@@ -14,13 +14,12 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def shared_session(token: str) -> AgentSession | None:
-    """Return the session that a token shows, or None if it is unknown, expired or no longer allowed."""
+def shared_link(token: str) -> SharedLink | None:
+    """Return the link of a token with its session, or None if it is unknown, expired or no longer allowed."""
     links = SharedLink.objects.filter(
         token_hash=token_hash(token), expires_at__gt=timezone.now(), session__project__allows_sharing=True
     )
-    link = links.select_related("session").first()
-    return link.session if link is not None else None
+    return links.select_related("session").first()
 
 
 def links_active(session: AgentSession) -> Sequence[SharedLink]:

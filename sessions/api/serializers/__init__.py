@@ -1,6 +1,7 @@
 """Request and response bodies, one module per resource: for validation and the OpenAPI schema."""
 
 from sessions.api.serializers.checks import ValidateRequest, ValidationResult
+from sessions.api.serializers.comments import CommentPage
 from sessions.api.serializers.compactions import (
     CompactionDetail,
     CompactionPage,
@@ -64,6 +65,7 @@ from sessions.api.serializers.webhooks import (
 __all__ = [
     "CHURN_REVISIONS",
     "MAX_TOKENS",
+    "CommentPage",
     "CompactRequest",
     "CompactedPrompt",
     "CompactionDetail",

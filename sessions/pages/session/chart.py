@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 
 from sessions.charts.cache import CACHE_LIFE, misses
@@ -19,12 +20,15 @@ from sessions.selectors.charts import (
     compaction_markers,
     own_compactions,
 )
+from sessions.selectors.comments import session_comments
 from sessions.selectors.token_budgets import limit_of
 
 #: Row limit of the table: enough to follow the shape, few enough for a screen reader.
 TABLE_ROWS = 200
 #: Cache misses that the chart marks: the largest ones.
 MISSES = 300
+#: Characters of a comment in the tooltip.
+_COMMENT_SHOWN = 160
 
 
 @require_safe
@@ -46,6 +50,8 @@ def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any
     missed = misses(points, {marker.turn: marker.number for marker in own})
     largest = sorted(missed, key=lambda miss: -miss.tokens)[:MISSES]
     keep = {marker.turn for marker in own} | {gap["turn"] for gap in idle} | {miss.turn for miss in largest}
+    comments = [comment for comment in session_comments(session=session) if comment.turn in within]
+    keep |= {comment.turn for comment in comments}
     points_drawn = downsample(points, keep=keep)
     parts = chart_components(session=session, turns=[point.turn for point in points_drawn])
     limit = limit_of(session)
@@ -53,6 +59,14 @@ def _chart(session: AgentSession, points: Sequence[PromptSize]) -> dict[str, Any
         **columns(points_drawn, own),
         "components": component_columns(parts),
         "idle": idle,
+        "comments": [
+            {
+                "turn": each.turn,
+                "author": each.author_name,
+                "text": Truncator(each.text).chars(_COMMENT_SHOWN),
+            }
+            for each in comments
+        ],
         "misses": [{"turn": miss.turn, "tokens": miss.tokens, "cause": miss.text} for miss in largest],
         "window": session.context_window,
         "budget": limit.tokens if limit and limit.name == "budget" else None,

@@ -16,6 +16,7 @@ from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
 from sessions.selectors.charts import chart_points, prompt_slope
+from sessions.selectors.comments import session_comments
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.search.related import related_sessions
@@ -50,6 +51,7 @@ def _about(session: AgentSession) -> dict[str, Any]:
     points = chart_points(session=session, last=SLOPE_TURNS)
     return {
         **tree_context(session),
+        "comments": session_comments(session=session),
         "related": related_sessions(session=session),
         "slope": prompt_slope(session=session, points=points),
         "jumps": largest_jumps(session=session),

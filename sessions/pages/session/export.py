@@ -12,10 +12,11 @@ from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, private, with_session
 from sessions.pages.sharing.document import document_html
 from sessions.pages.text import visible
+from sessions.selectors.comments import CommentQueue, session_comments
 from sessions.selectors.stored_rows import message_batches
 from sessions.store import bodies
 
@@ -37,7 +38,7 @@ def session_export(
 
 
 def _jsonl(session: AgentSession) -> Iterator[bytes]:
-    """Yield one line per message: its place, its size and the message as pushed."""
+    """Yield one line per message: its place, its size and the message as pushed. Comments follow."""
     for rows, times in message_batches(session):
         lines = (
             {
@@ -51,18 +52,40 @@ def _jsonl(session: AgentSession) -> Iterator[bytes]:
             for row in rows
         )
         yield b"".join(bodies.json_bytes(line) + b"\n" for line in lines)
+    for comment in session_comments(session=session):
+        line = {
+            "session": session.external_id,
+            "turn": comment.turn,
+            "at": comment.created_at,
+            "author": comment.author_name,
+            "comment": comment.text,
+        }
+        yield bodies.json_bytes(line) + b"\n"
 
 
 def _markdown(session: AgentSession) -> Iterator[str]:
     yield _heading(session)
-    turn = -1
+    turn, comments = -1, CommentQueue(session_comments(session=session))
     for rows, times in message_batches(session):
         for row in rows:
             if row.turn != turn:
                 turn = row.turn
                 at = f" · {times[turn]:%Y-%m-%d %H:%M:%S} UTC" if turn in times else ""
+                yield from map(_comment_markdown, comments.until(turn - 1))
                 yield f"\n## Turn {turn}{at}\n"
+                yield from map(_comment_markdown, comments.until(turn))
             yield _message_markdown(row.value(session.format))
+    yield from map(_comment_markdown, comments.rest())
+
+
+def _comment_markdown(comment: Comment) -> str:
+    at = f"{comment.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    lines = (
+        f"**Comment by {comment.author_name} on turn {comment.turn}** · {at}",
+        "",
+        *visible(comment.text).splitlines(),
+    )
+    return "\n" + "".join(f"> {line}".rstrip() + "\n" for line in lines)
 
 
 def _heading(session: AgentSession) -> str:
@@ -113,5 +136,5 @@ def _fenced(text: Any, language: str = "") -> str:
 _FORMATS: Mapping[str, tuple[str, Callable[[AgentSession], Iterator[str] | Iterator[bytes]]]] = {
     "jsonl": ("application/x-ndjson", _jsonl),
     "md": ("text/markdown; charset=utf-8", _markdown),
-    "html": ("text/html; charset=utf-8", partial(document_html, is_download=True)),
+    "html": ("text/html; charset=utf-8", partial(document_html, is_download=True, has_comments=True)),
 }

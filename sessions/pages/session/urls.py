@@ -6,6 +6,7 @@ from django.urls import path
 
 from sessions.pages.session import (
     chart,
+    comments,
     compaction,
     compactions,
     detail,
@@ -38,6 +39,13 @@ urlpatterns = [
     path(f"{_SESSION}messages/<int:position>/raw/", raw.session_raw_message, name="session_raw_message"),
     path(f"{_SESSION}messages/<int:position>/pin/", pins.session_pin, name="session_pin"),
     path(_TURN, turn.session_turn, name="session_turn"),
+    path(f"{_TURN}comments/", comments.turn_comments, name="session_turn_comments"),
+    path(f"{_SESSION}comments/<int:number>/", comments.session_comment, name="session_comment"),
+    path(
+        f"{_SESSION}comments/<int:number>/delete/",
+        comments.session_comment_delete,
+        name="session_comment_delete",
+    ),
     path(f"{_TURN}against/", turn.session_turn_diff, name="session_turn_diff"),
     path(f"{_TURN}seen/", past_prompt.session_past_prompt, name="session_past_prompt"),
     path(f"{_TURN}seen/preamble/", past_prompt.session_past_prompt_system, name="session_past_prompt_system"),

@@ -36,6 +36,7 @@ _SENTENCES: Mapping[str, str] = {
     "session.labeled": "Changed the title or tags of session {target}",
     "session.shared": "Created a link to session {target}",
     "session.unshared": "Revoked a link to session {target}",
+    "comment.deleted": "Deleted a comment by {author} on turn {turn} of session {target}",
     "session.deleted": "Deleted session {target}",
     "retention.ran": "Deleted sessions that exceeded the retention period",
     "compaction.reverted": "Reverted compaction {compaction} of session {target}",

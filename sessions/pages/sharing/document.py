@@ -13,11 +13,12 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Comment
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.rendering.choice import output_renderer, plain, prose_renderer
 from sessions.pages.rendering.code import code_html
 from sessions.pages.text import visible
+from sessions.selectors.comments import CommentQueue, session_comments
 from sessions.selectors.stored_rows import message_batches
 
 #: Longer outputs are folded.
@@ -40,7 +41,10 @@ class DocumentPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentMessage:
-    """A message of the page. `starts_turn` is set for the first message of a turn, with `at` as its time."""
+    """A message of the page. `starts_turn` is set for the first message of a turn, with `at` as its time.
+
+    `comments` are those on its turn, and on turns without messages before it.
+    """
 
     position: int
     turn: int
@@ -48,16 +52,17 @@ class DocumentMessage:
     parts: Sequence[DocumentPart]
     starts_turn: bool
     at: datetime | None
+    comments: Sequence[Comment]
 
 
-def document_html(session: AgentSession, *, is_download: bool) -> Iterator[str]:
+def document_html(session: AgentSession, *, is_download: bool, has_comments: bool) -> Iterator[str]:
     """Yield the page in chunks. A download contains its styles; an online page links to them."""
     styles = _inline_styles() if is_download else ""
     context = {"session": session, "styles": STYLES, "inline_styles": styles, "messages": _MESSAGES}
     head, foot = render_to_string("sharing/document.html", context).split(_MESSAGES)
     yield head
     calls: dict[str, ToolCall] = {}
-    turn = -1
+    turn, comments = -1, CommentQueue(session_comments(session=session) if has_comments else ())
     for rows, times in message_batches(session):
         shown = []
         for row in rows:
@@ -71,10 +76,12 @@ def document_html(session: AgentSession, *, is_download: bool) -> Iterator[str]:
                     parts=[_part(part, calls) for part in message.parts],
                     starts_turn=row.turn != turn,
                     at=times.get(row.turn),
+                    comments=comments.until(row.turn) if row.turn != turn else (),
                 )
             )
             turn = row.turn
         yield render_to_string("sharing/_messages.html", {"messages": shown})
+    yield render_to_string("sharing/_comments.html", {"comments": comments.rest()})
     yield foot
 
 

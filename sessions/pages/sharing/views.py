@@ -18,7 +18,7 @@ from sessions.pages.access import Viewer, actor_of, private, with_session, with_
 from sessions.pages.settings.common import PlainForm
 from sessions.pages.sharing.document import document_html
 from sessions.pages.tabs import session_context
-from sessions.selectors.sharing import links_active, shared_session
+from sessions.selectors.sharing import links_active, shared_link
 from sessions.services.sessions.sharing import (
     MOST_LINKS,
     SharingDisabled,
@@ -32,6 +32,7 @@ _DAYS = ((1, "1 day"), (7, "7 days"), (30, "30 days"), (90, "90 days"))
 
 class ShareForm(PlainForm):
     days = forms.TypedChoiceField(label="Expires after", choices=_DAYS, coerce=int, initial=7)
+    comments = forms.BooleanField(label="Include comments on turns", required=False)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -46,7 +47,12 @@ def session_share(request: HttpRequest, viewer: Viewer, session: AgentSession) -
     if not form.is_valid():
         return _page(request, viewer, session, {"form": form}, status=422)
     try:
-        _, token = link_create(session=session, days=form.cleaned_data["days"], actor=actor_of(request))
+        _, token = link_create(
+            session=session,
+            days=form.cleaned_data["days"],
+            comments=form.cleaned_data["comments"],
+            actor=actor_of(request),
+        )
     except SharingDisabled:
         form.add_error(None, "Sharing is disabled in this project.")
     except TooManyLinks:
@@ -72,10 +78,12 @@ def session_unshare(request: HttpRequest, viewer: Viewer, session: AgentSession,
 @login_not_required
 def shared_transcript(request: HttpRequest, token: str) -> StreamingHttpResponse:
     """Show a shared session. An unknown token looks the same as an expired one."""
-    session = shared_session(token)
-    if session is None:
+    link = shared_link(token)
+    if link is None:
         raise Http404("This link has expired or was revoked.")
-    response = StreamingHttpResponse(document_html(session, is_download=False))
+    response = StreamingHttpResponse(
+        document_html(link.session, is_download=False, has_comments=link.shows_comments)
+    )
     response["X-Robots-Tag"] = "noindex, nofollow"
     response["Referrer-Policy"] = "no-referrer"
     return private(response)

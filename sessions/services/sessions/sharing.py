@@ -27,8 +27,12 @@ class TooManyLinks(Exception):
 
 
 @transaction.atomic
-def link_create(*, session: AgentSession, days: int, actor: Actor = SYSTEM) -> tuple[SharedLink, str]:
+def link_create(
+    *, session: AgentSession, days: int, comments: bool = False, actor: Actor = SYSTEM
+) -> tuple[SharedLink, str]:
     """Create a link that expires after some days, and return it with its token, which is not stored.
+
+    `comments` shows the comments on turns, too.
 
     Raises `SharingDisabled` and `TooManyLinks`.
     """
@@ -45,6 +49,7 @@ def link_create(*, session: AgentSession, days: int, actor: Actor = SYSTEM) -> t
         token_hash=token_hash(token),
         created_by=actor.user,
         expires_at=now + timedelta(days=days),
+        shows_comments=comments,
     )
     detail = {"session": str(session.pk), "expires_at": link.expires_at.isoformat()}
     audit_record(

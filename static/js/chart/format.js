@@ -67,6 +67,7 @@ export function colours(host) {
     compaction: "var(--violet)",
     own: "var(--teal)",
     spike: "var(--bad)",
+    comment: "var(--accent)",
     idle: "var(--line-strong)",
     text: "var(--muted)",
     line: "var(--line)",

@@ -22,6 +22,7 @@ export function legend(data, view) {
   if (data.compactions.length) keys.push(["compaction", "Compaction by the client"]);
   if (data.own_compactions.length) keys.push(["own", "Compaction by contextapp"]);
   if (!isCost && data.spikes.length) keys.push(["spike", "Tool output spike"]);
+  if (data.comments.length) keys.push(["comment", "Comment"]);
   if (data.idle.length) keys.push(["idle", "Idle for more than 5 minutes"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
   if (isStacked) list.append(element("li", "key-none", has(data.served) ? "Served prompt (estimate)" : "Estimate"));

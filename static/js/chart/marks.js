@@ -15,6 +15,25 @@ export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   ctx.restore();
 }
 
+// A small triangle at the top edge that points to the turn.
+function comments(plot, found, colour) {
+  const { ctx } = plot;
+  const { left, top, width } = plot.bbox;
+  const size = 6 * devicePixelRatio;
+  ctx.save();
+  ctx.fillStyle = colour;
+  for (const { turn } of found) {
+    const x = plot.valToPos(turn, "x", true);
+    if (x < left - 1 || x > left + width + 1) continue;
+    ctx.beginPath();
+    ctx.moveTo(x - size, top - size / 2);
+    ctx.lineTo(x + size, top - size / 2);
+    ctx.lineTo(x, top + size);
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
 export function marks(data, colour, view) {
   return {
     hooks: {
@@ -30,6 +49,7 @@ export function marks(data, colour, view) {
         across(data.idle, colour.idle, 0.96, [], 3);
         across(view === "cost" ? data.misses : data.spikes, colour.spike, 0.9, [], 3);
         across(data.compactions, colour.compaction, 0);
+        comments(plot, data.comments, colour.comment);
         across(data.own_compactions, colour.own, 0);
         if (view === "cost") return;
         const limits = [[data.budget, colour.budget], [windowShown(data) ? data.window : null, colour.window]];

@@ -66,6 +66,9 @@ function fill(tip, plot, data, index, view, left) {
   if (idle) tip.append(element("p", "idle", `Idle for ${duration(idle.seconds)} before this turn`));
   const spike = data.spikes.find(({ turn }) => turn === data.turns[index]);
   if (spike) tip.append(element("p", "spike", `Tool output spike: ${exact(spike.tokens)} tokens`));
+  for (const { author, text } of data.comments.filter(({ turn }) => turn === data.turns[index])) {
+    tip.append(element("p", "comment", `${author}: ${text}`));
+  }
   const compacted = near(plot, data.own_compactions, left);
   if (compacted) tip.append(own(compacted));
   const compaction = near(plot, data.compactions, left);

@@ -1,0 +1,57 @@
+"""Rows that workers derive from a generated session: tool outputs and their sums, and the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from bench.store_tables import Row, row_of
+from sessions.models import AgentSession, SessionProfile, ToolRollup, ToolScan
+from sessions.services.sessions.profiles import sparkline
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolRows:
+    """The tool outputs of a session, one per turn, and their sums by day."""
+
+    outputs: list[Row] = field(default_factory=list)
+    _sums: dict[tuple[Any, str], ToolRollup] = field(default_factory=dict)
+
+    def add(
+        self, session: AgentSession, *, position: int, turn: int, tool: str, tokens: int, at: datetime
+    ) -> None:
+        ids = {"session_id": session.pk, "position": position, "part": 0, "turn": turn}
+        self.outputs.append({**ids, "tool": tool, "tokens": tokens, "is_error": turn % 29 == 0})
+        key = (at.astimezone(UTC).date(), tool)
+        made = ToolRollup(project_id=session.project_id, session_id=session.pk, day=key[0], tool=tool)
+        row = self._sums.setdefault(key, made)
+        row.calls, row.outputs = row.calls + 1, row.outputs + 1
+        row.call_tokens, row.output_tokens = row.call_tokens + 50, row.output_tokens + tokens
+        row.errors, row.cost_microusd = row.errors + (turn % 29 == 0), row.cost_microusd + tokens
+        if tokens > row.largest_tokens:
+            row.largest_tokens, row.largest_position = tokens, position
+
+    def rollups(self) -> Iterator[Row]:
+        return map(row_of, self._sums.values())
+
+
+def scan_row(session: AgentSession, context: dict[str, int]) -> Row:
+    """Return the progress of counting tools: all messages are counted."""
+    position, last = session.message_count, session.turn_count - 1
+    return row_of(ToolScan(session_id=session.pk, position=position, context=context, charged_turn=last))
+
+
+def profile_row(session: AgentSession, sizes: Sequence[int], at: datetime) -> Row:
+    score = 95 - session.pk.int % 60
+    profile = SessionProfile(
+        session_id=session.pk,
+        turn_count=session.turn_count,
+        edits_revision=session.edits_revision,
+        sparkline=sparkline(sizes),
+        score=score,
+        grade="ABCDF"[min((99 - score) // 15, 4)],
+        updated_at=at,
+    )
+    return row_of(profile)

@@ -1,0 +1,36 @@
+"""Comments of members on the turns of a session."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from sessions.models.session import AgentSession
+
+
+class Comment(models.Model):
+    """A comment on a turn: plain text with line breaks, without secrets."""
+
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="comments", db_index=False
+    )
+    turn = models.IntegerField()
+    # NULL after the user's account was deleted.
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+    edited_at = models.DateTimeField(null=True)
+
+    class Meta:
+        # The comments of a page of turns, in order.
+        indexes = [models.Index(fields=["session", "turn", "id"], name="comment_turn")]
+
+    def __str__(self) -> str:
+        return f"comment on turn {self.turn} of {self.session_id}"
+
+    @property
+    def author_name(self) -> str:
+        return self.author.get_username() if self.author is not None else "deleted user"
