@@ -88,7 +88,10 @@ class Prompt(Endpoint):
         elif at_turn > turn:
             raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
         else:
-            messages = messages_now(state)
+            current = messages_now(state)
+            if current is None:
+                raise_key_or_session_error(call, session_id)
+            messages = current
             prompt_record(state)
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)

@@ -52,9 +52,12 @@ class Reconcile(Endpoint):
             raise_key_or_session_error(call, session_id)
         if call.principal.upkeep and reconciled.turn is not None:
             memory_update_request(reconciled.session_id)
+        messages = messages_now(state)
+        if messages is None:
+            raise_key_or_session_error(call, session_id)
         prompt_record(state)
         params = prompt_provider_params(state, format=get_dialect(state.format).name)
-        fields = prompt_json(state, messages_now(state), turn=state.turn_count - 1, params=params)
+        fields = prompt_json(state, messages, turn=state.turn_count - 1, params=params)
         return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
 
 

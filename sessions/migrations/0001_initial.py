@@ -19,6 +19,7 @@ ALTER TABLE agent_sessions_recap SET (
     toast.autovacuum_vacuum_threshold = 100, toast.autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE agent_sessions_promptsnapshot ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE agent_sessions_promptsnapshot SET (
+    fillfactor = 50, toast_tuple_target = 8160,
     autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0.05,
     toast.autovacuum_vacuum_threshold = 100, toast.autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE agent_sessions_agentsession SET (fillfactor = 60);
@@ -245,6 +246,7 @@ class Migration(migrations.Migration):
                 ),
                 ("compaction_number", models.IntegerField()),
                 ("data", models.BinaryField()),
+                ("text_edit", models.BigIntegerField(null=True)),
                 (
                     "edits",
                     django.contrib.postgres.fields.ArrayField(

@@ -163,7 +163,7 @@ class PromptSnapshot(models.Model):
     """The messages before `AgentSession.snapshot_end` with their edits applied, so a fetch reads no history.
 
     Derived from the messages and the edits; rewritten at every compaction and revert. `data` is a packed
-    `PromptMessages` in the dialect of the session, not repaired.
+    `PromptOutline` in the dialect of the session, not repaired.
     """
 
     session = models.OneToOneField(
@@ -171,6 +171,8 @@ class PromptSnapshot(models.Model):
     )
     compaction_number = models.IntegerField()
     data = models.BinaryField()
+    # Key of the edit with whose text `data` is compressed; NULL if there is none.
+    text_edit = models.BigIntegerField(null=True)
     # Keys of the edits in force, so that the next compaction reads only these.
     edits = ArrayField(models.BigIntegerField(), default=list)
 

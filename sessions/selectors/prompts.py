@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
@@ -20,7 +20,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.components import Components
 from compaction.view import apply
-from sessions.models import Compaction, Message, Preamble, Turn
+from sessions.models import Compaction, Edit, Message, Preamble, PromptSnapshot, Turn
 from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
@@ -29,6 +29,7 @@ from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.postgres import execute, raw_connection, rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
+from sessions.store.prompt_snapshots import PromptOutline, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class PromptState:
     preamble_version: int
     system: bytes | None
     tools: bytes | None
-    snapshot: bytes | None
+    snapshot: PromptOutline
     policy: Mapping[str, Any]
 
     @classmethod
@@ -82,7 +83,7 @@ class PromptState:
             preamble_version=row.preamble_version,
             system=bodies.unpack(row.system) if row.system is not None else None,
             tools=bodies.unpack(row.tools) if row.tools is not None else None,
-            snapshot=row.snapshot,
+            snapshot=PromptOutline() if row.snapshot is None else _outline(row.snapshot, row.snapshot_text),
             policy=row.policy,
         )
 
@@ -116,23 +117,38 @@ _STATE = """
 SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
        s.snapshot_end, s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens,
        s.context_window, s.policy, s.edits_revision, s.compaction_count, s.preamble_version,
-       p.system, p.tools, b.data AS snapshot, v.turn AS served_turn, v.edits_revision AS served_revision
+       p.system, p.tools, b.data AS snapshot, e.text AS snapshot_text,
+       v.turn AS served_turn, v.edits_revision AS served_revision
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
   LEFT JOIN agent_sessions_preamble p ON p.session_id = s.id AND p.version = s.preamble_version
   LEFT JOIN agent_sessions_promptsnapshot b ON b.session_id = s.id
+  LEFT JOIN agent_sessions_edit e ON e.id = b.text_edit
   LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
 _ROWS = """
 SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
-  FROM agent_sessions_message m
+  FROM unnest(%(firsts)s::int[], %(ends)s::int[]) AS span (first, last)
+  JOIN agent_sessions_message m
+    ON m.session_id = %(session)s AND m.position >= span.first AND m.position < span.last
   LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
- WHERE m.session_id = %(session)s AND m.position >= %(first)s AND m.position < %(end)s
- ORDER BY m.position
 """
+
+
+def _outline(data: bytes | memoryview, text: bytes | memoryview | None) -> PromptOutline:
+    """Return a stored prompt snapshot. `text` is the stored text of its edit."""
+    return PromptOutline.unpack(data, None if text is None else bodies.unpack(text).decode())
+
+
+def snapshot_read(session_id: UUID) -> PromptOutline | None:
+    """Return the prompt snapshot of a session, or None."""
+    texts = Edit.objects.filter(pk=OuterRef("text_edit")).values("text")
+    rows = PromptSnapshot.objects.filter(session=session_id).annotate(text=Subquery(texts))
+    stored = rows.values_list("data", "text").first()
+    return None if stored is None else _outline(*stored)
 
 
 def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptState | None:
@@ -145,19 +161,20 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptS
     return PromptState.from_row(row)
 
 
-def messages_now(state: PromptState) -> PromptMessages:
-    """Return the messages of the current prompt."""
-    rows = _rows(state.id, state.snapshot_end, state.message_count)
-    return PromptMessages.unpack(state.snapshot).append_rows(rows)
+def messages_now(state: PromptState) -> PromptMessages | None:
+    """Return the messages of the current prompt, or None if the session was deleted in the meantime."""
+    outline = state.snapshot.append((state.snapshot_end, state.message_count))
+    rows = _rows(state.id, outline.spans)
+    return outline.fill(rows) if len(rows) == sum(end - first for first, end in outline.spans) else None
 
 
-def _rows(session_id: UUID, first: int, end: int) -> Sequence[tuple[int, str, int, bytes]]:
-    parameters = {"session": session_id, "first": Int4(first), "end": Int4(end)}
-    rows = rows_fetch(_ROWS, parameters)
-    return [
-        (at, role, tokens, bodies.unpack(blob_get(project_id, sha256) if data is None else data))
-        for at, role, tokens, data, project_id, sha256 in rows
-    ]
+def _rows(session_id: UUID, spans: Sequence[Span]) -> Mapping[int, tuple[str, int, bytes]]:
+    firsts, ends = [Int4(first) for first, _ in spans], [Int4(end) for _, end in spans]
+    parameters = {"session": session_id, "firsts": firsts, "ends": ends}
+    return {
+        at: (role, tokens, bodies.unpack(blob_get(project_id, sha256) if data is None else data))
+        for at, role, tokens, data, project_id, sha256 in rows_fetch(_ROWS, parameters)
+    }
 
 
 def unfit_reason(state: PromptState, *, turn: int) -> str:

@@ -22,42 +22,28 @@ from compaction.dialects.base import StoredPrompt
 from compaction.messages import Message, Role, Text
 from compaction.rendering import render
 from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
-from compaction.view import VERBATIM, Entry, View
+from compaction.view import Entry, View
 from sessions.store import bodies
-from sessions.store.rawjson import raw_elements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessages:
-    """The messages of a prompt: their JSON joined by commas, and a manifest entry for each.
+    """The messages of a prompt as JSON, and a manifest entry for each."""
 
-    A packed value is a line with the manifest as JSON, followed by the messages, compressed.
-    """
-
-    data: bytes = b""
+    pieces: Sequence[bytes] = ()
     manifest: Sequence[Mapping[str, Any]] = ()
 
-    def append_rows(self, rows: Sequence[tuple[int, str, int, bytes]]) -> PromptMessages:
-        """Append messages that no edit changes, as rows of position, role, tokens and JSON."""
-        if not rows:
-            return self
-        joined = b",".join(data for _, _, _, data in rows)
-        added = [
-            _manifest_entry(position, position, role, VERBATIM, tokens, tokens)
-            for position, role, tokens, _ in rows
-        ]
-        return PromptMessages(
-            data=b"%b,%b" % (self.data, joined) if self.data else joined,
-            manifest=[*self.manifest, *added],
-        )
+    @property
+    def data(self) -> bytes:
+        """The messages joined by commas."""
+        return b",".join(self.pieces)
 
     def with_memory(self, text: str, tokens: int, format: str | None) -> PromptMessages:
         """Replace the working memory, or insert it after the first user message. Empty, it is removed.
 
         `format` is the dialect of the session.
         """
-        pieces = raw_elements(b'{"messages":[%b]}' % self.data, "messages")
-        manifest = list(self.manifest)
+        pieces, manifest = list(self.pieces), list(self.manifest)
         rules = [entry["rule"] for entry in manifest]
         roles = [entry["role"] for entry in manifest]
         if MEMORY in rules:
@@ -70,20 +56,8 @@ class PromptMessages:
             memory = Message(position=position, role=Role.USER, parts=(Text(text=text),))
             [item] = dialects.get_dialect(format).render_message(memory)
             pieces.insert(at, bodies.json_bytes(item))
-            manifest.insert(at, _manifest_entry(position, position, memory.role, MEMORY, 0, tokens))
-        return PromptMessages(data=b",".join(pieces), manifest=manifest)
-
-    def pack(self) -> bytes:
-        """Return the value as stored in `PromptSnapshot.data`."""
-        return bodies.pack(orjson.dumps(self.manifest) + b"\n" + self.data)
-
-    @classmethod
-    def unpack(cls, data: bytes | memoryview | None) -> PromptMessages:
-        """Return the value packed by `pack`, or one without messages if there is no snapshot."""
-        if data is None:
-            return cls()
-        manifest, _, joined = bodies.unpack(data).partition(b"\n")
-        return cls(data=joined, manifest=orjson.loads(manifest))
+            manifest.insert(at, manifest_entry(position, position, memory.role, MEMORY, 0, tokens))
+        return PromptMessages(pieces=pieces, manifest=manifest)
 
     def values(self) -> list[dict[str, Any]]:
         """Return the messages as JSON values."""
@@ -100,7 +74,7 @@ def messages_of_view(
     session; an edited message stays in its own dialect.
     """
     original = {message.position: message for message in view.transcript}
-    data: list[bytes] = []
+    shown_pieces: list[bytes] = []
     manifest: list[Mapping[str, Any]] = []
     shown: list[Message] = []
     entries = view.prompt_entries
@@ -114,14 +88,14 @@ def messages_of_view(
             items = dialects.get_dialect(message.format or format).render_message(message)
             pieces = list(map(bodies.json_bytes, items))
             shown += dialects.parse_mixed(items, default=format)
-        data += pieces
+        shown_pieces += pieces
         raw_tokens = _raw_tokens(entry, original)
         rule = entry.rule if message is entry.message else CLEAR_THINKING
         manifest += (
-            _manifest_entry(entry.first, entry.last, message.role, rule, raw_tokens, message.tokens)
+            manifest_entry(entry.first, entry.last, message.role, rule, raw_tokens, message.tokens)
             for _ in pieces
         )
-    prompt = PromptMessages(data=b",".join(data), manifest=manifest)
+    prompt = PromptMessages(pieces=shown_pieces, manifest=manifest)
     return prompt, Continuation().after(shown, format)
 
 
@@ -132,9 +106,10 @@ def _raw_tokens(entry: Entry, original: Mapping[int, Message]) -> int:
     return entry.message.tokens if entry.is_generated else original[entry.first].tokens
 
 
-def _manifest_entry(
+def manifest_entry(
     first: int, last: int, role: str, rule: str, raw_tokens: int, tokens: int
 ) -> Mapping[str, Any]:
+    """Return the source of a message in a prompt: its positions, and its tokens before and after edits."""
     return {
         "positions": {"first": first, "last": last},
         "role": role,

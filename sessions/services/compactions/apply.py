@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
+from compaction.edits import Edit as EditValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.record import PlanState
@@ -30,7 +32,7 @@ from sessions.services.compactions.planning import (
     view_load,
 )
 from sessions.services.compactions.recaps import RecapOrigin, recap_store
-from sessions.services.compactions.snapshots import keys_in_force, snapshot_write
+from sessions.services.compactions.snapshots import snapshot_write, without_covered
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.postgres import rows_copy
@@ -102,11 +104,11 @@ def compaction_apply(
     session.compaction_count += is_done
     session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
     if is_done:
-        keys = _store_edits(compaction, loaded, plan)
+        edits = _store_edits(compaction, loaded, plan)
         # Store the recap even if a later step evicted it, so that the next plan can continue it.
         if plan.recap is not None and plan.recap is not loaded.previous:
             recap_store(compaction=compaction, recap=plan.recap, edits=plan.edits, origin=origin)
-        snapshot_write(session=session, view=plan.view, raw=loaded.raw, edits=keys, shown=shown)
+        snapshot_write(session=session, view=plan.view, raw=loaded.raw, edits=edits, shown=shown)
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
@@ -126,8 +128,8 @@ def _store_record(
     compaction.save()
 
 
-def _store_edits(compaction: Compaction, loaded: Loaded, plan: Plan) -> list[int]:
-    """Store the edits of a plan. Returns the keys of all edits that are in force with them."""
+def _store_edits(compaction: Compaction, loaded: Loaded, plan: Plan) -> Mapping[int, EditValue]:
+    """Store the edits of a plan. Returns all edits that are in force with them, by key."""
     tools = edited_tools(plan.edits, loaded.view.transcript)
     rows = [
         edit_row(edit, compaction=compaction, ordinal=ordinal, tool=tool)
@@ -135,4 +137,4 @@ def _store_edits(compaction: Compaction, loaded: Loaded, plan: Plan) -> list[int
     ]
     rows_copy(Edit._meta.db_table, rows)
     keys = compaction.edits.order_by("ordinal").values_list("pk", flat=True)
-    return keys_in_force([*loaded.edits, *zip(keys, plan.edits, strict=True)])
+    return without_covered([*loaded.edits, *zip(keys, plan.edits, strict=True)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -56,7 +56,7 @@ class Loaded:
     shortening: tuple[EditValue, ...] = ()
 
 
-def view_load(session: AgentSession, *, edits: Sequence[int] | None = None, shortens: bool = False) -> Loaded:
+def view_load(session: AgentSession, *, edits: Iterable[int] | None = None, shortens: bool = False) -> Loaded:
     """Load the session's current view. Takes time in proportion to the prompt.
 
     `edits` are keys of edits to apply instead of those in force. `shortens` bounds the prompt, for a plan.

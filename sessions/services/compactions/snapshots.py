@@ -18,13 +18,15 @@ from sessions.services.compactions.planning import view_load
 from sessions.services.reference_scans import reference_scan_schedule
 from sessions.store.postgres import execute, raw_connection
 from sessions.store.prompt_bytes import messages_of_view
+from sessions.store.prompt_snapshots import PromptOutline
 
 #: Not written by Django, which would put the whole prompt into the statement in hexadecimal.
 _WRITE_SNAPSHOT: LiteralString = """
-INSERT INTO agent_sessions_promptsnapshot (session_id, compaction_number, data, edits)
-VALUES (%s, %s, %b, %s::bigint[])
+INSERT INTO agent_sessions_promptsnapshot (session_id, compaction_number, data, text_edit, edits)
+VALUES (%(session)s, %(number)s, %(data)b, %(text_edit)s, %(edits)s::bigint[])
     ON CONFLICT (session_id) DO UPDATE
-   SET compaction_number = excluded.compaction_number, data = excluded.data, edits = excluded.edits
+   SET compaction_number = excluded.compaction_number, data = excluded.data,
+       text_edit = excluded.text_edit, edits = excluded.edits
 """
 
 
@@ -33,7 +35,7 @@ def snapshot_write(
     session: AgentSession,
     view: View,
     raw: Mapping[int, bytes],
-    edits: Sequence[int],
+    edits: Mapping[int, EditValue],
     shown: TokenBreakdown,
 ) -> None:
     """Write the prompt snapshot of a view and the keys of its edits, with the session's counters.
@@ -41,7 +43,16 @@ def snapshot_write(
     The caller has locked the session.
     """
     messages, after = messages_of_view(view, raw, session.format)
-    snapshot = [session.pk, Int4(session.compaction_count), messages.pack(), list(map(Int8, edits))]
+    # The longest text is the recap, or the marker of an offloaded output.
+    longest = max(edits, key=lambda key: len(edits[key].text), default=None)
+    data = PromptOutline.of(messages).pack(edits[longest].text if longest is not None else None)
+    snapshot = {
+        "session": session.pk,
+        "number": Int4(session.compaction_count),
+        "data": data,
+        "text_edit": Int8(longest) if longest is not None else None,
+        "edits": list(map(Int8, edits)),
+    }
     with connection.wrap_database_errors:
         execute(raw_connection(), _WRITE_SNAPSHOT, snapshot)
     AgentSession.objects.filter(pk=session.pk).update(
@@ -65,15 +76,15 @@ def snapshot_rebuild(*, session: AgentSession) -> None:
     snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
 
 
-def edits_applied(*, session: AgentSession, without: int | None = None) -> list[int]:
-    """Return the keys of the edits in force, computed from all applied compactions but number `without`."""
+def edits_applied(*, session: AgentSession, without: int | None = None) -> Mapping[int, EditValue]:
+    """Return the edits in force by key, computed from all applied compactions but number `without`."""
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
     rows = rows.exclude(compaction__number=without) if without is not None else rows
     ordered = rows.order_by("compaction__number", "ordinal")
-    return keys_in_force([(row.pk, edit_value(row)) for row in ordered])
+    return without_covered([(row.pk, edit_value(row)) for row in ordered])
 
 
-def keys_in_force(edits: Sequence[tuple[int, EditValue]]) -> list[int]:
-    """Return the keys of the edits that no later one covers."""
+def without_covered(edits: Sequence[tuple[int, EditValue]]) -> Mapping[int, EditValue]:
+    """Return the edits that no later one covers, by key and in order."""
     kept = {id(edit) for edit in in_force([edit for _, edit in edits])}
-    return [key for key, edit in edits if id(edit) in kept]
+    return {key: edit for key, edit in edits if id(edit) in kept}

@@ -23,10 +23,11 @@ from compaction.provider_engine import ProviderParams, is_compacted_by_provider
 from compaction.provider_summary import is_compaction
 from compaction.triggers import TriggerState, evaluate
 from compaction.validation import validate
-from compaction.view import VERBATIM
 from redaction import Redaction
-from sessions.models import AgentSession, ClientHistory, PromptSnapshot
+from sessions.models import AgentSession, ClientHistory
+from sessions.selectors.prompts import snapshot_read
 from sessions.selectors.provider_engine import session_provider_params
+from sessions.selectors.stored_rows import messages_load
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.reconcile.matching import histories_of
@@ -34,8 +35,8 @@ from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import is_current, positions
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
-from sessions.store.prompt_bytes import PromptMessages
-from sessions.store.rawjson import element_ends, list_start, raw_elements, with_field
+from sessions.store.prompt_snapshots import Generated, PromptOutline
+from sessions.store.rawjson import element_ends, list_start, with_field
 
 #: The policy of a session that is only observed: nothing is compacted.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
@@ -161,7 +162,7 @@ def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
 def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     if session.needs_repair:
         raise NotServable("irregular")
-    stored = PromptSnapshot.objects.filter(session=session).values_list("data", flat=True).first()
+    stored = snapshot_read(session.pk)
     at = positions(history, session.message_count)
     end = session.snapshot_end if stored is not None else 0
     count = sum(position < end for position in at)
@@ -170,7 +171,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         name=session.external_id,
         format=get_dialect(session.format).name,
         history=history,
-        pieces=_pieces(PromptMessages.unpack(stored), {p: i for i, p in enumerate(at)}),
+        pieces=_pieces(session.pk, stored or PromptOutline(), {p: i for i, p in enumerate(at)}),
         count=count,
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
@@ -179,14 +180,18 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     )
 
 
-def _pieces(prompt: PromptMessages, index_of: Mapping[int, int]) -> list[int | bytes]:
+def _pieces(session_id: UUID, outline: PromptOutline, index_of: Mapping[int, int]) -> list[int | bytes]:
     """Return the snapshot's messages: those without edits by their index in the client's history."""
-    elements = raw_elements(b'{"messages":[%b]}' % prompt.data, "messages")
+    shown = [position for span in outline.spans for position in range(*span)]
+    others = [(position, position + 1) for position in shown if position not in index_of]
+    data = {row.position: row.data for row in messages_load(session_id, others)} if others else {}
     found: list[int | bytes] = []
-    for element, entry in zip(elements, prompt.manifest, strict=True):
-        index = index_of.get(entry["positions"]["first"])
-        is_own = entry["rule"] == VERBATIM and index is not None
-        found.append(index if is_own and index is not None else without_breakpoints(element))
+    for each in outline.entries:
+        if isinstance(each, Generated):
+            found.append(without_breakpoints(each.data))
+        else:
+            positions = range(*each)
+            found += (without_breakpoints(data[p]) if p in data else index_of[p] for p in positions)
     return found
 
 
