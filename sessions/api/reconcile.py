@@ -14,6 +14,7 @@ from sessions.api.errors import InvalidRequest, sentence
 from sessions.api.ingestion import check_preamble, reject_secret
 from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
+from sessions.api.parameters import format_param, format_parameter
 from sessions.api.prompt import prompt_json
 from sessions.api.schema import error_responses, operation
 from sessions.api.turns import idempotency_key, provider_report, text_field, usage_field
@@ -38,6 +39,7 @@ class Reconcile(Endpoint):
     @operation(
         operation_id="sessions_reconcile",
         summary="Reconcile a session",
+        parameters=[format_parameter("Format of the prompt's messages. Defaults to the session's format.")],
         request=serializers.HistorySent,
         responses={200: serializers.ReconciledPrompt, **error_responses(400, 413, 415)},
     )
@@ -45,6 +47,7 @@ class Reconcile(Endpoint):
         """Takes the client's whole message list, appends what is new as one turn and returns the prompt, like
         `GET …/prompt/`. Messages are compared by content, without cache breakpoints and thinking. A history
         that continues an earlier point becomes a forked session, which later calls with that history find."""
+        served_format = format_param(call)
         reconciled = _reconcile(call, session_id)
         key_id, project_id = call.principal.key_id, call.principal.project_id
         state = prompt_state(key_id=key_id, project_id=project_id, session_id=reconciled.session_id)
@@ -56,8 +59,10 @@ class Reconcile(Endpoint):
         if messages is None:
             raise_key_or_session_error(call, session_id)
         prompt_record(state)
-        params = prompt_provider_params(state, format=get_dialect(state.format).name)
-        fields = prompt_json(state, messages, turn=state.turn_count - 1, params=params)
+        served_format = get_dialect(served_format or state.format).name
+        params = prompt_provider_params(state, format=served_format)
+        turn = state.turn_count - 1
+        fields = prompt_json(state, messages, turn=turn, format=served_format, params=params)
         return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
 
 

@@ -26,11 +26,12 @@ RESPONSES_USAGE = {
 JSON = dict[str, Any]
 
 
-def chat_whole(answer: JSON) -> Reply:
+def chat_whole(answer: JSON, *, prompt: int = 1_000) -> Reply:
     choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
     id = f"chatcmpl-{uuid4().hex}"
     body = {"id": id, "object": "chat.completion", "created": 1, "model": "gpt-5", "choices": choices}
-    return Reply(parts=[json.dumps({**body, "usage": CHAT_USAGE}).encode()])
+    usage = {**CHAT_USAGE, "prompt_tokens": prompt, "total_tokens": prompt + 20}
+    return Reply(parts=[json.dumps({**body, "usage": usage}).encode()])
 
 
 def chat_stream(answer: JSON, *, usage: bool = True, prompt: int = 1_000) -> Reply:

@@ -92,6 +92,7 @@ class Session:
         system: object | None = None,
         tools: Iterable[object] | None = None,
         compacted: bool | None = None,
+        format: types.Format | None = None,
     ) -> Prompt:
         """Send the whole history, instead of pushing new messages, and return the prompt for the next call.
 
@@ -99,7 +100,8 @@ class Session:
         New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
         which later calls with that history find; `prompt.reconciled` describes the outcome. `usage`,
         `latency` and `model` are those of the last response in the history. Set `compacted` if you replaced
-        messages with a summary. Repeating a call has no effect.
+        messages with a summary. `format` is that of the returned prompt and defaults to the session's.
+        Repeating a call has no effect.
         """
         sent = payloads.read(messages)
         fields = {
@@ -112,7 +114,8 @@ class Session:
             "compacted": compacted,
         }
         body = {name: value for name, value in fields.items() if value is not None}
-        return Prompt.read(self._call("POST", "reconcile", body=body, repeatable=True).data)
+        response = self._call("POST", "reconcile", body=body, query={"format": format}, repeatable=True)
+        return Prompt.read(response.data)
 
     def turns(self, *, last: int | None = None) -> Iterator[types.Turn]:
         """Iterate over turns with their messages, oldest first; with `last`, only the newest (1 to 200)."""

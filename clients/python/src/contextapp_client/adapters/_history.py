@@ -1,0 +1,119 @@
+"""Store a framework's history, and return the messages that its model should see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from contextapp_client.errors import ConnectionFailed, RateLimited, ServerError, Unavailable
+from contextapp_client.session import Session
+from contextapp_client.types import Format
+
+_logger = logging.getLogger("contextapp_client")
+
+T = TypeVar("T")
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec(Generic[T]):
+    """How a framework's items translate to messages of a provider.
+
+    `encode` returns the messages of an item, none for one that is not part of the conversation. `decode`
+    returns items for messages that contextapp has written or shortened.
+    """
+
+    format: Format
+    encode: Callable[[T], Sequence[Message]]
+    decode: Callable[[Sequence[Message]], Sequence[T]]
+
+
+def compact(
+    session: Session | Callable[[], Session], items: Sequence[T], codec: Codec[T], **fields: Any
+) -> list[T]:
+    """Store the whole history `items`, and return the items that the model should see.
+
+    `session` may be a function that creates it. `fields` are passed to `Session.sync`. Items that contextapp
+    left unchanged are returned as they are, with everything that messages do not contain. While contextapp
+    does not respond, returns all items and logs a warning. Raises the other exceptions of
+    `contextapp_client.errors`.
+    """
+    encoded = [codec.encode(item) for item in items]
+    messages = [message for group in encoded for message in group]
+    if not messages:
+        return list(items)
+    try:
+        opened = session if isinstance(session, Session) else session()
+        prompt = opened.sync(messages, format=codec.format, **fields)
+    except (ConnectionFailed, RateLimited, ServerError, Unavailable) as error:
+        _logger.warning("contextapp did not respond, so the model sees the whole history: %s", error)
+        return list(items)
+    shown = prompt.params["input" if codec.format == "openai-responses" else "messages"]
+    return _restore(items, encoded, shown, codec)
+
+
+async def compact_async(
+    session: Session | Callable[[], Session], items: Sequence[T], codec: Codec[T], **fields: Any
+) -> list[T]:
+    """Call `compact` in a thread."""
+    return await asyncio.to_thread(lambda: compact(session, items, codec, **fields))
+
+
+def usage_report(
+    input_tokens: int, output_tokens: int, *, cache_read: int = 0, cache_write: int = 0
+) -> dict[str, int]:
+    """Return the usage of a response in Anthropic's format. `input_tokens` include those of the cache."""
+    return {
+        "input_tokens": max(0, input_tokens - cache_read - cache_write),
+        "cache_read_input_tokens": cache_read,
+        "cache_creation_input_tokens": cache_write,
+        "output_tokens": output_tokens,
+    }
+
+
+def _restore(
+    items: Sequence[T], encoded: Sequence[Sequence[Message]], shown: Sequence[Message], codec: Codec[T]
+) -> list[T]:
+    """Return the original item wherever all of its messages are shown, and new items for other messages."""
+    owners = [(index, place) for index, group in enumerate(encoded) for place in range(len(group))]
+    sources = _sources([message for group in encoded for message in group], shown)
+    restored: list[T] = []
+    changed: list[Message] = []
+    number = 0
+    while number < len(shown):
+        source = sources[number]
+        index, place = (-1, -1) if source is None else owners[source]
+        length = len(encoded[index]) if place == 0 else 0
+        whole = [] if source is None else list(range(source, source + length))
+        if whole and sources[number : number + length] == whole:
+            restored += [*codec.decode(changed), items[index]]
+            changed = []
+            number += length
+        else:
+            changed.append(shown[number])
+            number += 1
+    return [*restored, *codec.decode(changed)]
+
+
+def _sources(sent: Sequence[Message], shown: Sequence[Message]) -> list[int | None]:
+    """Return the position in `sent` of each shown message, in ascending order; None if it was not sent."""
+    positions: dict[str, list[int]] = {}
+    for position, message in enumerate(sent):
+        positions.setdefault(_canonical(message), []).append(position)
+    found: list[int | None] = []
+    start = 0
+    for message in shown:
+        candidates = positions.get(_canonical(message), [])
+        place = bisect_left(candidates, start)
+        found.append(candidates[place] if place < len(candidates) else None)
+        start = start if found[-1] is None else found[-1] + 1
+    return found
+
+
+def _canonical(message: Message) -> str:
+    return json.dumps(message, sort_keys=True)

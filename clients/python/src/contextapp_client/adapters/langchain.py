@@ -1,0 +1,95 @@
+"""LangChain: a middleware for `create_agent`, which compacts the messages before each model call.
+
+    agent = create_agent("anthropic:claude-sonnet-5-5", tools, middleware=[ContextAppMiddleware(session)])
+
+The agent's state keeps the whole history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from contextapp_client.adapters._history import Codec, Message, compact, usage_report
+from contextapp_client.session import Session
+
+
+def _encode(message: BaseMessage) -> Sequence[Message]:
+    return [convert_to_openai_messages(message)]
+
+
+def _decode(messages: Sequence[Message]) -> Sequence[BaseMessage]:
+    return convert_to_messages(messages)
+
+
+_CODEC: Codec[Any] = Codec(format="openai", encode=_encode, decode=_decode)
+
+
+class ContextAppMiddleware(AgentMiddleware):
+    """Store the messages in `session` before each model call, and show the model the compacted prompt.
+
+    After the run, the final response is stored as well. Add this middleware last, so that it sees the
+    messages as the others have changed them.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+    def wrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
+    ) -> ModelResponse:
+        return handler(self._compacted(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
+    ) -> ModelResponse:
+        return await handler(await asyncio.to_thread(self._compacted, request))
+
+    def after_agent(self, state: AgentState, runtime: Any) -> None:
+        self._store(state["messages"])
+
+    async def aafter_agent(self, state: AgentState, runtime: Any) -> None:
+        await asyncio.to_thread(self._store, state["messages"])
+
+    def _compacted(self, request: ModelRequest) -> ModelRequest:
+        system = request.system_message
+        return request.override(
+            messages=self._store(
+                request.messages,
+                system=system.text if system else None,
+                tools=[convert_to_openai_tool(tool) for tool in request.tools] or None,
+            )
+        )
+
+    def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> list[AnyMessage]:
+        return compact(self.session, messages, _CODEC, **_report(messages), **fields)
+
+
+def _report(messages: Sequence[AnyMessage]) -> dict[str, Any]:
+    """Return model and usage of the last response."""
+    last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    if last is None or last.usage_metadata is None:
+        return {}
+    usage = last.usage_metadata
+    details = usage.get("input_token_details", {})
+    return {
+        "model": last.response_metadata.get("model_name"),
+        "usage": usage_report(
+            usage["input_tokens"],
+            usage["output_tokens"],
+            cache_read=details.get("cache_read", 0),
+            cache_write=details.get("cache_creation", 0),
+        ),
+    }

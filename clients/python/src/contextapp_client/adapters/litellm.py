@@ -1,0 +1,100 @@
+"""LiteLLM: a callback, which compacts the messages of `litellm.acompletion`, of its router and of its proxy.
+
+    litellm.callbacks = [ContextAppCallback(app)]
+    await litellm.acompletion(model="…", messages=history, metadata={"session_id": "fix-the-build"})
+
+Pass the whole history each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.types.utils import ModelResponse
+
+from contextapp_client.adapters._history import Codec, Message, compact
+from contextapp_client.client import ContextApp
+from contextapp_client.session import Session
+from contextapp_client.types import NewSession
+
+#: Maximum number of calls without a response yet whose history is kept.
+_MAX_PENDING = 1_000
+#: Maximum number of sessions that are known to exist, so that they need not be created.
+_MAX_SESSIONS = 10_000
+
+_CODEC: Codec[Message] = Codec(format="openai", encode=lambda message: [message], decode=list)
+
+
+class ContextAppCallback(CustomLogger):
+    """Store the messages of each chat completion in a session, and show the model the compacted prompt.
+
+    The session's id is `metadata["session_id"]` or `litellm_session_id`; calls without one are left alone.
+    New sessions are created with `create`. LiteLLM has no such hook for the synchronous `litellm.completion`.
+    """
+
+    def __init__(self, app: ContextApp, *, create: NewSession | None = None) -> None:
+        super().__init__()
+        self._app = app
+        self._create: NewSession = create or {}
+        self._pending: dict[str, list[Message]] = {}
+        self._sessions: dict[str, Session] = {}
+
+    async def async_pre_call_deployment_hook(
+        self, kwargs: dict[str, Any], call_type: object
+    ) -> dict[str, Any] | None:
+        session_id = _session_id(kwargs)
+        history = kwargs.get("messages")
+        if session_id is None or not history:
+            return None
+        self._pending[kwargs["litellm_call_id"]] = list(history)
+        while len(self._pending) > _MAX_PENDING:
+            del self._pending[next(iter(self._pending))]
+        tools = kwargs.get("tools")
+        messages = await asyncio.to_thread(self._store, session_id, history, tools=tools)
+        return kwargs | {"messages": messages}
+
+    async def async_post_call_success_deployment_hook(
+        self, request_data: dict[str, Any], response: Any, call_type: object
+    ) -> None:
+        await self._store_response(request_data, response)
+
+    async def async_log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
+    ) -> None:
+        # Only here are streamed responses complete.
+        await self._store_response(kwargs.get("litellm_params", {}) | kwargs, response_obj)
+
+    async def _store_response(self, request: Mapping[str, Any], received: Any) -> None:
+        if not isinstance(received, ModelResponse) or not received.choices:
+            return
+        history = self._pending.pop(request["litellm_call_id"], None)
+        session_id = _session_id(request)
+        if history is None or session_id is None:
+            return
+        response = received.model_dump(mode="json", exclude_none=True)
+        answer = response["choices"][0]["message"]
+        report = {"usage": response.get("usage"), "model": response.get("model")}
+        await asyncio.to_thread(self._store, session_id, [*history, answer], **report)
+
+    async def async_log_failure_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
+    ) -> None:
+        self._pending.pop(kwargs["litellm_call_id"], None)
+
+    def _store(self, session_id: str, history: Sequence[Message], **fields: Any) -> list[Message]:
+        return compact(lambda: self._session(session_id), history, _CODEC, **fields)
+
+    def _session(self, session_id: str) -> Session:
+        if session_id not in self._sessions:
+            while len(self._sessions) >= _MAX_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+            self._sessions[session_id] = self._app.session(session_id, create=self._create)
+        return self._sessions[session_id]
+
+
+def _session_id(kwargs: Mapping[str, Any]) -> str | None:
+    metadata = kwargs.get("metadata") or {}
+    return metadata.get("session_id") or kwargs.get("litellm_session_id")

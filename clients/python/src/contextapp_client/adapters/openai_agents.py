@@ -1,0 +1,88 @@
+"""OpenAI Agents SDK: a session for `Runner`, which also compacts the input of each model call.
+
+memory = ContextAppSession(app.session("fix-the-build", create={"format": "openai-responses"}))
+await Runner.run(agent, "Why does the build fail?", **memory.run_arguments())
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from agents import RunConfig, RunHooks
+from agents.memory import SessionABC
+from agents.run import CallModelData, ModelInputData
+
+from contextapp_client.adapters._history import Codec, compact_async
+from contextapp_client.session import Session
+
+_CODEC: Codec[Any] = Codec(format="openai-responses", encode=lambda item: [dict(item)], decode=list)
+
+
+class ContextAppSession(SessionABC):
+    """Store the items of runs in `session`, and show the model the compacted prompt at each call.
+
+    The history is read from contextapp once, and kept in memory for later runs. An item that was removed with
+    `pop_item` remains stored: the history then continues in a fork.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session_id = session.id
+        self._session = session
+        self._items: list[Any] | None = None
+        self._report: dict[str, Any] = {}
+
+    def run_arguments(self, run_config: RunConfig | None = None) -> dict[str, Any]:
+        """Return the arguments `session`, `run_config` and `hooks` of `Runner.run`."""
+        config = replace(run_config or RunConfig(), call_model_input_filter=self._compacted)
+        return {"session": self, "run_config": config, "hooks": _Usage(self._report)}
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        items = await self._history()
+        return list(items if limit is None else items[max(0, len(items) - limit) :])
+
+    async def add_items(self, items: list[Any]) -> None:
+        self._items = [*await self._history(), *items]
+        await compact_async(self._session, self._items, _CODEC, **self._report)
+
+    async def pop_item(self) -> Any | None:
+        history = await self._history()
+        return history.pop() if history else None
+
+    async def clear_session(self) -> None:
+        """Delete the session. Requires an API key with the `admin` scope."""
+        await asyncio.to_thread(self._session.delete)
+        self._items = []
+
+    async def _history(self) -> list[Any]:
+        if self._items is None:
+            self._items = await asyncio.to_thread(self._stored)
+        return self._items
+
+    def _stored(self) -> list[Any]:
+        return [message for turn in self._session.turns() for message in turn["messages"]]
+
+    async def _compacted(self, data: CallModelData[Any]) -> ModelInputData:
+        given = data.model_data
+        fields = self._report | {"system": given.instructions}
+        shown = await compact_async(self._session, given.input, _CODEC, **fields)
+        return ModelInputData(input=shown, instructions=given.instructions)
+
+
+class _Usage(RunHooks):
+    """Keep model and usage of the last response, for the next request to contextapp."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self._report = report
+
+    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+        usage = response.usage
+        self._report |= {
+            "model": agent.model if isinstance(agent.model, str) else None,
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+                "input_tokens_details": {"cached_tokens": usage.input_tokens_details.cached_tokens},
+            },
+        }

@@ -1,0 +1,170 @@
+"""pydantic-ai: a capability for `Agent`, which compacts the messages before each model call.
+
+    agent = Agent("anthropic:claude-sonnet-5-5", capabilities=[ContextAppHistory(session)])
+
+The run's message history stays complete.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import AgentRunResult, RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestContext
+
+from contextapp_client.adapters._history import Codec, Message, compact_async, usage_report
+from contextapp_client.session import Session
+
+
+@dataclass
+class ContextAppHistory(AbstractCapability[Any]):
+    """Store the messages in `session` before each model call, and show the model the compacted prompt.
+
+    After the run, the final response is stored as well.
+    """
+
+    session: Session
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        messages = request_context.messages
+        parameters = request_context.model_request_parameters
+        tools = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
+            for tool in parameters.function_tools
+        ]
+        shown = await self._store(
+            messages,
+            system=_system(messages),
+            tools=[{"type": "function", "function": tool} for tool in tools] or None,
+        )
+        return replace(request_context, messages=shown)
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        await self._store(result.all_messages())
+        return result
+
+    async def _store(self, messages: Sequence[ModelMessage], **fields: Any) -> list[ModelMessage]:
+        codec = Codec(format="openai", encode=_encode, decode=_Decoder(messages).decode)
+        return await compact_async(self.session, messages, codec, **_report(messages), **fields)
+
+
+def _system(messages: Sequence[ModelMessage]) -> str | None:
+    """Return the instructions and the system prompts as one text."""
+    requests = [message for message in messages if isinstance(message, ModelRequest)]
+    prompts = [part.content for each in requests for part in each.parts if isinstance(part, SystemPromptPart)]
+    instructions = [each.instructions for each in reversed(requests) if each.instructions][:1]
+    return "\n\n".join([*prompts, *instructions]) or None
+
+
+def _report(messages: Sequence[ModelMessage]) -> dict[str, Any]:
+    """Return model and usage of the last response."""
+    last = next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
+    if last is None:
+        return {}
+    usage = last.usage
+    return {
+        "model": last.model_name,
+        "usage": usage_report(
+            usage.input_tokens,
+            usage.output_tokens,
+            cache_read=usage.cache_read_tokens,
+            cache_write=usage.cache_write_tokens,
+        ),
+    }
+
+
+def _encode(message: ModelMessage) -> Sequence[Message]:
+    if isinstance(message, ModelResponse):
+        return [_assistant(message)]
+    return [_request_part(part) for part in message.parts if not isinstance(part, SystemPromptPart)]
+
+
+def _assistant(response: ModelResponse) -> Message:
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    calls = [
+        {
+            "id": part.tool_call_id,
+            "type": "function",
+            "function": {"name": part.tool_name, "arguments": part.args_as_json_str()},
+        }
+        for part in response.parts
+        if isinstance(part, ToolCallPart)
+    ]
+    message: Message = {"role": "assistant", "content": text or (None if calls else "")}
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def _request_part(part: Any) -> Message:
+    if isinstance(part, ToolReturnPart):
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
+    if isinstance(part, UserPromptPart):
+        return {"role": "user", "content": _user_content(part.content)}
+    return {"role": "user", "content": part.model_response()}
+
+
+def _user_content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [_block(item) for item in content]
+
+
+def _block(item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"type": "text", "text": item}
+    if isinstance(item, ImageUrl):
+        return {"type": "image_url", "image_url": {"url": item.url}}
+    if isinstance(item, BinaryContent) and item.is_image:
+        data = base64.b64encode(item.data).decode()
+        return {"type": "image_url", "image_url": {"url": f"data:{item.media_type};base64,{data}"}}
+    return {"type": "text", "text": f"[{type(item).__name__} {getattr(item, 'identifier', '')}]"}
+
+
+class _Decoder:
+    """Translate messages that contextapp has written or shortened. Tool results need the tool's name."""
+
+    def __init__(self, history: Sequence[ModelMessage]) -> None:
+        self._names = {
+            part.tool_call_id: part.tool_name
+            for message in history
+            for part in message.parts
+            if isinstance(part, ToolCallPart)
+        }
+
+    def decode(self, messages: Sequence[Message]) -> Sequence[ModelMessage]:
+        return [self._message(message) for message in messages if message["role"] != "system"]
+
+    def _message(self, message: Message) -> ModelMessage:
+        content = message.get("content")
+        text = content if isinstance(content, str) else _text(content or [])
+        if message["role"] == "tool":
+            id = message["tool_call_id"]
+            return ModelRequest(parts=[ToolReturnPart(self._names.get(id, "tool"), text, tool_call_id=id)])
+        if message["role"] != "assistant":
+            return ModelRequest(parts=[UserPromptPart(text)])
+        calls = [
+            ToolCallPart(call["function"]["name"], call["function"]["arguments"], tool_call_id=call["id"])
+            for call in message.get("tool_calls") or ()
+        ]
+        return ModelResponse(parts=[*([TextPart(text)] if text else []), *calls])
+
+
+def _text(blocks: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(block["text"] for block in blocks if block.get("type") == "text")

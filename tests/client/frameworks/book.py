@@ -1,0 +1,16 @@
+"""What all agents have: a session with a small budget, and a tool whose outputs soon exceed it."""
+
+import os
+
+from contextapp_client import ContextApp
+
+app = ContextApp(os.environ["CONTEXTAPP_URL"], os.environ["CONTEXTAPP_KEY"], retries=0)
+SESSION_ID = os.environ["SESSION"]
+NEW = {"model": "gpt-5", "budget": {"input_tokens": 6_000}}
+QUESTION = "Who lives in house_7 of the last page?"
+INSTRUCTIONS = "Read all pages."
+
+
+def read_page(number: int) -> str:
+    """Return a page of the book."""
+    return "\n".join(f"{number}.{line}: the cat of house_{line % 9} sleeps" for line in range(100))

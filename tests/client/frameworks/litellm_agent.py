@@ -1,0 +1,35 @@
+"""A loop around LiteLLM."""
+
+import asyncio
+import json
+
+import litellm
+from book import INSTRUCTIONS, NEW, QUESTION, SESSION_ID, app, read_page
+from contextapp_client.adapters.litellm import ContextAppCallback
+
+litellm.callbacks = [ContextAppCallback(app, create=NEW)]
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "read_page",
+        "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}},
+    },
+}
+
+
+async def run() -> str:
+    history = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": QUESTION}]
+    while True:
+        response = await litellm.acompletion(
+            model="openai/gpt-5", messages=history, tools=[TOOL], metadata={"session_id": SESSION_ID}
+        )
+        answer = response.choices[0].message
+        history.append(answer.model_dump(exclude_none=True))
+        if not answer.tool_calls:
+            return answer.content
+        for call in answer.tool_calls:
+            page = read_page(**json.loads(call.function.arguments))
+            history.append({"role": "tool", "tool_call_id": call.id, "content": page})
+
+
+print(asyncio.run(run()))

@@ -1,0 +1,110 @@
+"""The adapters, each in an agent of the real framework that reads more than the budget holds."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from contextapp_client import ContextApp
+
+from tests.client.frameworks.running import run_agent
+from tests.gateway import openai_talk
+from tests.gateway.double import Behaviour, Provider, Received, Reply
+
+pytestmark = pytest.mark.processes
+
+PAGES = 10
+ANSWER = "Nobody lives there."
+FRAMEWORKS = ("pydantic_ai", "langchain", "litellm", "openai_agents")
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider() as provider:
+        provider.otherwise = _reader()
+        yield provider
+
+
+def _reader() -> Behaviour:
+    """Return a model that asks for one page after the other, and then answers."""
+    numbers = count()
+
+    def reply(request: Received) -> Reply:
+        number = next(numbers)
+        body = json.loads(request.body)
+        _check_pairs(body)
+        size = len(request.body) // 3  # as if a token were three bytes
+        if request.path.endswith("/responses"):
+            call = openai_talk.function_call(f"c{number}", "read_page", number=number)
+            item = call if number < PAGES else openai_talk.said(ANSWER)
+            fields = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+            return openai_talk.responses_whole(item, input_tokens=size, **fields)
+        function = {"name": "read_page", "arguments": json.dumps({"number": number})}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        if number < PAGES:
+            return openai_talk.chat_whole(
+                {"role": "assistant", "content": None, "tool_calls": [call]}, prompt=size
+            )
+        return openai_talk.chat_whole({"role": "assistant", "content": ANSWER}, prompt=size)
+
+    return reply
+
+
+def _check_pairs(body: dict[str, Any]) -> None:
+    """Check that each call is followed by its result, as the provider demands."""
+    assert _calls(body) == _results(body)
+
+
+def _items(body: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = body.get("messages") or body["input"]
+    return found
+
+
+def _calls(body: dict[str, Any]) -> list[str]:
+    chat = [call["id"] for item in _items(body) for call in item.get("tool_calls") or ()]
+    return chat + [item["call_id"] for item in _items(body) if item.get("type") == "function_call"]
+
+
+def _results(body: dict[str, Any]) -> list[str]:
+    chat = [item["tool_call_id"] for item in _items(body) if item.get("role") == "tool"]
+    return chat + [item["call_id"] for item in _items(body) if item.get("type") == "function_call_output"]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
+    framework: str, served_url: str, api_key: str, provider: Provider
+) -> None:
+    name = uuid4().hex
+    said = run_agent(framework, url=served_url, key=api_key, session=name, provider=provider.url)
+    assert said == ANSWER
+    session = ContextApp(served_url, api_key).session(name)
+    info = session.info()
+    stored = [message for turn in session.turns() for message in turn["messages"]]
+    expected = [f"c{number}" for number in range(PAGES)]
+    assert _calls({"messages": stored}) == _results({"messages": stored}) == expected
+    assert ANSWER in json.dumps(stored[-1])
+    assert info["compactions"] > 0
+    sizes = [len(request.body) for request in provider.received]
+    assert max(sizes) < sum(len(json.dumps(message)) for message in stored) / 2
+    assert "Read all pages." in provider.received[-1].body.decode()
+    assert info["billed_tokens"]["output"] == 20 * (PAGES + 1)
+    assert _is_alone(served_url, api_key, name)
+
+
+def test_without_contextapp_the_model_sees_the_whole_history(provider: Provider) -> None:
+    """The other adapters share the code that this one uses."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        closed = f"http://127.0.0.1:{free.getsockname()[1]}"
+    said = run_agent("litellm", url=closed, key="ctx_none", session="s", provider=provider.url)
+    assert said == ANSWER
+    assert len(_results(json.loads(provider.received[-1].body))) == PAGES
+
+
+def _is_alone(url: str, key: str, name: str) -> bool:
+    """Return whether the run has made no forks or side sessions."""
+    return [found["external_id"] for found in ContextApp(url, key).sessions()] == [name]
