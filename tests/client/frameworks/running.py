@@ -1,7 +1,7 @@
 """Run the programs of this folder with the real frameworks.
 
-The frameworks are locked in the dependency group `frameworks`, which conflicts with the versions that contextapp
-uses. Their environment is kept between runs.
+The frameworks are locked in the dependency group `frameworks`, which conflicts with the versions that
+contextapp uses. Their environment is kept between runs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ import pytest
 
 from tests.serving import ROOT
 
-FOLDER = Path(
-    os.environ.get("CONTEXTAPP_TEST_FRAMEWORKS") or Path(tempfile.gettempdir()) / "contextapp-frameworks"
-)
+FOLDER = Path(tempfile.gettempdir()) / "contextapp-frameworks"
 #: Seconds for the run of an agent.
 PATIENCE = 120
 
