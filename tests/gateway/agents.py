@@ -107,6 +107,12 @@ def codex(
     return [json.loads(line) for line in output.splitlines()], log.read_bytes()
 
 
+def run_as_shown(snippet: str, home: Path) -> None:
+    """Run the commands of a page in a shell, in the folder in which Claude Code runs."""
+    path = f"{Path(agent_command('claude')).parent}:{os.environ['PATH']}"
+    _run(["sh", "-ec", snippet], home, {"PATH": path})
+
+
 def _run(command: list[str], home: Path, environment: dict[str, str]) -> str:
     work = home / "work"
     work.mkdir(parents=True, exist_ok=True)

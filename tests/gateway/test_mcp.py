@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from django.test import RequestFactory
 
 from sessions.models import AgentSession, MemoryRevision
+from sessions.pages.connect.snippets import snippet_groups
 from tests.api.client import Api
-from tests.gateway import agents
+from tests.gateway import agents, openai_talk
 from tests.gateway.anthropic_talk import streamed, text, whole
 from tests.gateway.double import Provider, Received, Reply
 
@@ -61,23 +63,28 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
 
 
+def _shown(snippet_id: str, url: str, key: str) -> str:
+    """Return the settings that the page **Connect** shows."""
+    request = RequestFactory().get("/", headers={"host": urlsplit(url).netloc})
+    groups = snippet_groups(request, key)
+    return next(each.text for group in groups for each in group.snippets if each.id == snippet_id)
+
+
 def test_claude_code_calls_the_tools(
     provider: Provider, served_url: str, api_key: str, tmp_path: Path
 ) -> None:
+    """Claude Code is set up with the command that the page **Connect** shows."""
     api = Api(api_key)
     api.post("sessions/", {"id": "talk", "format": "anthropic"})
     api.post("sessions/talk/turns/", {"messages": [{"role": "user", "content": "Mind the walrus index."}]})
     provider.otherwise = model = Model()
-    headers: Mapping[str, str] = {"Authorization": f"Bearer {api_key}"}
-    server = {"type": "http", "url": f"{served_url}/mcp/s/talk", "headers": headers}
-    config = tmp_path / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {"contextapp": server}}))
+    agents.run_as_shown(_shown("mcp-claude-code", served_url, api_key), tmp_path / "home")
     result, _ = agents.claude_code(
         tmp_path / "home",
         gateway="",
         key=api_key,
         prompt="Use your notes.",
-        options=["--mcp-config", str(config), "--strict-mcp-config", "--allowedTools", "mcp__contextapp"],
+        options=["--allowedTools", "mcp__contextapp"],
         settings={"ANTHROPIC_BASE_URL": provider.url},
     )
     assert result["result"] == "Done."
@@ -97,3 +104,29 @@ def test_claude_code_calls_the_tools(
     assert "Mind the walrus index." in found
     assert "Skip the walrus index" in memory
     assert MemoryRevision.objects.filter(session=AgentSession.objects.get()).exists()
+
+
+def test_codex_calls_a_tool(provider: Provider, served_url: str, api_key: str, tmp_path: Path) -> None:
+    """Codex is set up with the lines that the page **Connect** shows."""
+    api = Api(api_key)
+    api.post("sessions/", {"id": "talk", "format": "openai-responses"})
+    api.post("sessions/talk/turns/", {"messages": [{"role": "user", "content": "Mind the walrus index."}]})
+    search = openai_talk.function_call("c1", "search_history", query="walrus")
+    outputs: list[JSON] = []
+
+    def model(received: Received) -> Reply:
+        items = json.loads(received.body or b"{}").get("input", [])
+        outputs[:] = [item for item in items if item.get("type") == "function_call_output"]
+        if outputs:
+            return openai_talk.responses_stream(openai_talk.said("Done."))
+        return openai_talk.responses_stream({**search, "namespace": "mcp__contextapp"})
+
+    provider.otherwise = model
+    agents.codex(
+        tmp_path / "codex",
+        gateway=provider.url,
+        key=api_key,
+        prompt="Use your notes.",
+        config=_shown("mcp-codex", served_url, api_key),
+    )
+    assert "Mind the walrus index." in json.dumps(outputs)
