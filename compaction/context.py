@@ -15,7 +15,6 @@ from compaction.capabilities import Capabilities
 from compaction.deadline import check_deadline
 from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
-from compaction.invariants.pairs import matches
 from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResult
 from compaction.outcomes import is_error
@@ -24,9 +23,9 @@ from compaction.recap.spans import Summary
 from compaction.references import references
 from compaction.settings import StrategySettings, ToolRule
 from compaction.text_names import message_references
-from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens
+from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens, text_tokens
 from compaction.tools import Action, Kind, action_of
-from compaction.view import Entry, View, with_text
+from compaction.view import Entry, View
 
 MakeHandle = Callable[[int, int], str]
 
@@ -43,7 +42,7 @@ def default_handle(position: int, part: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One tool output as pushed, with the call that produced it."""
+    """One tool output as pushed, with the call that produced it. Steps may shorten it `in_middle` only."""
 
     position: int
     part: int
@@ -52,6 +51,7 @@ class Output:
     call: ToolCall | None
     action: Action
     rule: ToolRule
+    in_middle: bool
 
     @property
     def is_read(self) -> bool:
@@ -108,23 +108,14 @@ class Context:
 
     def original(self, position: int) -> Message:
         """Return a message as pushed."""
-        return self._originals[position]
-
-    @cached_property
-    def _originals(self) -> dict[int, Message]:
-        return {message.position: message for message in self.start.transcript}
-
-    @cached_property
-    def _shown(self) -> list[Message]:
-        """The messages of the start view; edited ones as pushed, so that their parts keep their indices."""
-        return [self._originals.get(e.first, e.message) for e in self.start.entries if not e.is_generated]
+        return self.start.pushed[position]
 
     @cached_property
     def _actions(self) -> dict[tuple[int, int], tuple[ToolCall, Action]]:
         """By position and part of an output: the call that produced it, and the call's action."""
-        shown = self._shown
+        shown = self.start.originals
         found: dict[tuple[int, int], tuple[ToolCall, Action]] = {}
-        for (index, part), (call_index, call_part) in matches(shown).items():
+        for (index, part), (call_index, call_part) in self.start.pairs.items():
             call = shown[call_index].parts[call_part]
             assert isinstance(call, ToolCall)
             found[shown[index].position, part] = (call, action_of(call))
@@ -142,7 +133,7 @@ class Context:
     def pinned(self) -> frozenset[int]:
         """Positions of pinned messages and of the rest of their tool groups."""
         found: set[int] = set()
-        messages = list(self.start.messages)
+        messages = self.start.messages
         if not any(message.pinned for message in messages):
             return frozenset()
         cuts = sorted(self.start.cuts)
@@ -168,23 +159,27 @@ class Context:
 
     def middle(self, view: View) -> list[Entry]:
         """Return the entries that edits may change, oldest first, with replacements of evicted messages."""
-        return [entry for entry in view.entries if self.in_middle(entry.first)]
+        head_last, tail_first, protected = self.head_last, self.tail_first, self.protected
+        return [
+            entry
+            for entry in view.entries
+            if head_last < entry.first < tail_first and entry.first not in protected
+        ]
 
     def outputs(self, view: View) -> list[Output]:
         """Return the outputs of client tools that the view still shows unedited, oldest first."""
-        shown = {entry.first for entry in view.entries if not entry.is_generated}
-        edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
+        shown, edits = view.places, view.part_edits
         return [
             output
             for output in self._outputs
-            if output.position in shown and (output.position, output.part) not in edited
+            if output.position in shown and output.part not in edits.get(output.position, ())
         ]
 
     @cached_property
     def _outputs(self) -> tuple[Output, ...]:
         return tuple(
             self._output(message, index, part)
-            for message in self._shown
+            for message in map(self.original, self.start.places)
             for index, part in enumerate(message.parts)
             if isinstance(part, ToolResult) and not part.server
         )
@@ -199,6 +194,7 @@ class Context:
             call=call,
             action=action,
             rule=self.settings.tool_rule(call.name if call else ""),
+            in_middle=self.in_middle(message.position),
         )
 
     def describe(self, output: Output, handle: str) -> str:
@@ -210,7 +206,7 @@ class Context:
             output.action,
             handle,
             names=self._names_listed(self.size(output.position, output.part)),
-            elsewhere=self.fixed_names if self.in_middle(output.position) else frozenset(),
+            elsewhere=self.fixed_names if output.in_middle else frozenset(),
         )
 
     def shorten(self, call: ToolCall, handle: str) -> str:
@@ -251,8 +247,10 @@ class Context:
     def _size(self, message: Message, index: int) -> int:
         """Return the tokens of a part. The longest part has the tokens that the others leave."""
         position, parts = message.position, message.parts
+        if len(parts) == 1:
+            return max(0, message.tokens - MESSAGE_OVERHEAD)
         if position not in self._largest:
-            lengths = [_length(part) for part in parts]
+            lengths = list(map(_length, parts))
             self._largest[position] = lengths.index(max(lengths))
         if index != self._largest[position]:
             return part_tokens(parts[index], self.counter)
@@ -265,7 +263,7 @@ class Context:
         """Return the edit that replaces a part with `text`, or None if that would not be shorter."""
         check_deadline()
         before = self.size(position, part)
-        after = part_tokens(with_text(self.original(position).parts[part], text), self.counter)
+        after = text_tokens(self.original(position).parts[part], text, self.counter)
         if after >= before:
             return None
         return Edit(
@@ -289,10 +287,6 @@ def is_request(entry: Entry) -> bool:
 
 
 def _length(part: Part) -> int:
-    match part:
-        case ToolCall(arguments=arguments):
-            return len(arguments)
-        case Opaque(media_tokens=media):
-            return media
-        case _:
-            return len(part.text)
+    if isinstance(part, ToolCall):
+        return len(part.arguments)
+    return part.media_tokens if isinstance(part, Opaque) else len(part.text)

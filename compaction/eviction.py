@@ -113,12 +113,17 @@ def recap_entry(view: View, context: Context) -> Entry | None:
     return next((entry for rule in shown for entry in replacements if entry.rule == rule), None)
 
 
-def evict(strategy: str, span: Span, context: Context, *, text: str, reason: str) -> tuple[Edit, ...]:
-    """Return the edits that evict a span: `text` replaces its first run, the other runs are removed."""
+def evict(
+    strategy: str, span: Span, context: Context, *, text: str, reason: str, tokens: int | None = None
+) -> tuple[Edit, ...]:
+    """Return the edits that evict a span: `text` replaces its first run, the other runs are removed.
+
+    `tokens` are those of the text, if known.
+    """
     edits: list[Edit] = []
+    counted = MESSAGE_OVERHEAD + (context.counter.count(text) if tokens is None else tokens)
     for run in span.runs:
         shown = text if not edits else ""
-        after = MESSAGE_OVERHEAD + context.counter.count(shown) if shown else 0
         edits.append(
             Edit(
                 strategy=strategy,
@@ -128,7 +133,7 @@ def evict(strategy: str, span: Span, context: Context, *, text: str, reason: str
                 text=shown,
                 reason=reason,
                 tokens_before=sum(entry.message.tokens for entry in run),
-                tokens_after=after,
+                tokens_after=counted if shown else 0,
             )
         )
     return tuple(edits)

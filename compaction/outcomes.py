@@ -10,6 +10,7 @@ import re
 
 from compaction.failures import reports_failure
 from compaction.messages import ToolResult
+from compaction.text_cache import once_per_text
 
 _EXIT_CODE = re.compile(
     r"<returncode>(-?\d+)</returncode>|\bexit(?:ed with)?(?: code| status)[:= ]+(-?\d+)\b", re.IGNORECASE
@@ -22,7 +23,11 @@ _FIRST_LINE = re.compile(
 #: Number of characters at the beginning and end of an output to search for an exit code.
 _ENDS = 400
 
+#: Number of outputs whose outcome a process remembers.
+_REMEMBERED = 1 << 14
 
+
+@once_per_text(_REMEMBERED)
 def exit_code(text: str) -> int | None:
     """Return the exit code at the beginning or end of an output, or None."""
     for end in (text[:_ENDS], text[-_ENDS:]):
@@ -39,6 +44,9 @@ def is_error(result: ToolResult, *, shows_file: bool = False) -> bool:
     code = exit_code(result.text)
     if code is not None:
         return code != 0
-    if shows_file:
-        return False
-    return _FIRST_LINE.match(result.text[:_ENDS]) is not None or reports_failure(result.text)
+    return not shows_file and _looks_failed(result.text)
+
+
+@once_per_text(_REMEMBERED)
+def _looks_failed(text: str) -> bool:
+    return _FIRST_LINE.match(text[:_ENDS]) is not None or reports_failure(text)

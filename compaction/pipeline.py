@@ -97,7 +97,7 @@ def plan(request: PlanRequest) -> Plan:
     # Restore components that were shed for lack of room, unless they still do not fit. The steps then also
     # make room for the current working memory.
     restored = StepResult.of(before, (*restore_edits(before), *memory_edits(request)) if is_due else ())
-    context = replace(request, view=restored.view).context()
+    context = (replace(request, view=restored.view) if restored.edits else request).context()
     progress = _Progress(total=restored)
     if is_due:
         progress = _run_steps(progress, context, request.policy)

@@ -12,7 +12,7 @@ from compaction.layout import Layout, split
 from compaction.policy import Budget, Policy
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
-from compaction.tokens import OnceCounter, TokenCounter
+from compaction.tokens import TokenCounter
 from compaction.view import View
 
 
@@ -76,7 +76,7 @@ class PlanRequest:
             start=self.view,
             layout=self.layout,
             settings=self.policy,
-            counter=OnceCounter(self.counter),
+            counter=self.counter,
             budget=self.budget_tokens,
             goal=self.goal,
             ceiling=self.ceiling,

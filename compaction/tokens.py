@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
 from compaction.jsontext import dumps
-from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
 
 #: Tokens that providers add to a message (role, separators). OpenAI's cookbook specifies 3; the difference to
 #: Anthropic's overhead is smaller than the error of counting with another vocabulary.
@@ -19,9 +21,23 @@ IMAGE_TOKENS = 1_590
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a string. Never fails: special tokens count as plain text."""
+    """Counts the tokens of a string. Never fails: special tokens count as plain text.
+
+    Hashable, because counts are kept by counter.
+    """
 
     def count(self, text: str) -> int: ...
+
+    def __hash__(self) -> int: ...
+
+
+@lru_cache(8)
+def name_sizes(counter: TokenCounter) -> Callable[[str], int]:
+    """Return a function that counts the tokens of an identifier in a list.
+
+    A plan needs thousands, most of which an earlier one needed too.
+    """
+    return lru_cache(1 << 15)(lambda name: counter.count(f" {name}"))
 
 
 class CharacterCounter:
@@ -31,38 +47,23 @@ class CharacterCounter:
         return (len(text) + 3) // 4
 
 
-#: Shorter strings are counted faster than they are looked up (characters).
-_LOOKED_UP = 64
-
-
-class OnceCounter:
-    """Counts each distinct string once, unless it is short. It holds references to the strings, so use one
-    counter per plan."""
-
-    def __init__(self, counter: TokenCounter) -> None:
-        self._counter = counter
-        self._known: dict[str, int] = {}
-
-    def count(self, text: str) -> int:
-        if len(text) < _LOOKED_UP:
-            return self._counter.count(text)
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._counter.count(text)
-        return known
-
-
 def part_tokens(part: Part, counter: TokenCounter) -> int:
     """Return the tokens of one part with its overhead. An unknown block without media counts as JSON."""
-    match part:
-        case Text(text=text) | Thinking(text=text):
-            return counter.count(text)
-        case ToolCall(name=name, arguments=arguments):
-            return PART_OVERHEAD + counter.count(name) + counter.count(arguments)
-        case ToolResult(text=text, media_tokens=media):
-            return PART_OVERHEAD + counter.count(text) + media
-        case Opaque(media_tokens=media, source=source):
-            return media or counter.count(dumps(source))
+    if isinstance(part, Text | Thinking):
+        return counter.count(part.text)
+    if isinstance(part, ToolResult):
+        return PART_OVERHEAD + counter.count(part.text) + part.media_tokens
+    if isinstance(part, ToolCall):
+        return PART_OVERHEAD + counter.count(part.name) + counter.count(part.arguments)
+    return part.media_tokens or counter.count(dumps(part.source))
+
+
+def text_tokens(part: Part, text: str, counter: TokenCounter) -> int:
+    """Return the tokens of a part after an edit that shows `text` instead of its content."""
+    tokens = counter.count(text)
+    if isinstance(part, ToolCall):
+        return PART_OVERHEAD + counter.count(part.name) + tokens
+    return PART_OVERHEAD + tokens if isinstance(part, ToolResult) else tokens
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:

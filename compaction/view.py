@@ -8,34 +8,20 @@ without edits is the same object in the view, so `is` verifies that it was not c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 from compaction.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from compaction.edits import Edit, Op
-from compaction.invariants.pairs import safe_cuts
-from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
-
-VERBATIM = "verbatim"
+from compaction.entries import VERBATIM, Entry, PartEdits, edited_entry
+from compaction.invariants.pairs import Pairs, matches, safe_cuts
+from compaction.messages import Message, Role, Text
 
 #: Key of edits of the memory's text, as opposed to edits that shed or restore it.
 _MEMORY_TEXT = "memory text"
 
-
-class Entry(NamedTuple):
-    """One message of a view, the positions that it represents, and the rule that determined its content."""
-
-    message: Message
-    first: int
-    last: int
-    rule: str = VERBATIM
-
-    @property
-    def is_generated(self) -> bool:
-        """Whether the message was generated (a recap or marker) instead of pushed."""
-        return self.rule != VERBATIM and self.message.source is None and self.message.format is None
+__all__ = ["VERBATIM", "Entry", "View", "apply", "in_force", "revert"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +29,13 @@ class View:
     """The messages of a prompt and their sources.
 
     `entries` are the pushed messages and their replacements; `prompt_entries` add the working memory. `edits`
-    are those in force, in order. `transcript` are the messages as pushed. `known_cuts` are the `cuts` of an
-    earlier view with the same messages.
+    are those in force, in order. `transcript` are the messages as pushed.
     """
 
     entries: tuple[Entry, ...]
     edits: tuple[Edit, ...] = ()
     all_components: Components = field(default_factory=Components)
     transcript: Sequence[Message] = ()
-    known_cuts: frozenset[int] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
@@ -60,7 +44,36 @@ class View:
     @cached_property
     def cuts(self) -> frozenset[int]:
         """Indices at which the messages can be cut without separating a tool pair."""
-        return frozenset(safe_cuts(self.messages)) if self.known_cuts is None else self.known_cuts
+        return frozenset(safe_cuts(self.messages, self.pairs))
+
+    @cached_property
+    def pushed(self) -> Mapping[int, Message]:
+        """The messages as pushed, by position."""
+        return {message.position: message for message in self.transcript}
+
+    @cached_property
+    def originals(self) -> tuple[Message, ...]:
+        """The messages as pushed, and those that replace evicted ones. Indices are those of `entries`."""
+        pushed = self.pushed
+        return tuple(
+            message if entry.is_generated else pushed.get(entry.first, message)
+            for message, entry in zip(self.messages, self.entries, strict=True)
+        )
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The index and part of each tool result in `originals`, with those of its call."""
+        return matches(self.originals)
+
+    @cached_property
+    def places(self) -> Mapping[int, int]:
+        """The index of each pushed message that the view shows, by position."""
+        return {entry.first: index for index, entry in enumerate(self.entries) if not entry.is_generated}
+
+    @cached_property
+    def part_edits(self) -> Mapping[int, Mapping[int | None, Edit]]:
+        """The edits of single parts, by position and part."""
+        return _by_position(self.edits)
 
     @cached_property
     def message_tokens(self) -> int:
@@ -113,12 +126,7 @@ class View:
         current = in_force((*self.edits, *edits))
         if any(edit.op is Op.EVICT for edit in edits):
             return _view(current, self.transcript, self.all_components, self)
-        return replace(
-            self,
-            entries=_patched(self, current, {edit.position for edit in edits}),
-            edits=current,
-            known_cuts=self.cuts,  # no message was evicted, and only thinking can be stripped from one
-        )
+        return _patched(self, current, {edit.position for edit in edits})
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -169,16 +177,28 @@ def apply(
     return _view(in_force(edits), messages, components or Components(), None)
 
 
-def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> tuple[Entry, ...]:
-    """Return the entries of a view after edits that evict nothing and change only these positions."""
-    pushed = {message.position: message for message in view.transcript if message.position in positions}
+#: Properties of a view that edits of parts do not change: no message is evicted, and only thinking can be
+#: removed from one.
+_LASTING = ("cuts", "pushed", "originals", "pairs", "places")
+
+
+def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> View:
+    """Return the view after edits that evict nothing and change only these positions."""
+    entries = list(view.entries)
     changed = _by_position(edit for edit in edits if edit.position in positions)
-    return tuple(
-        entry
-        if entry.first not in changed or entry.is_generated
-        else _entry(pushed[entry.first], changed[entry.first])
-        for entry in view.entries
+    for position, by_part in changed.items():
+        index = view.places.get(position)
+        if index is not None:
+            entries[index] = edited_entry(view.pushed[position], by_part)
+    patched = View(
+        entries=tuple(entries),
+        edits=tuple(edits),
+        all_components=view.all_components,
+        transcript=view.transcript,
     )
+    vars(patched).update((name, getattr(view, name)) for name in _LASTING)
+    vars(patched)["part_edits"] = {**view.part_edits, **changed}
+    return patched
 
 
 def _view(
@@ -200,29 +220,32 @@ def _view(
     )
 
 
-def _unchanged(known: View, changed: dict[int, list[Edit]]) -> dict[int, Entry]:
+def _unchanged(known: View, changed: PartEdits) -> dict[int, Entry]:
     """Return the entries of an earlier view that these edits leave unchanged, by position."""
-    before = _by_position(known.edits)
+    before, entries = known.part_edits, known.entries
     return {
-        entry.first: entry
-        for entry in known.entries
-        if not entry.is_generated and before.get(entry.first) == changed.get(entry.first)
+        position: entries[index]
+        for position, index in known.places.items()
+        if before.get(position) == changed.get(position)
     }
 
 
-def _by_position(edits: Iterable[Edit]) -> dict[int, list[Edit]]:
-    """Group the edits of parts by the message that they change."""
-    found: dict[int, list[Edit]] = {}
+def _by_position(edits: Iterable[Edit]) -> PartEdits:
+    """Group the edits of parts by position and part, each message's in order."""
+    found: PartEdits = {}
     for edit in edits:
-        if edit.op in (Op.REPLACE, Op.STRIP):
-            found.setdefault(edit.position, []).append(edit)
+        if edit.op is Op.REPLACE or edit.op is Op.STRIP:
+            if edit.position in found:
+                found[edit.position][edit.part] = edit
+            else:
+                found[edit.position] = {edit.part: edit}
     return found
 
 
 def _entries(
     messages: Sequence[Message],
     evictions: Sequence[Edit],
-    changed: dict[int, list[Edit]],
+    changed: PartEdits,
     known: dict[int, Entry],
 ) -> Iterator[Entry]:
     waiting = list(reversed(evictions))
@@ -233,7 +256,7 @@ def _entries(
             evicted_until = max(evicted_until, eviction.end)
             yield from _replacement(eviction)
         if message.position > evicted_until:
-            yield known.get(message.position) or _entry(message, changed.get(message.position))
+            yield known.get(message.position) or edited_entry(message, changed.get(message.position))
     for eviction in reversed(waiting):
         yield from _replacement(eviction)
 
@@ -250,46 +273,3 @@ def _generated(edit: Edit) -> Message:
     return Message(
         position=edit.position, role=Role.USER, parts=(Text(text=edit.text),), tokens=edit.tokens_after
     )
-
-
-def _entry(message: Message, edits: list[Edit] | None) -> Entry:
-    if not edits:
-        return Entry(message, message.position, message.position)
-    by_part = {edit.part: edit for edit in edits}
-    parts = tuple(
-        part
-        for index, old in enumerate(message.parts)
-        if (part := _edited(old, by_part.get(index))) is not None
-    )
-    saved = sum(edit.tokens_before - edit.tokens_after for edit in edits)
-    shown = Message(
-        position=message.position,
-        role=message.role,
-        parts=parts,
-        tokens=max(0, message.tokens - saved),
-        turn=message.turn,
-        pinned=message.pinned,
-        format=message.format,
-        source=message.source,
-        patched=True,
-    )
-    return Entry(shown, message.position, message.position, edits[-1].strategy)
-
-
-def _edited(part: Part, edit: Edit | None) -> Part | None:
-    if edit is None:
-        return part
-    return None if edit.op is Op.STRIP else with_text(part, edit.text)
-
-
-def with_text(part: Part, text: str) -> Part:
-    """Return the part with `text` as its content; a tool call keeps its name and gets other arguments."""
-    match part:
-        case Text():
-            return replace(part, text=text, patched=True)
-        case ToolResult():
-            return replace(part, text=text, media_tokens=0, patched=True)
-        case ToolCall():
-            return replace(part, arguments=text, patched=True)
-        case _:
-            return Text(text=text, patched=True)

@@ -9,7 +9,7 @@ after each message.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.invariants.violations import Subject, Violation
@@ -40,6 +40,10 @@ def results_of(message: Message) -> list[ToolResult]:
 
 def _has_results(message: Message) -> bool:
     return any(isinstance(part, ToolResult) and not part.server for part in message.parts)
+
+
+#: For each result, its message index and part index: those of its call.
+Pairs = Mapping[tuple[int, int], tuple[int, int]]
 
 
 def matches(messages: Sequence[Message]) -> dict[tuple[int, int], tuple[int, int]]:
@@ -97,15 +101,18 @@ def _response_end(messages: Sequence[Message], start: int) -> int:
     return end
 
 
-def safe_cuts(messages: Sequence[Message]) -> set[int]:
+def safe_cuts(messages: Sequence[Message], pairs: Pairs | None = None) -> set[int]:
     """Return the indices at which the messages may be cut.
 
-    A cut separates no call from its result, and no thinking from the rest of its response.
+    A cut separates no call from its result, and no thinking from the rest of its response. `pairs` are the
+    `matches` of the messages, if known.
     """
-    reach = [index + 1 for index in range(len(messages))]
-    for (result, _), (call, _) in matches(messages).items():
-        first, last = min(result, call), max(result, call)
-        reach[first] = max(reach[first], last + 1)
+    reach = list(range(1, len(messages) + 1))
+    for (result, _), (call, _) in (matches(messages) if pairs is None else pairs).items():
+        if call < result:
+            reach[call] = max(reach[call], result + 1)
+        else:
+            reach[result] = max(reach[result], call + 1)
     for index in range(len(messages) - 2, -1, -1):
         if messages[index + 1].role is Role.ASSISTANT and _is_thinking(messages[index]):
             reach[index] = max(reach[index], _response_end(messages, index))
@@ -113,7 +120,8 @@ def safe_cuts(messages: Sequence[Message]) -> set[int]:
     for index, message in enumerate(messages):
         if index >= bound and not _has_results(message):
             cuts.add(index)
-        bound = max(bound, reach[index])
+        if reach[index] > bound:
+            bound = reach[index]
     return cuts
 
 

@@ -15,6 +15,7 @@ from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import contains_handle, mentions
+from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of
 from compaction.tools import Action, Kind, action_of
 
@@ -181,6 +182,7 @@ class Contents:
                 self.home.setdefault(name, current)
 
 
+@once_per_text(1 << 13)
 def _decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
     if not _MAY_DECIDE.search(text):

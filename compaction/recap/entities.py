@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -43,24 +43,24 @@ _ROUND = 0.8
 _TOKENS_MIN = 2
 
 
-def rank(contents: Contents, end: int, *, room: int, count: Count) -> dict[str, int]:
+def rank(contents: Contents, end: int, *, room: int, size: Count) -> dict[str, int]:
     """Return all names, the best use of `room` tokens first, with their tokens, or 0 if not counted.
 
-    `end` is the position after the evicted messages.
+    `end` is the position after the evicted messages. `size` counts the tokens of a name.
     """
     names, log = list(contents.names.newest), math.log
-    needs = _needs(contents, _last_end(contents, end))
-    prices = [_PRICE_OWN if name in contents.names.own else _PRICE_SEEN for name in names]
+    needs, prices = _needs(contents, _last_end(contents, end))
+    lengths = map(len, names)
     scores = [
-        need - price * log(2 + len(name)) for name, need, price in zip(names, needs, prices, strict=True)
+        need - price * log(2 + length) for length, need, price in zip(lengths, needs, prices, strict=True)
     ]
     order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
     best = order[:listed]
     sizes = [0] * len(names)
     for index in best:
-        sizes[index] = size = count(f" {names[index]}")
-        scores[index] = needs[index] - prices[index] * log(size)
+        sizes[index] = tokens = size(names[index])
+        scores[index] = needs[index] - prices[index] * log(tokens)
     best.sort(key=scores.__getitem__, reverse=True)
     return {names[index]: sizes[index] for index in chain(best, order[listed:])}
 
@@ -76,25 +76,34 @@ def _last_end(contents: Contents, end: int) -> int:
     return max(end, mentioned, *names.own.values(), *touched, 0)
 
 
-def _needs(contents: Contents, end: int) -> list[float]:
-    """Return for each name the logarithm of the odds that a later message uses it, up to a constant."""
+def _needs(contents: Contents, end: int) -> tuple[list[float], list[float]]:
+    """Return for each name the logarithm of the odds that a later message uses it, up to a constant, and how
+    much its price counts against them.
+    """
     log1p, names, home_of = math.log1p, contents.names, contents.home.get
+    own, own_counts, messages = names.own, names.own_counts, names.messages
     ages = {
         path: 0.18 * log1p(end - file.sources[-1]) for path, file in contents.files.items() if file.sources
     }
-    found = []
-    for name, (last, among) in names.newest.items():
+    needs, prices = [], []
+    newest = None
+    for name, mentioned in names.newest.items():
+        if mentioned is not newest:  # names of one message often follow each other
+            newest = last, among = mentioned
+            age, crowd = log1p(end - last), 0.5 * log1p(among)
         home_age = ages.get(home_of(name, ""))
-        age, messages = log1p(end - last), log1p(names.messages[name])
-        if name not in names.own:
-            odds = messages - 0.4 * age - 0.5 * log1p(among)
-            odds += _ROUND if name[-1] in "05" and name.isdigit() else 0.0
-            found.append(odds + (1.3 - home_age if home_age is not None else 0.0))
+        if name not in own:
+            odds = log1p(messages[name]) - 0.4 * age - crowd
+            if name[-1] in "05" and name.isdigit():
+                odds += _ROUND
+            needs.append(odds if home_age is None else odds + (1.3 - home_age))
+            prices.append(_PRICE_SEEN)
         else:
-            odds = 1.35 * log1p(names.own_counts[name]) - 0.2 * messages
-            odds -= 0.35 * age + 0.4 * log1p(end - names.own[name])
-            found.append(odds + (0.75 - home_age if home_age is not None else 0.0) + _OWN)
-    return found
+            odds = 1.35 * log1p(own_counts[name]) - 0.2 * log1p(messages[name])
+            odds -= 0.35 * age + 0.4 * log1p(end - own[name])
+            needs.append((odds if home_age is None else odds + (0.75 - home_age)) + _OWN)
+            prices.append(_PRICE_OWN)
+    return needs, prices
 
 
 @dataclass(slots=True)
@@ -105,6 +114,7 @@ class _Line:
     known: frozenset[str]  #: the forms of the file's path
     tokens: int  #: of the line without names, or 0 if the recap has it already
     names: dict[str, None] = field(default_factory=dict)  #: an ordered set
+    groups: set[Group] = field(default_factory=set)  #: those of its names
 
 
 class _Added(NamedTuple):
@@ -123,9 +133,9 @@ class Packing:
     """As many names as fit, on the lines of their files, in the order of a ranking.
 
     `ranked` is the result of `rank`, `shown` are names that the prompt shows elsewhere. `count` counts the
-    tokens of a string. `lines` are the texts of existing items. The tokens of the parts do not add up exactly
-    to those of the whole recap, so `shorten` can reduce the room afterwards: that removes the names that were
-    added last.
+    tokens of a string, `size` those of a name. `lines` are the texts of existing items. The tokens of the
+    parts do not add up exactly to those of the whole recap, so `shorten` can reduce the room afterwards: that
+    removes the names that were added last.
     """
 
     def __init__(
@@ -136,14 +146,14 @@ class Packing:
         shown: Collection[str],
         room: int,
         count: Count,
+        size: Count,
         lines: Collection[str] = (),
     ) -> None:
         self._contents, self._ranked, self._shown = contents, list(ranked), shown
         self._sizes = ranked
-        self._count, self._existing = count, lines
+        self._count, self._size, self._existing = count, size, lines
         self._listed: dict[str, _Line] = {}  #: by name, the line that contains it
         self._lines: dict[str, _Line] = {}
-        self._groups: set[tuple[str, Group]] = set()
         self._added: list[_Added] = []
         self._passed: list[tuple[int, str]] = []  #: names that the prompt shows elsewhere
         self._next = 0  #: the index of the first name that was not considered
@@ -170,7 +180,7 @@ class Packing:
         order = sorted(
             self._lines.values(), key=lambda line: (line.file.text in files, line.file.sources), reverse=True
         )
-        return tuple(replace(line.file, mentions=tuple(map(self._mention, line.names))) for line in order)
+        return tuple(line.file.with_mentions(tuple(map(self._mention, line.names))) for line in order)
 
     def reserve(self) -> tuple[Mention, ...]:
         """Return the best of the other names, for the next recap."""
@@ -187,25 +197,23 @@ class Packing:
         return tuple(map(self._mention, left))
 
     def _pack(self, room: int) -> None:
+        listed, lines, shown, passed = self._listed, self._lines, self._shown, self._passed
         used = 0
         for index, name in enumerate(self._ranked):
-            if len(self._passed) == RESERVE:
-                self._next = index
+            self._next = index
+            if len(passed) == RESERVE:
                 return
-            if name in self._listed:
+            if name in listed:
                 continue
             home = self._home(name)
-            line = self._lines.get(home)
+            line = lines.get(home)
             if line is not None and self._is_full(line, name):
                 continue
-            if name in self._shown:
-                self._passed.append((index, name))
+            if name in shown:
+                passed.append((index, name))
                 continue
-            if line is None:
-                line = self._new_line(home)
-            added = self._priced(index, name, line, used)
+            added = self._priced(index, name, line or self._new_line(home), used)
             if added.used >= room:
-                self._next = index
                 return
             used = added.used
             self._added.append(added)
@@ -223,21 +231,21 @@ class Packing:
 
     def _priced(self, index: int, name: str, line: _Line, used: int) -> _Added:
         """Return the name with the room that it takes in addition to `used`."""
-        count, home = self._count, line.file.text
+        home = line.file.text
         if home not in self._lines:
             used += line.tokens
         own_forms = forms(name)
         # A name with one form is not listed and therefore includes no listed name.
         covered = self._covered(own_forms) if len(own_forms) > 1 else ()
         for short in covered:
-            used -= count(f" {short}")
+            used -= self._size(short)
         is_shown = name not in line.known
         if is_shown:
-            used += self._sizes.get(name) or count(f" {name}")
+            used += self._sizes[name] or self._size(name)
             group = group_of(name, self._contents.names.own.get(name, -1))
-            if (home, group) not in self._groups:
-                self._groups.add((home, group))
-                used += count(group.label)
+            if group not in line.groups:
+                line.groups.add(group)
+                used += self._count(group.label)
         return _Added(index, name, line, own_forms, covered, is_shown, used)
 
     def _list(self, added: _Added) -> None:

@@ -16,7 +16,7 @@ from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, 
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
-from compaction.tokens import TokenCounter
+from compaction.tokens import TokenCounter, name_sizes
 
 #: Shares of the cap for the other sections; entities take the rest.
 REQUEST_SHARE = 0.30
@@ -95,6 +95,7 @@ def _contents(evicted: Sequence[Message], previous: Recap | None) -> Contents:
         contents.fold(previous)
     for message in evicted[-_MOST_MESSAGES:]:
         contents.observe(message)
+    contents.names.count()
     return contents
 
 
@@ -111,7 +112,7 @@ def _with_handles(
     return with_handles(
         replace(recap, handles_left_out=left_out),
         merged(handles_of(previous), handles),
-        room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - _tokens(recap, counter)),
+        room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - recap.tokens(counter)),
         counter=counter,
         files=contents.files,
     )
@@ -139,31 +140,26 @@ def _with_entities(
 ) -> Recap:
     """Add as many names to the recap as its cap allows."""
     shown = references(recap.render()).union(visible)
-    room = cap_tokens - _tokens(recap, counter) - _TITLE_TOKENS
-    ranked = rank(contents, end, room=room, count=counter.count)
+    room = cap_tokens - recap.tokens(counter) - _TITLE_TOKENS
+    size = name_sizes(counter)
+    ranked = rank(contents, end, room=room, size=size)
     lines = {item.text for item in recap.entities}
-    packing = Packing(contents, ranked, shown=shown, room=room, count=counter.count, lines=lines)
+    packing = Packing(contents, ranked, shown=shown, room=room, count=counter.count, size=size, lines=lines)
     while True:
         entities = packing.items()
         full = replace(recap, entities=_joined(recap.entities, entities))
-        over = _tokens(full, counter) - cap_tokens
+        over = full.tokens(counter) - cap_tokens
         if over <= 0 or not entities:
             return replace(full, reserve=packing.reserve())
         room -= over  # the tokens of the parts do not add up exactly to those of the whole
         packing.shorten(room)
 
 
-def _tokens(recap: Recap, counter: TokenCounter) -> int:
-    """Return the tokens of the recap's text. Counts by line, because most lines were counted before."""
-    *lines, last = recap.lines()
-    return sum(counter.count(f"{line}\n") for line in lines) + counter.count(last)
-
-
 def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
     """Merge packed items into existing ones with the same text; append the others."""
     named = {item.text: item for item in packed}
     joined = (
-        replace(item, mentions=item.mentions + (named.pop(item.text).mentions if item.text in named else ()))
+        item.with_mentions(item.mentions + named.pop(item.text).mentions) if item.text in named else item
         for item in existing
     )
     return (*joined, *named.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from compaction.recap.values import Mention
 
@@ -18,7 +19,7 @@ class NameTally:
     """The figures of `Mention` by name.
 
     `newest` maps each name to its `last` and `among`, in the order of the first mentions. `own` contains only
-    names that the assistant used.
+    names that the assistant used. `messages` and `own_counts` are complete after `count`.
     """
 
     newest: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -28,6 +29,8 @@ class NameTally:
     _folded: int = -1  #: the newest position in the earlier recap
     _position: int = -1  #: of the message that was added last
     _added: list[Collection[str]] = field(default_factory=list)  #: its names, by part
+    _uncounted: list[Collection[str]] = field(default_factory=list)  #: the names of messages, without repeats
+    _own_uncounted: list[Collection[str]] = field(default_factory=list)
 
     def fold(self, mentions: Iterable[Mention]) -> None:
         """Add the names of an earlier recap."""
@@ -43,12 +46,18 @@ class NameTally:
         """Add the distinct names of a part of a message. Messages must be added in chronological order."""
         if position != self._position:
             self._position, self._added = position, self._counted(position)
-        self.messages.update(set(names).difference(*self._added) if self._added else names)
+        self._uncounted.append(set(names).difference(*self._added) if self._added else names)
         self._added.append(names)
         self.newest.update(dict.fromkeys(names, (position, len(names))))
         if is_own:
             self.own.update(dict.fromkeys(names, position))
-            self.own_counts.update(names)
+            self._own_uncounted.append(names)
+
+    def count(self) -> None:
+        """Count the mentions of the names added so far, all at once because that is faster."""
+        self.messages.update(chain.from_iterable(self._uncounted))
+        self.own_counts.update(chain.from_iterable(self._own_uncounted))
+        self._uncounted, self._own_uncounted = [], []
 
     def _counted(self, position: int) -> list[Collection[str]]:
         """Return the names for which the earlier recap has counted the message at this position."""

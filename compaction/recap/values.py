@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from compaction.messages import JSON
+from compaction.tokens import TokenCounter
 
 
 class Status(StrEnum):
@@ -35,7 +36,7 @@ class Mention(NamedTuple):
     among: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Item:
     """One line of a recap.
 
@@ -57,6 +58,10 @@ class Item:
 
         Names are separated by spaces, because commas would take additional tokens.
         """
+        return self._rendered
+
+    @cached_property
+    def _rendered(self) -> str:
         status = f"[{self.status}] " if self.status else ""
         line = f"- {status}{self.text}" + (f": {', '.join(self.notes)}" if self.notes else "")
         if self.handles:
@@ -64,10 +69,21 @@ class Item:
         if not self.mentions:
             return line
         groups: dict[Group, list[str]] = {group: [] for group in _LABELS}
-        for mention in self.mentions:
-            groups[group_of(mention.name, mention.own)].append(mention.name)
+        for name, _, own, *_ in self.mentions:
+            groups[group_of(name, own)].append(name)
         named = (f"{_LABELS[group]} {' '.join(names)}" for group, names in groups.items() if names)
         return line + "".join(named)
+
+    def with_mentions(self, mentions: tuple[Mention, ...]) -> Item:
+        """Return the item with these mentions."""
+        return Item(
+            text=self.text,
+            notes=self.notes,
+            mentions=mentions,
+            handles=self.handles,
+            status=self.status,
+            sources=self.sources,
+        )
 
 
 class Group(StrEnum):
@@ -136,6 +152,11 @@ class Recap:
         if self.handles_left_out:
             lines.append(f"{self.handles_left_out} older handles are not listed: use search_history.")
         return lines
+
+    def tokens(self, counter: TokenCounter) -> int:
+        """Return the tokens of the text. Counts by line, because most lines were counted before."""
+        *lines, last = self.lines()
+        return sum(counter.count(f"{line}\n") for line in lines) + counter.count(last)
 
     def sections(self) -> Mapping[str, tuple[Item, ...]]:
         """Return the sections by title, in order."""

@@ -19,12 +19,14 @@ NAME = "clear_thinking"
 
 
 def run(view: View, context: Context) -> StepResult:
-    stripped = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.STRIP}
     reason = "thinking that the model no longer needs"
     if context.capabilities.bound_thinking:
         reason = "thinking that the provider rejects after an edit of the prompt before it"
     edits = [
-        edit for entry in _entries(view, context) for edit in _strip_edits(entry, stripped, reason, context)
+        edit
+        for entry in _entries(view, context)
+        if not entry.is_generated
+        for edit in _strip_edits(entry.first, view, reason, context)
     ]
     return StepResult.of(view, edits)
 
@@ -48,23 +50,20 @@ def _open_loop_start(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _strip_edits(
-    entry: Entry, stripped: set[tuple[int, int | None]], reason: str, context: Context
-) -> list[Edit]:
-    if entry.is_generated or not any(isinstance(part, Thinking) for part in entry.message.parts):
-        return []
+def _strip_edits(position: int, view: View, reason: str, context: Context) -> list[Edit]:
+    edited = view.part_edits.get(position, ())
     return [
         Edit(
             strategy=NAME,
             op=Op.STRIP,
-            position=entry.first,
-            end=entry.first,
+            position=position,
+            end=position,
             part=index,
             reason=reason,
-            tokens_before=context.size(entry.first, index),
+            tokens_before=context.size(position, index),
         )
-        for index, part in enumerate(context.original(entry.first).parts)
-        if isinstance(part, Thinking) and (entry.first, index) not in stripped
+        for index, part in enumerate(context.original(position).parts)
+        if isinstance(part, Thinking) and index not in edited
     ]
 
 

@@ -22,7 +22,7 @@ def run(view: View, context: Context) -> StepResult:
 
 def _clip_edit(output: Output, context: Context) -> Edit | None:
     cap = output.rule.clip_tokens or context.settings.clip_tokens
-    if output.rule.exempt or output.shows_file or not context.in_middle(output.position):
+    if output.rule.exempt or output.shows_file or not output.in_middle:
         return None
     if context.size(output.position, output.part) <= cap or output.is_error:
         return None

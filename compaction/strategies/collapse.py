@@ -20,7 +20,7 @@ def run(view: View, context: Context) -> StepResult:
 
 def _collapse_edit(output: Output, context: Context) -> Edit | None:
     minimum = context.settings.collapse_tokens
-    if output.rule.exempt or output.rule.never_collapse or not context.in_middle(output.position):
+    if output.rule.exempt or output.rule.never_collapse or not output.in_middle:
         return None
     if context.original(output.position).tokens < minimum:
         return None

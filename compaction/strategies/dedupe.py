@@ -25,7 +25,7 @@ def run(view: View, context: Context) -> StepResult:
         if len(output.result.text) < _MIN_CHARACTERS or output.result.media_tokens:
             continue
         later = newest.setdefault(output.result.text, output)
-        if later is output or output.rule.exempt or not context.in_middle(output.position):
+        if later is output or output.rule.exempt or not output.in_middle:
             continue
         handle = context.make_handle(output.position, output.part)
         edit = context.replace(

@@ -36,7 +36,8 @@ def _result(
     view: View, context: Context, span: Span, recap: Recap, evicted: Evicted | None = None
 ) -> StepResult:
     reason = f"{len(span.messages)} oldest messages of the middle"
-    edits = evict(NAME, span, context, text=recap.render(), reason=reason)
+    tokens = recap.tokens(context.counter)
+    edits = evict(NAME, span, context, text=recap.render(), tokens=tokens, reason=reason)
     return StepResult.of(view, edits, recap=recap, evicted=evicted)
 
 

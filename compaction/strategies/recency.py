@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 
 from compaction.context import Context
-from compaction.edits import Edit, Op
+from compaction.edits import Edit
 from compaction.messages import ToolCall
 from compaction.strategies.base import StepResult, Strategy
 from compaction.view import View
@@ -35,7 +35,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
     minimum = context.settings.recency_collapse_tokens
     for output in context.outputs(view):
         position = output.position
-        if position >= older or not context.in_middle(position):
+        if position >= older or not output.in_middle:
             continue
         if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < minimum:
             continue
@@ -48,20 +48,17 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
 
 def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
     minimum = context.settings.recency_collapse_tokens
-    edited = {(edit.position, edit.part) for edit in view.edits if edit.op is Op.REPLACE}
     for entry in context.middle(view):
         if entry.first >= older or entry.is_generated:
             continue
         message = context.original(entry.first)
+        if message.tokens < minimum:
+            continue
+        edited = view.part_edits.get(message.position, ())
         for part, call in enumerate(message.parts):
-            if (
-                not isinstance(call, ToolCall)
-                or call.server
-                or call.fixed
-                or (message.position, part) in edited
-            ):
+            if not isinstance(call, ToolCall) or call.server or call.fixed or part in edited:
                 continue
-            if message.tokens < minimum or context.size(message.position, part) < minimum:
+            if context.size(message.position, part) < minimum:
                 continue
             handle = context.make_handle(message.position, part)
             text = context.shorten(call, handle)

@@ -34,7 +34,7 @@ def run(view: View, context: Context) -> StepResult:
         again = read.get((action.path, "")), read.get((action.path, action.span))
         later = _latest(changed.get(action.path), *again)
         read.setdefault((action.path, action.span), output)
-        if later is None or output.rule.exempt or not context.in_middle(output.position):
+        if later is None or output.rule.exempt or not output.in_middle:
             continue
         handle = context.make_handle(output.position, output.part)
         verb = _VERBS.get(later.action.kind, "read again")

@@ -48,7 +48,7 @@ def recap_store(
         compaction=compaction,
         author=origin.author,
         model=origin.model,
-        tokens=counter().count(recap.render()),
+        tokens=recap.tokens(counter()),
         **recap_columns(recap, edits),
     )
     _trim(compaction.session_id)

@@ -1,0 +1,84 @@
+"""The entries of a view: pushed messages, unchanged or with edited parts, and what replaces evicted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from compaction.edits import Edit, Op
+from compaction.messages import Message, Part, Text, ToolCall, ToolResult
+
+VERBATIM = "verbatim"
+
+#: Edits of single parts, by position of the message and index of the part.
+PartEdits = dict[int, dict[int | None, Edit]]
+
+
+class Entry(NamedTuple):
+    """One message of a view, the positions that it represents, and the rule that determined its content."""
+
+    message: Message
+    first: int
+    last: int
+    rule: str = VERBATIM
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the message was generated (a recap or marker) instead of pushed."""
+        return self.rule != VERBATIM and self.message.source is None and self.message.format is None
+
+
+def edited_entry(message: Message, edits: Mapping[int | None, Edit] | None) -> Entry:
+    """Return the entry of a pushed message, with these edits of its parts."""
+    if not edits:
+        return Entry(message, message.position, message.position)
+    parts, saved, rule = [], 0, VERBATIM
+    for index, part in enumerate(message.parts):
+        edit = edits.get(index)
+        if edit is None:
+            parts.append(part)
+        elif edit.op is not Op.STRIP:
+            parts.append(with_text(part, edit.text))
+    for edit in edits.values():
+        saved += edit.tokens_before - edit.tokens_after
+        rule = edit.strategy
+    shown = Message(
+        position=message.position,
+        role=message.role,
+        parts=tuple(parts),
+        tokens=max(0, message.tokens - saved),
+        turn=message.turn,
+        pinned=message.pinned,
+        format=message.format,
+        source=message.source,
+        patched=True,
+    )
+    return Entry(shown, message.position, message.position, rule)
+
+
+def with_text(part: Part, text: str) -> Part:
+    """Return the part with `text` as its content; a tool call keeps its name and gets other arguments."""
+    match part:  # constructed, because `dataclasses.replace` takes three times as long
+        case ToolResult():
+            return ToolResult(
+                call_id=part.call_id,
+                text=text,
+                is_error=part.is_error,
+                server=part.server,
+                source=part.source,
+                patched=True,
+            )
+        case ToolCall():
+            return ToolCall(
+                call_id=part.call_id,
+                name=part.name,
+                arguments=text,
+                server=part.server,
+                fixed=part.fixed,
+                source=part.source,
+                patched=True,
+            )
+        case Text():
+            return Text(text=text, source=part.source, patched=True)
+        case _:
+            return Text(text=text, patched=True)

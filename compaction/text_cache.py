@@ -1,0 +1,45 @@
+"""Facts about texts, found once per process.
+
+A message appears in several plans before it is evicted, and several steps of each need the same facts about
+it. The facts are kept by the hash of the text. The hash is keyed and has 64 bits, so collisions of texts of
+the same length are practically impossible and the texts need not be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+Fact = TypeVar("Fact")
+
+_caches: list[dict[tuple[int, int], Any]] = []
+
+
+def once_per_text(limit: int) -> Callable[[Callable[[str], Fact]], Callable[[str], Fact]]:
+    """Return a decorator that keeps the results of a function of one text, at most `limit` of them."""
+
+    def decorate(find: Callable[[str], Fact]) -> Callable[[str], Fact]:
+        known: dict[tuple[int, int], Fact] = {}
+        _caches.append(known)
+
+        @wraps(find)
+        def found(text: str) -> Fact:
+            key = hash(text), len(text)
+            try:
+                return known[key]
+            except KeyError:
+                if len(known) >= limit:
+                    known.clear()
+                fact = known[key] = find(text)
+                return fact
+
+        return found
+
+    return decorate
+
+
+def forget() -> None:
+    """Forget all texts, for benchmarks of a session's first plan."""
+    for cache in _caches:
+        cache.clear()
