@@ -12,13 +12,14 @@ import difflib
 import json
 import random
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
 import orjson
 import zstandard
 
+from compaction.policy import PRESETS
 from sessions.services.samples.log import sample_log
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +37,8 @@ class Samples:
         self._random = random.Random(seed)
 
     def all(self) -> Iterator[bytes]:
+        for policy in PRESETS.values():  # every compaction stores its policy
+            yield from repeat(orjson.dumps(policy.to_json()), 50)
         for line in sample_log().data.splitlines():
             if message := json.loads(line).get("message"):
                 yield from _both({"role": message["role"], "content": message["content"]})

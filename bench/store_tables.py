@@ -14,6 +14,8 @@ from psycopg.types.json import Jsonb
 from bench.store_texts import Body
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
+from sessions.models.fields import PackedJSONField
+from sessions.store import bodies
 
 Row = Mapping[str, Any]
 
@@ -71,7 +73,11 @@ def row_of(instance: Model) -> dict[str, Any]:
 def _columns(instance: Model) -> Iterator[tuple[str, Any]]:
     for column in instance._meta.concrete_fields:
         value = getattr(instance, column.attname)
-        yield str(column.column), Jsonb(value) if isinstance(column, JSONField) else value
+        if isinstance(column, JSONField):
+            value = Jsonb(value)
+        elif isinstance(column, PackedJSONField):
+            value = bodies.pack(bodies.json_bytes(value))
+        yield str(column.column), value
 
 
 def uuid_of(random_: random.Random, at: datetime) -> UUID:

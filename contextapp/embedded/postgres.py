@@ -36,8 +36,8 @@ SETTINGS = {
     "maintenance_work_mem": "64MB",
     "max_wal_size": "512MB",
     "autovacuum_max_workers": "2",
-    # Each compaction rewrites the prompt snapshot, and the old row version stays until the next vacuum.
-    "autovacuum_naptime": "15s",
+    # Each compaction drops the details of an older recap, which stay in the table until the next vacuum.
+    "autovacuum_naptime": "5s",
     "max_wal_senders": "0",
     "wal_level": "minimal",
     "io_method": "sync",

@@ -7,7 +7,8 @@ from django.conf import settings
 from django.db import migrations, models
 
 # Bodies are compressed by the application: Postgres must not try again. A body of a few kilobytes stays in its
-# row, which saves a second read. The tables that every compaction rewrites are vacuumed early.
+# row, which saves a second read. The tables that every push or compaction rewrites are vacuumed early; prompt
+# snapshots are small and have room in their page for the next version.
 STORAGE = """
 ALTER TABLE agent_sessions_message ALTER COLUMN body SET STORAGE EXTERNAL;
 ALTER TABLE agent_sessions_message SET (toast_tuple_target = 8160);
@@ -22,7 +23,10 @@ ALTER TABLE agent_sessions_promptsnapshot SET (
     fillfactor = 50, toast_tuple_target = 8160,
     autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0.05,
     toast.autovacuum_vacuum_threshold = 100, toast.autovacuum_vacuum_scale_factor = 0.05);
-ALTER TABLE agent_sessions_agentsession SET (fillfactor = 60);
+ALTER TABLE agent_sessions_compaction SET (
+    autovacuum_vacuum_threshold = 20, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE agent_sessions_agentsession SET (fillfactor = 60,
+    autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0.05);
 """
 
 
@@ -355,7 +359,7 @@ class Migration(migrations.Migration):
                 ("first_turn", models.PositiveIntegerField(null=True)),
                 ("reverted_turn", models.PositiveIntegerField(null=True)),
                 ("snapshot_position", models.PositiveIntegerField()),
-                ("policy", models.JSONField(default=dict)),
+                ("policy", models.BinaryField()),
                 ("tokens_before", models.PositiveIntegerField(null=True)),
                 ("tokens_after", models.PositiveIntegerField(null=True)),
                 ("record", models.JSONField(default=dict)),
@@ -1806,9 +1810,15 @@ class Migration(migrations.Migration):
             name="ToolFile",
             fields=[
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "path",
+                        "span",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("path", models.CharField(max_length=400)),
@@ -1826,11 +1836,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("session", "path", "span"), name="tool_file_once")
-                ],
-            },
         ),
         migrations.CreateModel(
             name="ToolOutput",
@@ -1863,9 +1868,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "indexes": [models.Index(fields=["session", "tool", "-position"], name="tool_output_tool")],
-            },
         ),
         migrations.CreateModel(
             name="ToolRollup",

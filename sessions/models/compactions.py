@@ -7,7 +7,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from sessions.models.claimable import Claimable
-from sessions.models.fields import JSONField
+from sessions.models.fields import JSONField, PackedJSONField
 from sessions.models.session import AgentSession
 
 
@@ -47,7 +47,7 @@ class Compaction(Claimable):
     reverted_turn = models.PositiveIntegerField(null=True)
     # The number of messages at planning time; later ones are appended unchanged.
     snapshot_position = models.PositiveIntegerField()
-    policy = JSONField(default=dict)
+    policy = PackedJSONField(default=dict)
     tokens_before = models.PositiveIntegerField(null=True)
     tokens_after = models.PositiveIntegerField(null=True)
     record = JSONField(default=dict)
@@ -152,8 +152,8 @@ class Recap(models.Model):
     # one; see `sessions/selectors/recaps.py`.
     lines = models.BinaryField(null=True)
     edit_ordinal = models.PositiveIntegerField(null=True)
-    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`; only for the newest
-    # recaps.
+    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`, compressed in the same
+    # way; only for the newest recaps.
     body = models.BinaryField(null=True)
     tokens = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from django.db import models
 
+from sessions.store import bodies
+
 
 class JSONField(models.JSONField):
     """Django's field with a faster decoder, which takes a quarter of the time of a session list."""
@@ -25,3 +27,20 @@ class JSONField(models.JSONField):
         """Appear as Django's field in migrations: the column is the same."""
         name, _, args, options = super().deconstruct()
         return name, "django.db.models.JSONField", args, options
+
+
+class PackedJSONField(models.BinaryField):  # type: ignore[type-arg]
+    """JSON that SQL does not read, compressed like message bodies."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return None if value is None else bodies.json_value(bodies.unpack(value))
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        packed = None if value is None else bodies.pack(bodies.json_bytes(value))
+        return super().get_db_prep_value(packed, connection, prepared)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        """Appear as a binary field in migrations: the column is the same."""
+        name, _, args, options = super().deconstruct()
+        options.pop("default", None)
+        return name, "django.db.models.BinaryField", args, options

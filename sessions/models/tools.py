@@ -41,10 +41,6 @@ class ToolOutput(models.Model):
     tokens = models.PositiveIntegerField()
     is_error = models.BooleanField(default=False)
 
-    class Meta:
-        # The outputs of one tool, newest first.
-        indexes = [models.Index(fields=["session", "tool", "-position"], name="tool_output_tool")]
-
     def __str__(self) -> str:
         return f"{self.tool} output in message {self.position} of {self.session_id}"
 
@@ -85,6 +81,7 @@ class ToolRollup(models.Model):
 class ToolFile(models.Model):
     """A file, or a part of one (`span`), that a session has read, with the tokens of all outputs."""
 
+    pk = models.CompositePrimaryKey("session_id", "path", "span")
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="tool_files", db_index=False
     )
@@ -93,9 +90,6 @@ class ToolFile(models.Model):
     reads = models.PositiveIntegerField()
     tokens = models.PositiveBigIntegerField()
     last_position = models.PositiveIntegerField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["session", "path", "span"], name="tool_file_once")]
 
     def __str__(self) -> str:
         return f"{self.path} in {self.session_id}"

@@ -51,10 +51,10 @@ class RecapLines:
 def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, Any]:
     """Return the columns of a recap. `edits` are those of its compaction, in order."""
     shown = next((n for n, edit in enumerate(edits) if edit.strategy == "recap" and edit.text), None)
-    lines = bodies.json_bytes(asdict(RecapLines.of(recap)))
+    text = edits[shown].text.encode() if shown is not None else b""
     return {
-        "body": bodies.pack(bodies.json_bytes(recap.to_json())),
-        "lines": bodies.pack_after(lines, edits[shown].text.encode() if shown is not None else b""),
+        "body": bodies.pack_after(bodies.json_bytes(recap.to_json()), text),
+        "lines": bodies.pack_after(bodies.json_bytes(asdict(RecapLines.of(recap))), text),
         "edit_ordinal": shown,
     }
 
@@ -80,8 +80,7 @@ def recap_lines(row: Recap) -> RecapLines:
     """Return the text and lines of a recap. `row` comes from `recaps()`."""
     if row.lines is None:
         return RecapLines.of(recap_value(row))
-    shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
-    return RecapLines(**bodies.json_value(bodies.unpack_after(row.lines, shown)))
+    return RecapLines(**_unpacked(row, row.lines))
 
 
 def recap_value(row: Recap) -> RecapValue:
@@ -90,8 +89,14 @@ def recap_value(row: Recap) -> RecapValue:
     If the complete recap was dropped, its text is parsed as if a user had written it.
     """
     if row.body is not None:
-        return RecapValue.from_json(bodies.json_value(bodies.unpack(row.body)))
+        return RecapValue.from_json(_unpacked(row, row.body))
     stored = recap_lines(row)
     newest = max((at for _, lines in stored.sections for _, sources in lines for at in sources), default=0)
     previous = RecapValue(first_turn=stored.first_turn, last_turn=stored.last_turn)
     return recap_parse(stored.text, previous=previous, position=newest)
+
+
+def _unpacked(row: Recap, data: bytes | memoryview) -> Any:
+    """Return the value of a column that repeats the text of the recap's edit."""
+    shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
+    return bodies.json_value(bodies.unpack_after(data, shown))

@@ -33,6 +33,10 @@ DICTIONARIES = {
 _local = threading.local()
 
 
+class UnknownDictionary(ValueError):
+    """The data was compressed with a dictionary of a newer version, or by `pack_after`."""
+
+
 def json_bytes(value: Any) -> bytes:
     """Return `value` as JSON. The standard library accepts integers over 64 bits, which orjson rejects."""
     try:
@@ -63,6 +67,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> bytes:
+    """Return the data that `pack` compressed, now or in an earlier version. Raises `UnknownDictionary`."""
     data = bytes(data)
     if not data.startswith(_ZSTD_MAGIC):
         return data
@@ -71,6 +76,8 @@ def unpack(data: bytes | memoryview) -> bytes:
     number = zstandard.get_frame_parameters(data).dict_id
     decompressor = _local.decompressors.get(number)
     if decompressor is None:
+        if number not in DICTIONARIES:
+            raise UnknownDictionary(f"the data was compressed with the unknown dictionary {number}")
         decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(number))
         _local.decompressors[number] = decompressor
     unpacked: bytes = decompressor.decompress(data)

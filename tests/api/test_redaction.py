@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 import zstandard
 from django.db import connection
 
+from sessions.models import PromptSnapshot
+from sessions.selectors.prompts import snapshot_read
+from sessions.selectors.recaps import recap_lines, recap_value, recaps
 from sessions.store import bodies
+from sessions.store.bodies import json_bytes
+from sessions.store.prompt_snapshots import Generated
 from tests.api.client import Api
 from tests.api.talk import PROMPT, TURNS, answer, call, push, request, result
 
@@ -18,20 +24,31 @@ SECRET = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
 
 def everything_stored() -> bytes:
     """Return all columns of all tables, decompressed."""
-    found = []
+    found = [json_bytes(asdict(recap_lines(row))) for row in recaps()]
+    found += [json_bytes(recap_value(row).to_json()) for row in recaps()]
+    for id in PromptSnapshot.objects.values_list("pk", flat=True):
+        outline = snapshot_read(id)
+        found += [each.data for each in outline.entries if isinstance(each, Generated)] if outline else []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names():
             cursor.execute(f'SELECT * FROM "{table}"')
             for row in cursor:
                 for value in row:
                     held = bytes(value) if isinstance(value, bytes | memoryview) else str(value).encode()
-                    found.append(_decompressed(bodies.unpack(held)))
+                    found.append(_decompressed(held))
     return b"\n".join(found)
 
 
 def _decompressed(held: bytes) -> bytes:
-    """Decompress the blocks of the search index."""
-    return zstandard.decompress(held) if held.startswith(zstandard.FRAME_HEADER) else held
+    """Return a body, or a block of the search index; the others were read as recaps and snapshots."""
+    try:
+        return bodies.unpack(held)
+    except bodies.UnknownDictionary:
+        pass
+    try:
+        return zstandard.decompress(held)
+    except zstandard.ZstdError:
+        return held
 
 
 @pytest.mark.parametrize(

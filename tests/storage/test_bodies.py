@@ -1,0 +1,32 @@
+"""Compressed bodies are returned byte for byte, also those of earlier dictionaries."""
+
+from __future__ import annotations
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions.store import bodies
+
+TEXTS = st.text(max_size=400).map(lambda text: bodies.json_bytes({"role": "user", "content": text * 3}))
+
+
+@given(data=st.binary(max_size=300) | TEXTS, before=st.binary(max_size=300))
+def test_compressed_data_is_returned_unchanged(data: bytes, before: bytes) -> None:
+    assert bodies.unpack_after(bodies.pack_after(data, before), before) == data
+    if not data.startswith(zstandard.FRAME_HEADER):  # JSON never does
+        assert bodies.unpack(bodies.pack(data)) == data
+
+
+@given(data=TEXTS)
+def test_a_body_names_its_dictionary(data: bytes) -> None:
+    for number, path in bodies.DICTIONARIES.items():
+        dictionary = zstandard.ZstdCompressionDict(path.read_bytes())
+        assert dictionary.dict_id() == number
+        assert bodies.unpack(zstandard.ZstdCompressor(dict_data=dictionary).compress(data)) == data
+
+
+def test_a_body_of_an_unknown_dictionary_is_rejected() -> None:
+    with pytest.raises(bodies.UnknownDictionary):
+        bodies.unpack(zstandard.ZstdCompressor().compress(b'{"role": "user", "content": "x"}'))
