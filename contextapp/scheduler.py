@@ -4,16 +4,52 @@ This Celery application sends tasks by name. It loads neither Django nor the tas
 """
 
 import os
+import time
+from importlib import import_module
 from typing import Any
 
 from celery import Celery
 from celery.apps.beat import Beat
-from celery.beat import Service
+from celery.beat import PersistentScheduler, Service
+
+from contextapp.activity import Activity, connection_parameters
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
+#: Seconds after the last write to the database until the scheduler slows down. Within this time, the sweeps
+#: find the compactions of a worker that has died.
+QUIET_AFTER = 60.0
+#: From then on, due tasks are sent every `QUIET_PERIOD` seconds, until the next write, which is found within
+#: `CHECK_SECONDS`.
+QUIET_PERIOD, CHECK_SECONDS = 60.0, 2.0
 
-class ReadyService(Service):  # type: ignore[misc]  # Celery is untyped
+
+class QuietScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is untyped
+    """Sends due tasks rarely while nothing is written to the database: most have nothing to do."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        settings = import_module(os.environ["DJANGO_SETTINGS_MODULE"])
+        self.activity = Activity(connection_parameters(settings.DATABASES["default"]))
+        self.resume_at = float("-inf")
+        super().__init__(*args, **options)
+
+    def tick(self, *args: Any, **options: Any) -> float:
+        """Send the next due task. Return the seconds until the next call."""
+        if self.activity.quiet_seconds() < QUIET_AFTER:
+            return float(super().tick(*args, **options))
+        if time.monotonic() < self.resume_at:
+            return CHECK_SECONDS
+        seconds = float(super().tick(*args, **options))
+        if seconds > 0:  # all due tasks are sent
+            self.resume_at = time.monotonic() + QUIET_PERIOD
+        return min(seconds, CHECK_SECONDS)
+
+    def adjust(self, seconds: float, drift: float = 0.0) -> float:
+        """Return the time until a task is due. Celery's is 10 ms less, for which it then loops."""
+        return seconds
+
+
+class ReadyService(Service):  # type: ignore[misc]
     """Create the schedule before the signal handler is installed.
 
     Celery's signal handler creates the schedule on first access. A signal that arrives during its creation
@@ -32,3 +68,4 @@ class ReadyBeat(Beat):  # type: ignore[misc]
 app = Celery("contextapp", fixups=[])
 app.Beat = app.subclass_with_self(ReadyBeat)
 app.config_from_object(os.environ["DJANGO_SETTINGS_MODULE"], namespace="CELERY")
+app.conf.beat_scheduler = "contextapp.scheduler:QuietScheduler"

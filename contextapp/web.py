@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from tempfile import SpooledTemporaryFile
+from threading import Thread
 from typing import IO, Any, Protocol
 
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
@@ -250,13 +251,21 @@ def _send_error(proto: Any, error: BodyError) -> None:
     proto.response_bytes(error.status, list(response.items()), response.content)
 
 
-def application_create() -> Application:
+def preload() -> None:
+    """Load the code and the data that the first requests need."""
+    from contextapp.wsgi import warm_up
+
+    warm_up()
+
+
+def create() -> Application:
     """Return the application with its settings from the environment."""
     from django.conf import settings
 
     from contextapp.wsgi import application as wsgi
     from sessions.api.direct import DirectPushes
 
+    Thread(target=preload, daemon=True).start()  # unless done before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     threads = env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
     seconds = env.seconds("CONTEXTAPP_REQUEST_SECONDS", REQUEST_SECONDS)

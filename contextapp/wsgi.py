@@ -2,7 +2,7 @@
 
 import gc
 import os
-import threading
+from functools import cache
 
 from django.core.wsgi import get_wsgi_application
 
@@ -11,18 +11,17 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 application = get_wsgi_application()
 
 
+@cache
 def warm_up() -> None:
     """Load the URLs, the tokenizer's vocabulary and the redaction rules, which the first push needs."""
     from django.urls import get_resolver
 
     from compaction.adapters.tiktoken_counter import counter
     from redaction import Redaction, redact_bytes
+    from sessions.api import direct  # noqa: F401
 
     _ = get_resolver().url_patterns
     counter().count("warm")
     redact_bytes(b'{"content": "password = secret"}', redaction=Redaction(key=b"warm"))
     gc.collect()
     gc.freeze()  # so that garbage collection during requests skips these objects
-
-
-threading.Thread(target=warm_up, daemon=True).start()

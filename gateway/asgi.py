@@ -1,4 +1,4 @@
-"""The gateway as granian starts it: `granian --interface asgi --factory gateway.asgi:create`."""
+"""The gateway as `contextapp.http_server` runs it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 _SWITCH_SECONDS = 0.001
 
 
-def create() -> Gateway:
-    """Return the application, with the settings of the environment."""
+def preload() -> None:
+    """Load the code."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
     import django
 
     django.setup()
+
+    import gateway.app  # noqa: F401
+
+
+def create() -> Gateway:
+    """Return the application, with the settings of the environment."""
+    preload()
 
     from django.conf import settings
 

@@ -24,8 +24,8 @@ PATIENCE = 180.0
 
 #: The parts, by a text in the command line.
 PARTS = {
-    "web": "interface rsgi",
-    "gateway": "interface asgi",
+    "web": "http_server web",
+    "gateway": "http_server gateway",
     "worker": "contextapp.celery worker",
     "scheduler": "contextapp.scheduler",
     "valkey": "valkey-server",

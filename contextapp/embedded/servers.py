@@ -11,24 +11,15 @@ from contextapp import env
 from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Program
 
+HTTP_SERVER = (sys.executable, "-m", "contextapp.http_server")
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A")
 
 
 def web(host: str, port: int) -> Program:
-    options = {
-        "interface": "rsgi",
-        "host": host,
-        "port": str(port),
-        "workers": str(env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)),
-        "backpressure": "1024",  # connections per process
-        "log-level": "warning",
-        "workers-kill-timeout": "5",
-    }
-    arguments = (part for name, value in options.items() for part in (f"--{name}", value))
-    flags = ("--no-ws", "--respawn-failed-workers", "--factory")
+    workers = env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)
     return Program(
         name="The web server",
-        command=(sys.executable, "-m", "granian", *arguments, *flags, "contextapp.web:application_create"),
+        command=(*HTTP_SERVER, "web", f"--host={host}", f"--port={port}", f"--workers={workers}"),
         # A checkout has no folder of collected static files: they are served from static/.
         environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
         is_ready=lambda: responds_to_http(host, port),
@@ -38,19 +29,10 @@ def web(host: str, port: int) -> Program:
 def gateway(host: str, port: int) -> Program:
     """Return the gateway. It runs as one process, because it queues calls in memory and in its folder."""
     seconds = env.integer("CONTEXTAPP_GATEWAY_STOP_SECONDS", 10, minimum=1)
-    options = {
-        "interface": "asgi",
-        "host": host,
-        "port": str(port),
-        "backpressure": "10000",  # connections, most of them idle between the calls of an agent
-        "log-level": "warning",
-        "workers-kill-timeout": str(seconds),
-    }
-    arguments = (part for name, value in options.items() for part in (f"--{name}", value))
-    flags = ("--factory", "--no-ws", "--respawn-failed-workers")
+    options = (f"--host={host}", f"--port={port}", f"--stop-seconds={seconds}")
     return Program(
         name="The gateway",
-        command=(sys.executable, "-m", "granian", *arguments, *flags, "gateway.asgi:create"),
+        command=(*HTTP_SERVER, "gateway", *options),
         is_ready=lambda: responds_to_http(host, port),
         stop_seconds=seconds + 5,
     )
@@ -68,7 +50,12 @@ def worker() -> Program:
         ),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
         # By default, it would wait on SIGTERM until all tasks have finished, and be killed with them.
-        environment={"PYTHONWARNINGS": "ignore:You're running the worker", "REMAP_SIGTERM": "SIGQUIT"},
+        # Django's checks would load the pages and the API, which the tasks do not need.
+        environment={
+            "PYTHONWARNINGS": "ignore:You're running the worker",
+            "REMAP_SIGTERM": "SIGQUIT",
+            "CELERY_SKIP_CHECKS": "1",
+        },
         is_ready=lambda: True,
         stop_seconds=20,
         # Agents wait for the web server, not for the worker.

@@ -47,7 +47,7 @@ def kill(instance: Instance, part: str, number: signal.Signals, *, maximum: int 
 
 
 def kill_web(instance: Instance) -> None:
-    kill(instance, "granian", signal.SIGKILL)
+    kill(instance, "http_server web", signal.SIGKILL)
 
 
 def stop_postgres_hard(instance: Instance) -> None:

@@ -94,7 +94,7 @@ def test_the_web_server_killed_between_commit_and_dispatch(world: World) -> None
         sql = """SELECT c.id FROM agent_sessions_compaction c JOIN agent_sessions_agentsession s
                    ON s.id = c.session_id WHERE s.external_id = %s"""
         eventually(lambda: world.rows(sql, session))  # committed
-        world.kill("granian")
+        world.kill("http_server web")
     finally:
         world.kill("valkey-server", signal.SIGCONT)
     pushing.join(PATIENCE)

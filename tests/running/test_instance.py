@@ -17,6 +17,7 @@ from sessions.api.metrics import instruments
 from tests.running.instance import START_SECONDS, Instance, alive, children, free_port, running
 
 WORKER = "contextapp.celery worker"
+WEB = "http_server web"
 
 pytestmark = pytest.mark.processes
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -39,10 +40,13 @@ def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path):
         for name in ("api-key", "admin-password", "secret-key"):
             assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
             assert str(first.home / "api-key") in first.printed
-        assert [niceness(first, name) for name in ("granian", WORKER)] == [0, 10]
+        assert [niceness(first, name) for name in (WEB, WORKER)] == [0, 10]
+        serving = pids(first, WEB)[1:]
+        assert len(serving) == 2
+        assert all(memory(pid)["Private_Dirty"] * 2 < memory(pid)["Rss"] for pid in serving)  # it is shared
         commands = "\n".join(children(first.process.pid).values())
         assert all(
-            part in commands for part in ("postgres", "valkey-server", "granian", "gateway.asgi", "celery")
+            part in commands for part in ("postgres", "valkey-server", WEB, "http_server gateway", "celery")
         )
         assert f"http://127.0.0.1:{first.gateway_port}/gateway/" in first.printed
 
@@ -103,6 +107,12 @@ def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tm
 
 def pids(instance: Instance, command: str) -> list[int]:
     return [pid for pid, line in children(instance.process.pid).items() if command in line]
+
+
+def memory(pid: int) -> dict[str, int]:
+    """Return the figures of a process's memory, in kB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    return {name.rstrip(":"): int(value) for name, value, *_ in map(str.split, lines)}
 
 
 def niceness(instance: Instance, command: str) -> int:

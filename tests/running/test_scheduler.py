@@ -1,4 +1,4 @@
-"""The scheduler stops without output when a signal arrives, even during its start."""
+"""A signal stops the scheduler without output. It rarely sends tasks while nothing is written."""
 
 import os
 import signal
@@ -7,7 +7,12 @@ import sys
 from typing import Any
 
 import pytest
+from celery import Celery
 from celery.beat import PersistentScheduler
+from django.db import connection
+
+from contextapp.activity import Activity, connection_parameters
+from contextapp.scheduler import CHECK_SECONDS, QuietScheduler
 
 
 class StoppedDuringStart(PersistentScheduler):
@@ -33,3 +38,53 @@ def test_a_signal_stops_it_without_output(scheduler, code, tmp_path):
         [*command, *options, "--pidfile="], capture_output=True, text=True, timeout=180, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+class Reported:
+    """Reports these seconds since the last write."""
+
+    seconds = 0.0
+
+    def quiet_seconds(self) -> float:
+        return self.seconds
+
+
+class Recording(QuietScheduler):
+    """Records the names of the tasks that it would send."""
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        self.sent = [*getattr(self, "sent", []), entry.name]
+
+
+def test_it_sends_due_tasks_rarely_after_a_minute_without_writes(tmp_path):
+    app = Celery(broker="memory://", fixups=[])
+    app.conf.beat_schedule = {"often": {"task": "none", "schedule": 0.0}}
+    scheduler = Recording(app=app, schedule_filename=str(tmp_path / "schedule"))
+    scheduler.activity = activity = Reported()  # type: ignore[assignment]
+    assert [scheduler.tick(), scheduler.tick()] == [0.0, 0.0]
+    assert scheduler.sent == ["often"] * 2
+    activity.seconds = 61.0
+    assert scheduler.tick() == 0.0
+    scheduler.resume_at = float("inf")  # all due tasks are sent
+    assert [scheduler.tick(), scheduler.tick()] == [CHECK_SECONDS] * 2
+    assert scheduler.sent == ["often"] * 3
+    activity.seconds = 0.0
+    assert scheduler.tick() == 0.0
+    assert scheduler.sent == ["often"] * 4
+    scheduler.close()
+
+
+def test_the_activity_of_the_database_is_seen(transactional_db, monkeypatch):
+    monkeypatch.setattr("contextapp.activity.FRESH", 0.0)
+    parameters = connection_parameters(connection.settings_dict)
+    activity = Activity(parameters)
+    assert activity.quiet_seconds() == 0.0
+    # Other tests write to the same server.
+    assert any(activity.quiet_seconds() > 0 for _ in range(1_000))
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE written (id int)")
+        cursor.execute("DROP TABLE written")
+    assert activity.quiet_seconds() == 0.0
+
+    unreachable = Activity({**parameters, "host": "127.0.0.1", "port": "1"})
+    assert [unreachable.quiet_seconds(), unreachable.quiet_seconds() > 1] == [0.0, False]
