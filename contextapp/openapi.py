@@ -28,6 +28,7 @@ _TAGS = {
     "Imports": "Import the logs of coding agents.",
     "Replays": "Compare policies and budgets on recorded sessions.",
     "Webhooks": "Notifications about compactions and cost budgets.",
+    "OpenTelemetry": "OTLP over HTTP, with or without gzip. Errors are a `google.rpc.Status`.",
 }
 
 

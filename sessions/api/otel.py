@@ -5,17 +5,28 @@ Errors are a `google.rpc.Status` in the encoding of the request, as the protocol
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework.serializers import Serializer
 
 from accounts.models import Scope
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, body_of
 from sessions.api.errors import InvalidRequest, sentence
-from sessions.api.schema import operation
+from sessions.api.schema import ERROR_TEXTS, operation
+from sessions.api.serializers.otel import (
+    ExportResult,
+    LogsExport,
+    MetricsExport,
+    OtlpStatus,
+    TracesExport,
+)
 from sessions.services.telemetry.store import reports_store
 from sessions.services.telemetry.values import Destination, Stored
 from telemetry import otlp
@@ -24,6 +35,11 @@ from telemetry.values import Report
 
 #: A decompressed body may be this many times as large as a body may be.
 _INFLATION = 4
+
+_RESPONSES: Mapping[int, tuple[type[Serializer[Any]], str]] = {
+    200: (ExportResult, ""),
+    **{code: (OtlpStatus, ERROR_TEXTS[code]) for code in (400, 401, 403, 413, 415, 429, 500, 503)},
+}
 
 _TYPES = {
     "application/json": otlp.JSON,
@@ -36,11 +52,27 @@ _CODES = {401: 16, 403: 7, 404: 5, 405: 12, 429: 8, 500: 13, 503: 14}
 _INVALID_ARGUMENT = 3
 
 
+def _described(
+    export: type[Serializer[Any]], *, description: str, **texts: Any
+) -> Callable[[type[_Export]], type[_Export]]:
+    """Describe the endpoint of a signal in the schema."""
+    responses: dict[Any, Any] = {}
+    for status, (body, meaning) in _RESPONSES.items():
+        responses[status, otlp.JSON] = OpenApiResponse(body, description=meaning)
+        responses[status, otlp.PROTOBUF] = OpenApiTypes.BINARY
+    method = extend_schema(
+        request={otlp.JSON: export, otlp.PROTOBUF: OpenApiTypes.BINARY},
+        responses=responses,
+        description=f"{description}\n\nRequires an API key with the `{Scope.PUSH}` scope.",
+        **texts,
+    )
+    return extend_schema_view(post=method)
+
+
 class _Export(Endpoint):
     """Receives the exports of one signal."""
 
     scopes = {"POST": Scope.PUSH}
-    schema = None  # OTLP has its own specification; docs/guides/opentelemetry.md has the details
     signal: ClassVar[str]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -54,9 +86,8 @@ class _Export(Endpoint):
         response["Content-Type"] = encoding
         return response
 
-    @operation(operation_id="otlp", summary="Export telemetry", responses={200: None})
+    @operation()
     def post(self, call: ApiCall) -> HttpResponse:
-        """Stores what is known about agents in an export, and ignores the rest."""
         encoding = _encoding(call.request)
         try:
             stored = self.store(call.principal, _body(call.request), encoding)
@@ -74,6 +105,13 @@ class _Export(Endpoint):
         return Stored()
 
 
+@_described(
+    LogsExport,
+    operation_id="otel_logs",
+    summary="Export logs",
+    description="Stores the model calls that Claude Code and Codex report, as turns without messages. Other "
+    "records are ignored.",
+)
 class Logs(_Export):
     signal = "logs"
 
@@ -81,6 +119,13 @@ class Logs(_Export):
         return _store(principal, log_reports(otlp.read_logs(body, encoding)))
 
 
+@_described(
+    TracesExport,
+    operation_id="otel_traces",
+    summary="Export traces",
+    description="Stores the model calls and tool calls in spans that follow the semantic conventions for "
+    "generative AI or OpenInference. Other spans are ignored.",
+)
 class Traces(_Export):
     signal = "traces"
 
@@ -88,6 +133,12 @@ class Traces(_Export):
         return _store(principal, span_reports(otlp.read_spans(body, encoding)))
 
 
+@_described(
+    MetricsExport,
+    operation_id="otel_metrics",
+    summary="Export metrics",
+    description="Accepts metrics, which some exporters send with the same settings, and discards them.",
+)
 class Metrics(_Export):
     """Accepts metrics, because clients export them with the same settings, and discards them."""
 

@@ -17,7 +17,8 @@ from sessions.api.serializers.fields import PlainText, Strict
 #: Error statuses of every endpoint.
 _ALWAYS = (400, 401, 403, 404, 429, 500, 503)
 
-_ERRORS = {
+#: What the error statuses mean.
+ERROR_TEXTS = {
     400: "The request is invalid.",
     401: "No valid API key.",
     403: "The API key lacks the required scope.",
@@ -64,6 +65,7 @@ _TAGS = {
     "imports": "Imports",
     "replays": "Replays",
     "webhooks": "Webhooks",
+    "otel": "OpenTelemetry",
 }
 
 
@@ -84,7 +86,7 @@ def operation(*, parameters: Sequence[OpenApiParameter] = (), **options: Any) ->
 def error_responses(*statuses: int) -> dict[int, Any]:
     """Return the error responses of an endpoint: `statuses` and those of every endpoint."""
     return {
-        status: OpenApiResponse(Error, description=_ERRORS[status])
+        status: OpenApiResponse(Error, description=ERROR_TEXTS[status])
         for status in sorted({*_ALWAYS, *statuses})
     }
 
